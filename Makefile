@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test conformance storm storm-mutants certify coverage bench debezium-its demo clean
+.PHONY: help setup lock lint format typing test conformance storm storm-mutants certify coverage bench kills debezium-its demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -70,6 +70,11 @@ format: $(STAMP)  ## format the code and apply ruff's fixes
 
 typing: $(STAMP)  ## run pyright
 	$(VENV)/bin/pyright --pythonpath $(PYTHON)
+
+KILLS ?= 100
+SEED ?= 1
+kills: $(STAMP)  ## kill `records --follow` under load at KILLS=100 random moments, and compare what it wrote (SEED=1)
+	MSSQL_CDC_KILLS=$(KILLS) MSSQL_CDC_SEED=$(SEED) $(PYTHON) -m pytest mssql_cdc_tests/end_to_end/test_follow_kills.py
 
 bench: $(ORACLE)  ## run the benchmarks: ratios within one run, printed as a table
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)

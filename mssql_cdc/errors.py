@@ -87,6 +87,10 @@ class ContractError(MssqlCdcError):
     """A batch violates the contract of the change log; it was not written."""
 
 
+class ConversionError(MssqlCdcError):
+    """A record cannot be rendered because a value of its change cannot be converted."""
+
+
 class TaskError(MssqlCdcError):
     """A task failed with an unclassified exception; the message contains its last traceback lines."""
 

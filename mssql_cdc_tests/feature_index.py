@@ -1,4 +1,7 @@
-"""Lists which tests cover which Debezium behaviors: compares the `feature` marks with `docs/features.md`."""
+"""Lists which tests cover which Debezium behaviors: compares the `feature` marks with `docs/features.md`.
+
+The scripts and readings of `conformance/` name behaviors, too: `make conformance` compares them with Debezium's.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mssql_cdc_tests.conformance.courses import COURSES
+
 TESTS = Path(__file__).parent
 DOCUMENT = TESTS.parent / "docs" / "features.md"
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One `@pytest.mark.feature(...)`: its test and its ids."""
+    """One `@pytest.mark.feature(...)`, or the features of a script or a reading: where it is, and its ids."""
 
     test: str
     ids: tuple[str, ...]
@@ -26,7 +31,11 @@ def known_ids() -> dict[str, str]:
 
 
 def marks() -> Iterator[Mark]:
-    """Yields every mark of every test module."""
+    """Yields every mark of every test module, and what the courses of `conformance/` show."""
+    for course in COURSES.values():
+        for one in (*course.scripts, *course.readings):
+            if one.features:
+                yield Mark(f"conformance: {course.name}/{one.name}", one.features)
     for path in sorted(TESTS.rglob("test_*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.FunctionDef | ast.ClassDef):

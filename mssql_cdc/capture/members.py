@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.errors import StorageError, TamperedTableError
+from mssql_cdc.errors import FencedError, StorageError, TamperedTableError
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
@@ -217,6 +217,7 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
 
     Raises:
         SchemaError: the table cannot take the schema.
+        FencedError: the table did not exist when this run began, and has rows of the stream now.
     """
     home, wanted = member.home, change_log_schema(schema)
     state = member.state if writer == STREAM else _load(database, home, writer)
@@ -231,6 +232,8 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
             spark=database.spark,
         )
         state = _load(database, home, writer)
+        if state is not None and writer == STREAM and state.own_batch:
+            raise FencedError(f"Another run has created {home.changes} and read a range into it since this run began")
     assert state is not None  # it was created above
     state = evolve(state, wanted, database.spark)
     # `_batch` never repeats (rule A3), also in a log put in the place of another, or under its name.

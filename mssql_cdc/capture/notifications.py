@@ -11,14 +11,17 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notification_channels import CHANNELS, Notification
 from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 
-AGGREGATE = "Initial Snapshot"
+INITIAL, INCREMENTAL = "Initial Snapshot", "Incremental Snapshot"
+"""The aggregate types: blocking snapshots have the same as initial ones (NOT-03, NOT-04)."""
 
 
 class Notifier:
     """Collects a snapshot's notifications and writes them in one commit per `flush`."""
 
-    def __init__(self, database: Database, signal: str | None, tables: Sequence[str]) -> None:
-        self._database = database
+    def __init__(
+        self, database: Database, signal: str | None, tables: Sequence[str], *, aggregate: str = INITIAL
+    ) -> None:
+        self._database, self._aggregate = database, aggregate
         self._id = signal or str(uuid.uuid4())
         self._tables = ",".join(tables)
         self._collected: list[Notification] = []
@@ -52,6 +55,15 @@ class Notifier:
         """Every table was read."""
         self._add("COMPLETED")
 
+    def add(self, kind: str, **more: str) -> None:
+        """Another event of the snapshot.
+
+        Args:
+            kind: The type of the notification.
+            more: Its additional data.
+        """
+        self._add(kind, **more)
+
     def flush(self) -> None:
         """Write what has been collected."""
         if not self._collected:
@@ -72,5 +84,5 @@ class Notifier:
         data = {"connector_name": self._database.connector.topic_prefix, **more}
         now = int(time.time() * 1000)
         self._collected.append(
-            Notification(id=self._id, aggregate_type=AGGREGATE, type=kind, additional_data=data, timestamp_ms=now)
+            Notification(id=self._id, aggregate_type=self._aggregate, type=kind, additional_data=data, timestamp_ms=now)
         )

@@ -1,20 +1,30 @@
 """Requested blocking snapshots: written to `_signals`, and read until an `_offsets` row contains them.
 
+`capture/incremental/store.py` does the same with what concerns incremental snapshots.
+
 `follow/signals.py` copies signals from the signal table to `_signals`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.config.signals import ExecuteSnapshot, expand_collections, parse_signal
+from mssql_cdc.config.signals import (
+    ExecuteSnapshot,
+    IgnoredSignal,
+    SnapshotKind,
+    expand_collections,
+    parse_signal,
+)
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import TableState
-from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lsn import snapshot_key
 from mssql_cdc.schema import TableId
@@ -60,17 +70,73 @@ def open_requests(database: Database, offsets: Offsets) -> list[Request]:
     return [one for one in found if one is not None and one.signal_id not in offsets.answered_signals]
 
 
-def ask_for_snapshot(database: Database, signal_id: str, tables: Collection[str], *, channel: str) -> None:
-    """Request a blocking snapshot of these tables, as a signal from a channel other than the signal table.
+def ask_for_snapshot(
+    database: Database,
+    signal_id: str,
+    tables: Collection[str],
+    *,
+    channel: str,
+    kind: SnapshotKind = "blocking",
+    condition: str | None = None,
+) -> str:
+    """Request a snapshot of these tables, as a signal from a channel other than the signal table.
 
     Args:
         database: The database.
         signal_id: The id of the signal.
         tables: Names or regular expressions of the tables.
         channel: The channel that requests it.
+        kind: Whether the stream goes on beside it (incremental) or waits for it.
+        condition: Only the rows of an incremental snapshot that fulfill it.
+
+    Returns:
+        What was requested.
+
+    Raises:
+        ConfigurationError: The condition does more than filter.
     """
-    data = json.dumps({"type": "blocking", "data-collections": list(tables)})
-    note_signal(database, SignalRow(signal_id, "execute-snapshot", data), channel, REQUESTED, "a blocking snapshot")
+    data: dict[str, Any] = {"type": kind, "data-collections": list(tables)}
+    if condition:
+        data["additional-conditions"] = [{"data-collection": name, "filter": condition} for name in tables]
+    row = SignalRow(signal_id, "execute-snapshot", json.dumps(data))
+    action = parse_signal(row.id, row.type, row.data)
+    if isinstance(action, IgnoredSignal):
+        raise ConfigurationError(action.reason)
+    what = f"{'an' if kind == 'incremental' else 'a'} {kind} snapshot of {', '.join(tables)}"
+    note_signal(database, row, channel, REQUESTED, what)
+    return what
+
+
+def ask_to_control(database: Database, signal_id: str, kind: str, tables: Sequence[str], *, channel: str) -> str:
+    """Request that incremental snapshots stop, pause or go on; return what was requested.
+
+    Args:
+        database: The database.
+        signal_id: The id of the signal.
+        kind: `stop-snapshot`, `pause-snapshot` or `resume-snapshot`.
+        tables: The tables to stop; none: all.
+        channel: The channel that requests it.
+    """
+    data = json.dumps({"type": "incremental", "data-collections": list(tables)}) if tables else None
+    what = f"{kind} of {', '.join(tables) or 'all tables'}"
+    note_signal(database, SignalRow(signal_id, kind, data), channel, REQUESTED, what)
+    return what
+
+
+def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
+    """The full names of the tables in the lake that these names or regular expressions match.
+
+    Args:
+        database: The database.
+        collections: Names of tables, or regular expressions on them.
+    """
+    offsets = load_offsets(database.layout, database.storage)
+    history = load_history(database.layout, database.storage)
+    names = [versions[-1].table_id for versions in history.versions.values()]
+    is_signals = database.connector.filters.tables.is_signal_table
+    known = [one.parts for one in names if offsets.entry(one.text) is not None and not is_signals(*one.parts)]
+    found, _ = expand_collections(collections, sorted(known))
+    return [".".join(name) for name in found]
 
 
 def note_signal(database: Database, signal: SignalRow, channel: str, status: str, result: str) -> None:
@@ -121,7 +187,7 @@ def signal_row(
 
 def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
     action = parse_signal(row["id"], row["type"], row["data"])
-    if not isinstance(action, ExecuteSnapshot):
+    if not isinstance(action, ExecuteSnapshot) or action.kind != "blocking":
         return None
     return Request(snapshot_key(row["at"], epoch=epoch), _identity(row), action)
 

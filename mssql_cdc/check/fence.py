@@ -43,7 +43,7 @@ class Fence:
         """
         end = time.monotonic() + PATIENCE
         goal = self._until(lambda: goal_behind(self.database, mark), end, f"capture passes {mark.lsn}")
-        follower = Follower(self.database, snapshots=False, merge=False)
+        follower = Follower(self.database, snapshots=False, merge=False, chunks=None)
 
         def arrived() -> Lsn | None:
             if self._reached(table, goal):

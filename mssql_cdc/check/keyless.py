@@ -23,7 +23,7 @@ from mssql_cdc.lsn import cut_text
 from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import Texts
 
-_COLUMNS = ["_pos", "before", "after", "_exact"]
+_COLUMNS = ["_pos", "before", "after", "_snapshot", "_exact"]
 
 
 def compare_keyless(
@@ -80,7 +80,9 @@ def log_rows(uri: str, compared: Compared, storage: Storage, *, start: str, boun
     """
     for batch in scan(uri, columns=_COLUMNS, storage=storage):
         positions = batch.column("_pos")
-        wanted = pc.greater_equal(positions, start)
+        # An incremental snapshot repeats rows that count already.
+        repeated = pc.fill_null(pc.starts_with(batch.column("_snapshot"), "incremental:"), fill_value=False)
+        wanted = pc.and_(pc.greater_equal(positions, start), pc.invert(repeated))
         if bound is not None:
             wanted = pc.and_(wanted, pc.less_equal(positions, bound))
         yield from _counted(batch.filter(wanted), compared)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
-from mssql_cdc.capture.snapshot.chunk_plan import SnapshotPlan, TablePlan, plan_text
+from mssql_cdc.capture.snapshot.begin import take_number
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.check.compared import Compared, compared_of
 from mssql_cdc.check.looked import Looked
@@ -28,7 +28,6 @@ from mssql_cdc.lake.delta_schema import file_schema
 from mssql_cdc.lake.files import DataFile, write_files
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.pinned import pin_current
-from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.sweep import Sweep, sweep_rows
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema, change_log_schema
@@ -72,7 +71,7 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
     structure = member.structure(member.captured.newest, begun)
     schemas, history = versioned(database, {member.table: structure}, looked.history)
     schema = schemas[member.table]
-    number = _number(looked, member, begun)
+    number = take_number(database, "repair", member.table, begun)
     keys = [difference.key for difference in differences]
     at = datetime.now(UTC)
     groups = [keys[start : start + KEYS_TOGETHER] for start in range(0, len(keys), KEYS_TOGETHER)]
@@ -112,17 +111,6 @@ def _captured(looked: Looked) -> Lsn:
     if captured is None:
         raise DataLostError("No capture instance exists any more; nothing can be read")
     return captured
-
-
-def _number(looked: Looked, member: LakeTable, begun: Lsn) -> int:
-    """A number that no snapshot has, recorded as theirs are."""
-    database = looked.database
-    store = small_table(database.layout, "snapshots", database.storage)
-    state = store.state()
-    number = state.batch + 1
-    plan = SnapshotPlan(f"repair-{number}", number, (TablePlan(member.table, (), begun),))
-    store.append(state, [{"id": plan.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
-    return number
 
 
 def _stage(

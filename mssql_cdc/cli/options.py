@@ -74,7 +74,7 @@ def opened(
         config: The connector's file.
         warehouse: Overrides `delta.warehouse`.
         lasting: The command runs for a long time.
-        ahead: Start Spark in a thread as soon as there is something to read.
+        ahead: Start Spark in a thread if there is a large first snapshot.
     """
     from mssql_cdc.run.databases import open_databases
 

@@ -7,24 +7,41 @@ from collections.abc import Sequence
 import click
 
 from mssql_cdc import __version__
-from mssql_cdc.cli.capture import records, run
+from mssql_cdc.cli.capture import run
 from mssql_cdc.cli.check_config import check_config
 from mssql_cdc.cli.inspection import check, discover
 from mssql_cdc.cli.maintenance import acknowledge, maintain, prepare
 from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
+from mssql_cdc.cli.records import INTERRUPTED, records
+from mssql_cdc.cli.snapshot import snapshot
 from mssql_cdc.cli.spark_server import spark_server
 from mssql_cdc.cli.status import status
+from mssql_cdc.cli.take_over import offsets, schema_history, take_over
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.run.interrupts import Interrupts, noted_interrupts
 
 NAME = "mssql-cdc"
-INTERRUPTED = 130
 
 
 @click.group(
     name=NAME,
-    commands=(check_config, discover, run, status, check, records, acknowledge, maintain, prepare, spark_server),
+    commands=(
+        check_config,
+        discover,
+        run,
+        status,
+        check,
+        records,
+        take_over,
+        offsets,
+        schema_history,
+        snapshot,
+        acknowledge,
+        maintain,
+        prepare,
+        spark_server,
+    ),
     context_settings={"show_default": True, "max_content_width": 100, "help_option_names": ["-h", "--help"]},
     epilog=epilog(
         "mssql-cdc discover --config connectors/shop.json",

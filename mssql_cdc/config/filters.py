@@ -61,15 +61,21 @@ class TableFilter:
         long_name = f"{catalog}.{name}"
         if self.is_signal_table(catalog, schema, table):
             return True
-        if self.ignore_builtin and (schema.lower() in _BUILT_IN_SCHEMAS or table.lower() in _BUILT_IN_TABLES):
-            return False
-        if self.schema_include and not self.schema_include.matches(schema):
-            return False
-        if self.schema_exclude and self.schema_exclude.matches(schema):
+        if self.skips_builtin(schema, table) or not self.matches_schema(schema):
             return False
         if self.table_include and not self.table_include.matches(name, long_name):
             return False
         return not (self.table_exclude and self.table_exclude.matches(name, long_name))
+
+    def skips_builtin(self, schema: str, table: str) -> bool:
+        """Whether it is a table of CDC or of the server, and such tables are skipped (PRE-12)."""
+        return self.ignore_builtin and (schema.lower() in _BUILT_IN_SCHEMAS or table.lower() in _BUILT_IN_TABLES)
+
+    def matches_schema(self, schema: str) -> bool:
+        """Whether the lists of schemas let a schema through (FLT-03)."""
+        if self.schema_include and not self.schema_include.matches(schema):
+            return False
+        return not (self.schema_exclude and self.schema_exclude.matches(schema))
 
     def is_signal_table(self, catalog: str, schema: str, table: str) -> bool:
         """Whether it is (one of) `signal.data.collection`; brackets and double quotes do not count.

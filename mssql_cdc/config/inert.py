@@ -33,8 +33,6 @@ class InertSettings:
     """One field for each; nothing reads them."""
 
     # Kafka Connect
-    task_id: str | None = _kafka("task.id", None)
-    """Is set by Kafka Connect itself."""
     tasks_max: int = _kafka("tasks.max", 1)
     """Limits Kafka Connect's tasks. Here each database has its own assets."""
     transforms: Names = _shape("transforms", ())
@@ -53,8 +51,10 @@ class InertSettings:
     """Sets an option of the key converter."""
     value_converter_settings: Family = _kafka("value.converter.*", ())
     """Sets an option of the value converter."""
-    header_converter: str | None = _kafka("header.converter", None)
-    """Names Kafka Connect's converter of headers. Headers are written as JSON."""
+    cloud_events_name: str | None = _kafka("value.converter.schema.cloudevents.name", None, features="EVT-26")
+    """Names the schema of CloudEvents, which only Avro shows."""
+    cloud_events_adjustment: str = _kafka("value.converter.schema.name.adjustment.mode", "avro", features="EVT-26")
+    """Adjusts the name of the schema of CloudEvents, which only Avro shows."""
     header_converter_settings: Family = _kafka("header.converter.*", ())
     """Sets an option of the header converter."""
     topic_creation: Family = _kafka("topic.creation.*", ())
@@ -152,11 +152,6 @@ class InertSettings:
     history_settings: Family = _history(f"{_HISTORY}.*", (), older=("database.history.*",))
     """Sets an option of the store, its producer or its consumer."""
 
-    only_captured_tables: bool = _history(f"{_HISTORY}.store.only.captured.tables.ddl", False, features="SNP-19 SCH-11")
-    """Keeps the structure of captured tables only, as is always done here."""
-    only_captured_databases: bool = _history(f"{_HISTORY}.store.only.captured.databases.ddl", False, features="SCH-11")
-    """Keeps the structure of captured databases and schemas only, as is always done here."""
-
     # What is always, or never, so here
     decisions_schema: bool = _snapshot("snapshot.mode.configuration.based.snapshot.schema", False, features="SNP-08")
     """Reads the table structure, in the mode `configuration_based`. Here it is always read."""
@@ -167,7 +162,7 @@ class InertSettings:
     snapshot_delay_ms: int = _snapshot("snapshot.delay.ms", 0, features="SNP-30", ge=0)
     """Waits until Kafka Connect has spread its tasks before a snapshot. Here nothing moves a snapshot."""
     scan_all_columns: bool = _snapshot("snapshot.scan.all.columns.force", False, features="SNP-22")
-    """Reads the structure of all tables, even if some are filtered. Here only captured tables are read."""
+    """Reads the structure of all tables, even if some are filtered. Here one statement reads all."""
     streaming_delay_ms: int = _stream("streaming.delay.ms", 0, features="SNP-30", ge=0)
     """Lets Kafka Connect flush its offsets between a snapshot and streaming. Here a snapshot's end is committed."""
     check_position: bool = _stream("log.position.check.enable", True, features="SNP-12")
@@ -182,15 +177,12 @@ class InertSettings:
     timestamp_mode: Literal["commit", "processing"] = _record("source.timestamp.mode", "commit", features="STR-13")
     """Selects the time in the source block. Debezium has removed it: the commit time always counts."""
 
-    # Incremental snapshots, which are not built: their signals are answered with `ignored`
-    incremental_chunk_size: int = _snapshot("incremental.snapshot.chunk.size", 1024, features="INC-06", ge=1)
-    """Sets the rows of one chunk of an incremental snapshot. None is taken here."""
-    incremental_recompile: bool = _snapshot("incremental.snapshot.option.recompile", False, features="INC-17")
-    """Adds OPTION (RECOMPILE) to the statements of incremental snapshots. None is taken here."""
+    # Incremental snapshots
     incremental_schema_changes: bool = _snapshot(
         "incremental.snapshot.allow.schema.changes", False, features="EVO-10 INC-18"
     )
-    """Tolerates ALTER TABLE while an incremental snapshot runs. None is taken here."""
+    """Tolerates ALTER TABLE while an incremental snapshot runs. Here it always does: chunks that were read before the
+    structure changed are read again."""
 
     # OpenLineage
     lineage: bool = _lineage("openlineage.integration.enabled", False)
@@ -226,4 +218,5 @@ class InertSettings:
     watermarking: Literal["insert_insert", "insert_delete"] = _snapshot(
         "incremental.snapshot.watermarking.strategy", "insert_insert", features="INC-08"
     )
-    """Selects how Debezium writes watermark rows. Here watermarks are log positions."""
+    """Selects how Debezium writes watermark rows. Here watermarks are log positions, and nothing is written to the
+    source."""

@@ -95,10 +95,6 @@ class StreamingSettings:
     0 = never. In Dagster the sensor tries again, and `dagster.max.attempts` limits the attempts of a range."""
     retry_wait_ms: int = prop("retriable.restart.connector.wait.ms", 10_000, "ERR-02", ge=0)
     """Waits this many milliseconds before the next attempt."""
-    failure_handling: Literal["fail"] = prop(
-        "event.processing.failure.handling.mode", "fail", "ERR-01", refused=("warn", "skip", "ignore")
-    )
-    """Stops a table at an event that cannot be processed. Nothing is skipped silently."""
 
     @property
     def poll_seconds(self) -> float:
@@ -253,6 +249,21 @@ class Connector:
         salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]
         key = [self.delta.key_secret] if self.delta.key_secret is not None else []
         return Redactor((*self.connection.redact.secrets, *found, *salts, *key))
+
+    def describes(self, catalog: str, schema: str, table: str) -> bool:
+        """Whether schema change records describe a table that is not captured (SCH-11).
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
+        tables = self.filters.tables
+        if tables.skips_builtin(schema, table):
+            return False
+        if self.snapshot.only_captured_tables:
+            return tables.matches(catalog, schema, table)
+        return tables.matches_schema(schema) or not self.snapshot.only_captured_schemas
 
     def require_rendered(self) -> None:
         """Raise ConfigurationError when records would differ from those that consumers expect."""

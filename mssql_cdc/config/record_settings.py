@@ -4,58 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BeforeValidator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from mssql_cdc.config.json_forms import CLOUD_EVENTS, JSON, SIMPLE_HEADERS, CloudEventSettings, DecimalFormat, JsonForm
 from mssql_cdc.config.patterns import PatternList, compile_java
 from mssql_cdc.config.property import Effect, Group, prop, regexes, section
+from mssql_cdc.config.report import Report
 
 BinaryHandling = Literal["bytes", "base64", "base64-url-safe", "hex"]
 DecimalHandling = Literal["precise", "double", "string"]
 TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "isostring", "microseconds", "nanoseconds"]
+FailureHandling = Literal["fail", "warn", "skip", "ignore"]
 NameAdjustment = Literal["none", "avro", "avro_unicode"]
 
-DecimalFormat = Literal["base64", "numeric"]
-
-_JSON = "org.apache.kafka.connect.json.JsonConverter"
 _ENTRY = re.compile(r"\s*([^\s:]+):([^:\s]+)\s*")
-
-
-@dataclass(frozen=True, slots=True)
-class JsonForm:
-    """How Kafka Connect's JSON converter writes keys, or values.
-
-    `schemas` adds the schema. `defaults` replaces null with the default of an optional field. `numeric` writes decimals
-    as numbers instead of base64. `connect` is set with any property of the converter; without one, there are no
-    schemas, and NULL and `source.snapshot` are shown as they are, which no setting of the converter does.
-    """
-
-    schemas: bool = False
-    defaults: bool = False
-    numeric: bool = False
-    connect: bool = False
-
-    def hides(self, snapshot: str) -> bool:
-        """Whether `source.snapshot` is null: Debezium leaves `false` to the schema's default."""
-        return snapshot == "false" and self.connect and not self.defaults
-
-    @classmethod
-    def of(
-        cls, *, converter: str | None, schemas: bool | None, defaults: bool | None, decimals: DecimalFormat | None
-    ) -> JsonForm:
-        """Return the form under the converter's properties; those that are not set have Kafka Connect's defaults.
-
-        Args:
-            converter: `key.converter` or `value.converter`.
-            schemas: `schemas.enable`.
-            defaults: `replace.null.with.default`.
-            decimals: `decimal.format`.
-        """
-        if converter is None and schemas is None and defaults is None and decimals is None:
-            return cls()
-        return cls(schemas is not False, defaults is not False, decimals == "numeric", connect=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +111,12 @@ class RecordSettings:
     """Is the older form of `field.name.adjustment.mode=avro`."""
     extended_headers: bool = prop("extended.headers.enabled", True, "EVT-24")
     """Adds context headers."""
+    task_id: str = prop("task.id", "0", "EVT-24")
+    """Is the task that context headers name. `records --task-id` sets it, too."""
     keys: Annotated[RecordKeys, BeforeValidator(_record_keys)] = prop("message.key.columns", RecordKeys(), "EVT-05")
     """Chooses the key columns of records: `<table>:<column>,<column>;…`. Rows keep their identity in the lake."""
     key_converter: str | None = prop(
-        "key.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(_JSON,), group=Group.KAFKA
+        "key.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON,), group=Group.KAFKA
     )
     """Names Kafka Connect's converter of keys. Only `JsonConverter` is rendered. With any property of the converter,
     the others have Kafka Connect's defaults; without one, keys are JSON without schemas."""
@@ -160,15 +127,33 @@ class RecordSettings:
     key_decimals: DecimalFormat | None = prop("key.converter.decimal.format", None, "DEP-01", group=Group.KAFKA)
     """Selects how keys show Connect's decimals; Kafka Connect's default is BASE64."""
     value_converter: str | None = prop(
-        "value.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(_JSON,), group=Group.KAFKA
+        "value.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON, CLOUD_EVENTS), group=Group.KAFKA
     )
-    """Names Kafka Connect's converter of values, as `key.converter` that of keys."""
+    """Names Kafka Connect's converter of values, as `key.converter` that of keys. Debezium's `CloudEventsConverter` is
+    rendered, too: it has options of its own and does not read those of `JsonConverter`."""
     value_schemas: bool | None = prop("value.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
     """Adds the schema to each value; Kafka Connect's default is true."""
     value_nulls: bool | None = prop("value.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
     """Replaces null with a column's default in each value; Kafka Connect's default is true."""
     value_decimals: DecimalFormat | None = prop("value.converter.decimal.format", None, "DEP-01", group=Group.KAFKA)
     """Selects how values show Connect's decimals; Kafka Connect's default is BASE64."""
+    cloud_events: CloudEventSettings = Field(default_factory=CloudEventSettings)
+    header_converter: str | None = prop(
+        "header.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON, SIMPLE_HEADERS), group=Group.KAFKA
+    )
+    """Names Kafka Connect's converter of headers, as `key.converter` that of keys. Without any property of it, headers
+    are JSON without schemas, and the keys in them look like keys. `SimpleHeaderConverter`, Kafka Connect's default,
+    writes texts, and keys as texts; it has no options."""
+    header_schemas: bool | None = prop("header.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
+    """Adds the schema to each header; Kafka Connect's default is true."""
+    header_nulls: bool | None = prop("header.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
+    """Replaces null with a column's default in each header; Kafka Connect's default is true."""
+    header_decimals: DecimalFormat | None = prop("header.converter.decimal.format", None, "DEP-01", group=Group.KAFKA)
+    """Selects how headers show Connect's decimals; Kafka Connect's default is BASE64."""
+    failure_handling: FailureHandling = prop("event.processing.failure.handling.mode", "fail", "ERR-01")
+    """Selects what rendering records does with a change whose values cannot be converted: `fail` stops and names
+    its position; `warn` logs it and leaves it out; `skip` and `ignore` leave it out silently. Capture always
+    stops: change logs and current tables never leave a change out."""
     schema_names: NameAdjustment = prop("schema.name.adjustment.mode", "none", "TOP-08")
     """Selects how schema names are made valid for Avro. Only records with schemas show them."""
     source_types: Annotated[PatternList, regexes(3)] = prop("column.propagate.source.type", PatternList(), "FLT-11")
@@ -233,13 +218,38 @@ class RecordSettings:
 
     @property
     def value_form(self) -> JsonForm:
-        """How values are written."""
+        """How values are written; with CloudEvents, their data."""
+        if self.writes_cloud_events:
+            return self.cloud_events.form
         return JsonForm.of(
             converter=self.value_converter,
             schemas=self.value_schemas,
             defaults=self.value_nulls,
             decimals=self.value_decimals,
         )
+
+    @property
+    def writes_cloud_events(self) -> bool:
+        """Whether values are CloudEvents; then records that are no row changes have none."""
+        return self.value_converter is not None and self.value_converter.strip() == CLOUD_EVENTS
+
+    @property
+    def writes_simple_headers(self) -> bool:
+        """Whether headers are texts."""
+        return self.header_converter is not None and self.header_converter.strip() == SIMPLE_HEADERS
+
+    @property
+    def header_form(self) -> JsonForm:
+        """How headers are written."""
+        if self.writes_simple_headers:
+            return JsonForm(defaults=True, numeric=True, connect=True)
+        form = JsonForm.of(
+            converter=self.header_converter,
+            schemas=self.header_schemas,
+            defaults=self.header_nulls,
+            decimals=self.header_decimals,
+        )
+        return form if form.connect else replace(self.key_form, schemas=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -249,3 +259,15 @@ class RecordSettings:
             return data
         given = cast("dict[str, Any]", data)
         return {"field.name.adjustment.mode": "avro"} | given if given.get("sanitize.field.names") else given
+
+    @model_validator(mode="after")
+    def _check_converters(self, info: ValidationInfo) -> RecordSettings:
+        """Name the options that a converter does not read, here as in Kafka Connect."""
+        report = Report.of(info)
+        if self.writes_cloud_events and (self.value_schemas, self.value_nulls, self.value_decimals) != (None,) * 3:
+            report.notice("value.converter", "CloudEventsConverter reads value.converter.json.… instead")
+        if not self.writes_cloud_events and self.cloud_events != CloudEventSettings():
+            report.notice("value.converter", f"only {CLOUD_EVENTS} reads the options of CloudEvents")
+        if self.writes_simple_headers and (self.header_schemas, self.header_nulls, self.header_decimals) != (None,) * 3:
+            report.notice("header.converter", "SimpleHeaderConverter has no options")
+        return self

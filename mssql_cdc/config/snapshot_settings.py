@@ -1,6 +1,6 @@
 """Snapshots, signals and notifications: the properties of `snapshot.*`, `incremental.*`, `signal.*`, `notification.*`.
 
-`signals.py` parses the signals themselves; `capture/snapshot/` takes snapshots.
+`signals.py` parses the signals themselves; `capture/snapshot/` and `capture/incremental/` take snapshots.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ IsolationMode = Literal["read_uncommitted", "read_committed", "repeatable_read",
 SignalChannel = Literal["source", "kafka", "jmx"]
 NotificationChannel = Literal["sink", "log", "jmx"]
 
+_HISTORY = "schema.history.internal.store.only.captured"
 _OVERRIDES = "snapshot.select.statement.overrides"
 
 
@@ -48,6 +49,16 @@ class SnapshotDecisions:
     """Streams afterwards, in the mode `configuration_based`."""
     on_data_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.data.error", False, "SNP-08")
     """Takes a new snapshot when the position is lost, in the mode `configuration_based`."""
+
+
+@section(Group.SNAPSHOT)
+class IncrementalSettings:
+    """Incremental snapshots, which signals request."""
+
+    chunk_rows: int = prop("incremental.snapshot.chunk.size", 1024, "INC-06", ge=1)
+    """Sets the rows of one chunk of an incremental snapshot. With a condition, the rows that fulfill it are fewer."""
+    recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
+    """Adds OPTION (RECOMPILE) to the statements that read chunks of incremental snapshots."""
 
 
 @section(Group.SNAPSHOT)
@@ -75,6 +86,7 @@ class SnapshotSettings:
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
     """Limits the wait for a table lock in milliseconds; 0 = no wait, -1 = no limit."""
     collections: CollectionFilter
+    incremental: IncrementalSettings
     fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=1)
     """Sets the rows of one fetch in snapshots; without it the connector chooses."""
     max_threads: int | None = prop("snapshot.max.threads", None, "SNP-29", debezium=1, ge=1)
@@ -83,6 +95,11 @@ class SnapshotSettings:
     """Names the tables with a SELECT statement of their own, `schema.table` or `db.schema.table`."""
     overrides: Annotated[tuple[tuple[str, str], ...], members(_statement)] = prop(f"{_OVERRIDES}.<table>", (), "SNP-23")
     """Replaces the SELECT statement of one table; every `*` stands for the captured columns."""
+    only_captured_tables: bool = prop(f"{_HISTORY}.tables.ddl", False, "SNP-19 SCH-11", group=Group.HISTORY)
+    """Describes in records only the tables that the filters let through. Otherwise the initial snapshot keeps the
+    structure of every table of the database, and records describe them all."""
+    only_captured_schemas: bool = prop(f"{_HISTORY}.databases.ddl", False, "SCH-11", group=Group.HISTORY)
+    """Describes in records only the tables whose schema passes `schema.include.list` and `schema.exclude.list`."""
     query_mode: Literal["select_all"] = prop("snapshot.query.mode", "select_all", "SNP-24", refused=("custom",))
     """Selects how a snapshot queries rows."""
     custom_mode: str | None = prop("snapshot.mode.custom.name", None, "SNP-09", effect=Effect.REFUSED)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.requests import open_requests
 from mssql_cdc.capture.survey import Survey, survey
@@ -157,7 +158,9 @@ class Tick:
         return wait if cut is not None and merged == cut.number else None
 
     def _wait(self, decision: Wait, *, able: bool) -> dg.SensorResult:
-        """Skip, unless a run is needed although there is nothing to read: to follow the source, or for a new window.
+        """Skip, unless a run is needed although there is nothing to read.
+
+        That is to follow the source, for a new window, or for chunks of an incremental snapshot.
 
         Args:
             decision: Why there is nothing to read.
@@ -165,7 +168,7 @@ class Tick:
         """
         if decision.alarm:
             raise dg.Failure(decision.reason)  # A red tick: "no changes" would look healthy.
-        wanted = able and bool(self._continuous or self.memory.window != self._window)
+        wanted = able and bool(self._continuous or self.memory.window != self._window or load(self.database).is_due)
         if wanted and decision.until is None and not self.runs.active():
             return self._keep_running(decision.reason)
         return self._skip(decision.reason)

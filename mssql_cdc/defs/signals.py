@@ -12,7 +12,7 @@ import dagster as dg
 from pydantic import Field
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, note_signal
+from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, ask_to_control, note_signal
 from mssql_cdc.check.verdict import judge
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.defs.metadata import event_metadata
@@ -27,6 +27,10 @@ class Action(Enum):
     """The requested action."""
 
     snapshot = "snapshot"
+    incremental_snapshot = "incremental_snapshot"
+    stop_snapshot = "stop_snapshot"
+    pause_snapshot = "pause_snapshot"
+    resume_snapshot = "resume_snapshot"
     acknowledge_gaps = "acknowledge_gaps"
     go_on_after_restore = "go_on_after_restore"
 
@@ -35,14 +39,19 @@ class SignalRequest(dg.Config):
     """The launchpad's fields. `tables` is required, so that a click on Materialize opens the launchpad."""
 
     tables: list[str] = Field(
-        description="The tables, for example dbo.customers. For acknowledge_gaps, an empty list means all tables; "
-        "go_on_after_restore always applies to all tables."
+        description="The tables, for example dbo.customers. For acknowledge_gaps and stop_snapshot, an empty list "
+        "means all tables; pause_snapshot, resume_snapshot and go_on_after_restore always apply to all tables."
     )
     action: Action = Field(
         default=Action.snapshot,
-        description="snapshot: re-snapshot the tables; the other tables keep streaming. acknowledge_gaps: acknowledge "
-        "the lost changes of the tables, so that their checks can turn green again. go_on_after_restore: the source "
-        "went back in time; start a new epoch, in which every table is re-snapshotted.",
+        description="snapshot: re-snapshot the tables; the other tables keep streaming. incremental_snapshot: read "
+        "the tables in chunks while they keep streaming; stop_snapshot, pause_snapshot and resume_snapshot apply to "
+        "these. acknowledge_gaps: acknowledge the lost changes of the tables, so that their checks can turn green "
+        "again. go_on_after_restore: the source went back in time; start a new epoch, in which every table is "
+        "re-snapshotted.",
+    )
+    condition: str = Field(
+        default="", description="Only for incremental_snapshot: the rows to read, for example color = 'blue'."
     )
 
 
@@ -58,8 +67,8 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
                 group_name=setup.names.operations_group,
                 kinds={"deltalake"},
                 description="Signals: click Materialize to open the launchpad, where you can acknowledge lost changes, "
-                "resume capture after the source was restored, or request a snapshot of several tables. To take a "
-                "snapshot of a table, materialize its partition in `snapshots` instead.",
+                "resume capture after the source was restored, or request a snapshot of several tables, blocking or "
+                "incremental. To take a blocking snapshot of a table, materialize its partition in `snapshots`.",
                 metadata={"dagster/uri": setup.layout.own("signals")},
             )
         ],
@@ -72,6 +81,10 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
             match config.action:
                 case Action.snapshot:
                     said = _snapshot(setup, database, config.tables)
+                case Action.incremental_snapshot:
+                    said = _incremental(setup, database, config)
+                case Action.stop_snapshot | Action.pause_snapshot | Action.resume_snapshot:
+                    said = _control(setup, database, config)
                 case Action.acknowledge_gaps:
                     said = _acknowledge(setup, database, config.tables)
                     yield from _checks(setup, database)
@@ -89,6 +102,23 @@ def _snapshot(setup: Setup, database: Database, tables: list[str]) -> str:
     names = [".".join(table.parts) for table in _chosen(setup, tables)]
     ask_for_snapshot(database, str(uuid.uuid4()), names, channel="dagster")
     return f"a snapshot of {', '.join(names)}; the sensor starts it at its next tick"
+
+
+def _incremental(setup: Setup, database: Database, config: SignalRequest) -> str:
+    names = [".".join(table.parts) for table in _chosen(setup, config.tables)]
+    signal, condition = str(uuid.uuid4()), config.condition or None
+    ask_for_snapshot(database, signal, names, channel="dagster", kind="incremental", condition=condition)
+    return f"an incremental snapshot of {', '.join(names)}; the run that streams reads it beside the changes"
+
+
+def _control(setup: Setup, database: Database, config: SignalRequest) -> str:
+    """Request that incremental snapshots stop, pause or go on."""
+    kind = config.action.value.replace("_", "-")
+    names: list[str] = []
+    if config.action is Action.stop_snapshot and config.tables:
+        names = [".".join(table.parts) for table in _chosen(setup, config.tables)]
+    said = ask_to_control(database, str(uuid.uuid4()), kind, names, channel="dagster")
+    return f"{said}; it takes effect at the next chunk"
 
 
 def _acknowledge(setup: Setup, database: Database, tables: list[str]) -> str:

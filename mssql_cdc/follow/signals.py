@@ -12,13 +12,25 @@ from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
-from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.requests import DONE, IGNORED, REQUESTED, SignalRow, TableName, bookmarks_of, signal_row
+from mssql_cdc.capture.notifications import INCREMENTAL, INITIAL, Notifier
+from mssql_cdc.capture.requests import (
+    DONE,
+    IGNORED,
+    REQUESTED,
+    SignalRow,
+    TableName,
+    bookmarks_of,
+    note_signal,
+    signal_row,
+)
 from mssql_cdc.config.signals import (
     AcknowledgeGaps,
     ExecuteSnapshot,
     IgnoredSignal,
     LogMessage,
+    PauseSnapshot,
+    ResumeSnapshot,
+    StopSnapshot,
     expand_collections,
     parse_signal,
 )
@@ -52,7 +64,7 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
     if not arrived:
         return []
     cut = offsets.last_cut()
-    names = [table.parts for table in tables if not database.connector.filters.tables.is_signal_table(*table.parts)]
+    names = _names(database, tables)
     rows: list[dict[str, Any]] = []
     now = datetime.now(UTC)
     for channel, found in arrived.items():
@@ -67,36 +79,66 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
     return [f"signal {row['id']} ({row['type']}): {row['result']}" for row in rows]
 
 
+def apply_signal(
+    database: Database, signal: SignalRow, tables: Collection[TableId], offsets: Offsets, *, channel: str
+) -> str:
+    """Apply a signal that a program hands over, and record it; return a line about it.
+
+    Args:
+        database: The database.
+        signal: The signal.
+        tables: The captured tables.
+        offsets: How far each of them has come.
+        channel: The channel that delivered it.
+    """
+    cut = offsets.last_cut()
+    status, result = _apply(database, signal, (cut.to if cut else None) or "", _names(database, tables))
+    note_signal(database, signal, channel, status, result)
+    return f"signal {signal.id} ({signal.type}): {result}"
+
+
+def _names(database: Database, tables: Collection[TableId]) -> list[TableName]:
+    """Return the tables that a signal can name."""
+    filters = database.connector.filters.tables
+    return [table.parts for table in tables if not filters.is_signal_table(*table.parts)]
+
+
 def _apply(database: Database, signal: SignalRow, position: str, tables: list[TableName]) -> tuple[str, str]:
     match parse_signal(signal.id, signal.type, signal.data):
         case LogMessage() as message:
             return DONE, message.text(position)
-        case ExecuteSnapshot(kind="blocking") as action:
+        case ExecuteSnapshot() as action:
             return _asked(database, action, tables)
         case AcknowledgeGaps(collections=names):
             return _acknowledge(database, signal.id, names, tables)
         case IgnoredSignal(reason=reason):
             return IGNORED, reason
-        case _:
-            return IGNORED, "incremental snapshots are not implemented yet"
+        case StopSnapshot(collections=names):
+            return REQUESTED, f"stop the incremental snapshot of {', '.join(names) or 'all tables'}"
+        case PauseSnapshot():
+            return REQUESTED, "pause the incremental snapshot"
+        case ResumeSnapshot():
+            return REQUESTED, "resume the incremental snapshot"
 
 
 def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
-    """Return the result of a blocking snapshot request; names without a match are reported, also as a notification."""
+    """Return the result of a snapshot request; names without a match are reported, also as a notification."""
     found, missing = expand_collections(action.collections, tables)
     said: list[str] = []
     if missing:
         what = f"no captured table that can be snapshotted is named {', '.join(missing)}"
-        notifier = Notifier(database, action.signal_id, missing)
+        aggregate = INCREMENTAL if action.kind == "incremental" else INITIAL
+        notifier = Notifier(database, action.signal_id, missing, aggregate=aggregate)
         notifier.skipped(what)
         notifier.flush()
         said.append(what)
-    if action.surrogate_key:
+    if action.surrogate_key and action.kind == "blocking":
         said.append("surrogate-key applies to incremental snapshots only")
     if not found:
         return IGNORED, "; ".join(said)
     names = ", ".join(".".join(name) for name in found)
-    return REQUESTED, "; ".join([f"a blocking snapshot of {names}", *said])
+    what = f"{'an' if action.kind == 'incremental' else 'a'} {action.kind} snapshot of {names}"
+    return REQUESTED, "; ".join([what, *said])
 
 
 def _acknowledge(

@@ -23,7 +23,7 @@ from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit, load_state
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, Swept, rows_swept
+from mssql_cdc.lake.steps import IncrementalEnded, SnapshotEnded, SweepBound, Swept, rows_swept
 from mssql_cdc.lake.sweep import Sweep, stale_files, stamped
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId, TableSchema
@@ -181,10 +181,15 @@ def _apply(database: Database, table: LakeTable, history: SchemaHistory, up_to: 
 def due_sweeps(tables: Mapping[TableId, LakeTable], offsets: Offsets) -> Iterator[Due]:
     """Return the newest pending sweep of each open table."""
     newest: dict[str, Due] = {}
+    cut = offsets.last_cut()
+    unmerged: dict[str, int] = {}
     by_name = {table.text: table for table in tables}
     for row in offsets.noted:
         match row.facts:
             case SnapshotEnded(table=name, sweep=SweepBound() as bound) if name in by_name:
+                newest[name] = Due(by_name[name], bound.number, Lsn.parse(bound.low), row.epoch, row.at)
+            case IncrementalEnded(table=name, sweep=bound, batch=batch) if name in by_name:
+                unmerged[name] = batch
                 newest[name] = Due(by_name[name], bound.number, Lsn.parse(bound.low), row.epoch, row.at)
             case Swept(table=name, number=number) if name in newest and newest[name].number == number:
                 del newest[name]
@@ -192,7 +197,8 @@ def due_sweeps(tables: Mapping[TableId, LakeTable], offsets: Offsets) -> Iterato
                 pass
     for name, due in newest.items():
         entry = offsets.entry(name)
-        if name not in offsets.closed_tables and entry is not None and entry.status == "streaming":
+        in_cut = cut is not None and (offsets.cut_batch(name, cut) or 0) >= unmerged.get(name, 0)
+        if in_cut and name not in offsets.closed_tables and entry is not None and entry.status == "streaming":
             yield due
 
 

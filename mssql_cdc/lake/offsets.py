@@ -14,7 +14,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake.exceptions import DeltaError
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.known_states import KnownTables
@@ -353,9 +352,5 @@ def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:
 
 
 def _housekeeping(table: SmallTable, number: int) -> None:
-    if number % _COMPACT_EVERY:
-        return
-    try:
+    if number % _COMPACT_EVERY == 0:
         table.compact()
-    except DeltaError:
-        return  # Another run is compacting or appending; the next fiftieth row retries.

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mssql_cdc.errors import OvertakenError, StorageError
@@ -81,8 +83,9 @@ class SmallTable:
         return self.table().to_pylist()
 
     def compact(self) -> None:
-        """Compact the small files; readers and fencing are not affected."""
-        DeltaTable(self.uri, storage_options=self.storage.resolved()).optimize.compact()
+        """Compact the small files, unless another run does or appends; readers and fencing are not affected."""
+        with suppress(DeltaError):
+            DeltaTable(self.uri, storage_options=self.storage.resolved()).optimize.compact()
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:
@@ -127,7 +130,9 @@ SMALL_TABLES = {
         additional_data=TEXT_MAP,
         timestamp_ms=pa.int64(),
     ),
+    "structures": _schema(catalog=pa.string(), schema=pa.string(), name=pa.string(), structure=pa.string(), at=INSTANT),
     "snapshots": _schema(id=pa.string(), plan=pa.string()),
+    "incremental_snapshots": _schema(state=pa.string(), at=INSTANT),
     "gaps": pa.schema(
         [
             pa.field("_batch", pa.int64()),

@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 from mssql_cdc.source.values import LogMark, Witness
 
 Status = Literal["streaming", "snapshot", "lost", "failed", "excluded"]
-Kind = Literal["range", "snapshot", "idle", "status", "epoch"]
+Kind = Literal["range", "snapshot", "idle", "status", "epoch", "incremental"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -110,6 +110,20 @@ class SnapshotEnded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalEnded:
+    """An incremental snapshot of a whole table ended; `sweep` is what has to be deleted afterwards (C19).
+
+    `batch` is the `_batch` of its last rows: before they are part of a complete cut, they would look deleted.
+    """
+
+    step: Literal["incremental ended"] = "incremental ended"
+    table: str
+    number: int
+    batch: int
+    sweep: SweepBound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
     """The sweep after snapshot `number` is done for the table."""
 
@@ -127,7 +141,7 @@ class EpochBegun:
     by: str | None
 
 
-Facts = Opened | SnapshotBegun | SnapshotEnded | Swept | EpochBegun
+Facts = Opened | SnapshotBegun | SnapshotEnded | IncrementalEnded | Swept | EpochBegun
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +221,30 @@ def range_done(
     )
 
 
+def chunks_emitted(
+    stamp: Stamp, tables: Mapping[str, Entry], *, to: str, complete: bool, witness: Witness | None
+) -> OffsetRow:
+    """Rows of an incremental snapshot were written at the position that their table had reached already.
+
+    Args:
+        stamp: When, by whom, in which epoch.
+        tables: The new entries, by `TableId.text`.
+        to: That position.
+        complete: Whether every streaming table has reached it.
+        witness: What proves later that the source's history is still the same (A7).
+    """
+    return OffsetRow(
+        "incremental",
+        stamp.at,
+        tables,
+        to=to,
+        epoch=stamp.epoch,
+        complete=complete,
+        run_id=stamp.run_id,
+        witness=witness,
+    )
+
+
 def status_changed(stamp: Stamp, tables: Mapping[str, Entry]) -> OffsetRow:
     """Tables were lost or given up; they keep their positions."""
     return OffsetRow("status", stamp.at, tables, epoch=stamp.epoch, run_id=stamp.run_id)
@@ -259,6 +297,20 @@ def signal_answered(stamp: Stamp, *, snapshot: str, signal: str) -> OffsetRow:
         signal: The id of the signal.
     """
     facts = SnapshotBegun(snapshot=snapshot, signal=signal, data=False)
+    return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
+
+
+def incremental_ended(stamp: Stamp, *, table: str, number: int, batch: int, low: str) -> OffsetRow:
+    """Every row of a table was read by an incremental snapshot, or has changed since it began.
+
+    Args:
+        stamp: When, by which run, in which epoch.
+        table: `TableId.text` of the table.
+        number: The snapshot's number.
+        batch: The `_batch` of its last rows.
+        low: What was captured when it began.
+    """
+    facts = IncrementalEnded(table=table, number=number, batch=batch, sweep=SweepBound(low=low, number=number))
     return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
 
 

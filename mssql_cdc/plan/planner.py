@@ -231,8 +231,8 @@ def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Rang
     assert facts.captured is not None
     reached = max(_at(m) for m in ready)
     to = min(b for b in (facts.captured, facts.row_bound, facts.transaction_bound) if b is not None)
-    if reached <= facts.captured:
-        to = max(to, reached)  # A4: not below what one table has already committed
+    # A4: not below what one table has already committed
+    to = max([to, *(_at(m) for m in ready if _at(m) <= facts.captured)])
     if any(_at(m) < to for m in ready):
         return _build(facts, ready, to)
     # Where a table was given up the others have come to one position, which no cut names yet.

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import RecordSettings
-from mssql_cdc.config.record_settings import JsonForm, TimePrecision
+from mssql_cdc.config.json_forms import JsonForm
+from mssql_cdc.config.record_settings import TimePrecision
 from mssql_cdc.records import temporal
 from mssql_cdc.records.defaults import Literal, literal_default, stored, zero
 from mssql_cdc.records.encodings import binary_texts, unscaled_texts

@@ -15,12 +15,13 @@ from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.heartbeats import Beat, beats
 from mssql_cdc.records.pieces import ChangeLog, Limits
 from mssql_cdc.records.rows import Shapes, TableShape
-from mssql_cdc.records.schema_changes import Announcement, Version, announcements, with_first_defaults
+from mssql_cdc.records.schema_changes import Announcement, Described, Version, announcements, as_first_seen
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.snapshots import Block, find_snapshots
 from mssql_cdc.records.state import StreamState
@@ -29,7 +30,7 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True)
 class DatabaseView:
-    """One database at a cut; nothing at or behind `bound` is rendered."""
+    """One database at a cut; nothing at or behind `bound` is rendered. `others` are not captured."""
 
     connector: Connector
     logs: Mapping[TableId, ChangeLog]
@@ -42,6 +43,7 @@ class DatabaseView:
     bound: str
     selection: Selection
     begins: StreamState
+    others: Sequence[Described] = ()
 
     @property
     def streamed_logs(self) -> list[ChangeLog]:
@@ -51,6 +53,11 @@ class DatabaseView:
         """
         needs_all = self.connector.records.transaction_metadata
         return [log for table, log in self.logs.items() if needs_all or self.selection.wants(table)]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the cut."""
+        return int(self.bound.partition("-")[0] or "0", 16)
 
     def newest_shapes(self) -> list[TableShape]:
         """The shape of each table's newest version."""
@@ -122,7 +129,7 @@ class DatabaseView:
         found_logs = {table: _log(table, layout, offsets, cut, storage) for table in order}
         logs = {table: log for table, log in found_logs.items() if log is not None}
         found = find_snapshots(logs, offsets, cut, order)
-        snapshotted = {table for block in found.blocks for table in block.tables}
+        snapshotted = {table for block in found.blocks for table in (*block.tables, *block.described)}
         history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
         changes = (
             announcements(versions, snapshotted, partial(_epoch_at, offsets))
@@ -142,6 +149,7 @@ class DatabaseView:
             found.bound,
             selection,
             StreamState(),
+            _others(connector, layout, storage) if connector.records.schema_changes else (),
         )
 
 
@@ -151,10 +159,16 @@ def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
     by_version = {(row["table_id"], row["schema"], row["object_id"]): row for row in rows}
     return {
         own[-1].table_id: [
-            Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in with_first_defaults(own)
+            Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in as_first_seen(own)
         ]
         for own in load_history(layout, storage).versions.values()
     }
+
+
+def _others(connector: Connector, layout: Layout, storage: Storage) -> list[Described]:
+    """Return the tables that were not captured when the initial snapshot began."""
+    seen = (one for one in load_structures(layout, storage) if connector.describes(*one.structure.table_id.parts))
+    return [one for one in map(Described.of_seen, seen) if one is not None]
 
 
 def _log(table: TableId, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage) -> ChangeLog | None:

@@ -17,17 +17,16 @@ import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
 from mssql_cdc.records.capture_times import stamp_texts, stamps
-from mssql_cdc.records.json_texts import Texts, joined, json_text, or_null, repeated
+from mssql_cdc.records.event_values import VERSION, Event, Places, cloud_event, envelope, lsn_texts
+from mssql_cdc.records.json_texts import Texts, joined, json_text, repeated
 from mssql_cdc.records.names import transaction_topic
 from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.record_batch import Part, Record, batch_of
-from mssql_cdc.records.rows import Changes
-from mssql_cdc.records.schemas import TRANSACTION_KEY, TRANSACTION_VALUE, Schema
+from mssql_cdc.records.rows import Changes, Numbers
+from mssql_cdc.records.schemas import STRING, TRANSACTION_KEY, TRANSACTION_VALUE, Schema
+from mssql_cdc.records.simple_headers import simple_texts
 from mssql_cdc.records.transactions import Orders, Transaction
 
-Numbers = np.ndarray[Any, Any]
-VERSION = "3.3.1.Final"
-"""The Debezium version that the records match."""
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 SLOTS = 8
 """Records of one change are numbered from `SLOTS` times its place on."""
@@ -81,17 +80,21 @@ class Envelopes:
             partition: The topic's partition; None: chosen by key, as Kafka does.
         """
         settings = self.connector.records
+        if settings.writes_cloud_events:
+            value = None  # Debezium's converter has no CloudEvent for what is no row change.
+        elif settings.value_form.schemas:
+            value = {"schema": schemas[1], "payload": value}
         return {
             "topic": topic,
             "partition": partition,
             "key": {"schema": schemas[0], "payload": key} if settings.key_form.schemas else key,
-            "value": {"schema": schemas[1], "payload": value} if settings.value_form.schemas else value,
+            "value": value,
             "headers": headers or {},
             "sourcePartition": {"server": self.connector.topic_prefix, "database": self.database},
             "sourceOffset": offset,
         }
 
-    def context(self) -> dict[str, str]:
+    def context(self) -> dict[str, Any]:
         """Return the context headers (EVT-24)."""
         return context_headers(self.connector)
 
@@ -138,24 +141,32 @@ class Envelopes:
 
 
 def offset_of(info: SourceInfo, transaction: dict[str, Any]) -> dict[str, Any]:
-    """Return a streaming offset: a position and the transaction that is open there."""
+    """Return a streaming offset: a position and the transaction that is open there.
+
+    Behind a snapshot and before the first event, Debezium writes the missing change LSN as text, and counts from 1.
+    """
+    is_behind_snapshot = info.commit_lsn is not None and info.change_lsn is None
     return {
         "commit_lsn": info.commit_lsn,
-        "change_lsn": info.change_lsn,
-        "event_serial_no": info.event_serial_no or 0,
+        "change_lsn": "NULL" if is_behind_snapshot else info.change_lsn,
+        "event_serial_no": 1 if is_behind_snapshot else info.event_serial_no or 0,
         **transaction,
     }
 
 
-def context_headers(connector: Connector) -> dict[str, str]:
+def context_headers(connector: Connector) -> dict[str, Any]:
     """Return the context headers (EVT-24)."""
-    if not connector.records.extended_headers:
+    settings = connector.records
+    if not settings.extended_headers:
         return {}
-    return {
+    found = {
         "__debezium.context.connectorLogicalName": connector.topic_prefix,
-        "__debezium.context.taskId": "0",
+        "__debezium.context.taskId": connector.records.task_id,
         "__debezium.context.connectorName": "sqlserver",
     }
+    if not settings.header_form.schemas:
+        return dict(found)
+    return {name: {"schema": STRING, "payload": text} for name, text in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +224,10 @@ class EnvelopeTexts:
         completed[-1] = last
         offset = joined(
             f'{{"snapshot":{json_text(kind)},"snapshot_completed":', pc.if_else(pa.array(completed), "true", "false"),
-            ',"commit_lsn":', _lsn(changes.commit_lsn), "}",
+            ',"commit_lsn":', lsn_texts(changes.commit_lsn), "}",
         )  # fmt: skip
-        source = self._source(changes, markers, repeated("null", count))
-        value = self._value(changes.before, changes.after, source, "null", changes.op, captured_us)
-        return self._batch(changes, changes.key_after, value, self._headers(), offset)
+        event = Event(changes, changes.before, changes.after, changes.op, markers, repeated("null", count), captured_us)
+        return self._batch(event, changes.key_after, self._headers(), offset)
 
     def stream(self, changes: Changes, numbered: Numbered) -> list[Part]:
         """Build the records of streamed changes, in parts, each with numbers that order the records of all tables."""
@@ -245,12 +255,12 @@ class EnvelopeTexts:
             key = pc.if_else(pa.array(is_delete), changes.key_before, key)
         events = numbered.first if numbered.first is not None else None
         offset = self._offset(changes, numbered, events, is_read)
-        source = self._source(
-            changes, self._markers(is_read), pc.if_else(pa.array(is_read), "null", _shown(numbered.serial))
-        )
-        block = self._blocks(numbered, events)
-        value = self._value(changes.before, changes.after, source, block, changes.op, numbered.captured_us)
-        batch = self._batch(changes, key, value, self._headers(), offset)
+        serial = pc.if_else(pa.array(is_read), "null", _shown(numbered.serial))
+        event = Event(
+            changes, changes.before, changes.after, changes.op, self._markers(is_read), serial, numbered.captured_us,
+            _places(numbered, events),
+        )  # fmt: skip
+        batch = self._batch(event, key, self._headers(), offset)
         return [(numbered.place * SLOTS + _FIRST, batch), *self._tombstones(batch, numbered.place, is_delete)]
 
     def _moved(self, changes: Changes, numbered: Numbered, rows: Numbers, op: str) -> list[Part]:
@@ -260,14 +270,20 @@ class EnvelopeTexts:
         none = repeated("null", count)
         before, after = (changes.before, none) if is_delete else (none, changes.after)
         own, other = (changes.key_before, changes.key_after) if is_delete else (changes.key_after, changes.key_before)
+        shown = changes.header_after if is_delete else changes.header_before
         events = numbered.first if is_delete else numbered.create
         offset = self._offset(changes, numbered, events, np.zeros(count, bool))
-        source = self._source(changes, self._markers(np.zeros(count, bool)), _shown(numbered.serial))
-        value = self._value(
-            before, after, source, self._blocks(numbered, events), repeated(op, count), numbered.captured_us
-        )
+        event = Event(
+            changes, before, after, repeated(op, count), "false", _shown(numbered.serial), numbered.captured_us,
+            _places(numbered, events),
+        )  # fmt: skip
+        other = other if shown is None else shown
         assert other is not None
-        batch = self._batch(changes, own, value, self._headers(NEW_KEY if is_delete else OLD_KEY, other), offset)
+        settings = self.connector.records
+        if settings.writes_simple_headers:
+            other = simple_texts(other, changes.shape, settings)
+        header = _with_schema(other, changes.shape.header_schema)
+        batch = self._batch(event, own, self._headers(NEW_KEY if is_delete else OLD_KEY, header), offset)
         found = [(numbered.place * SLOTS + (_FIRST if is_delete else _CREATE), batch)]
         return found + (self._tombstones(batch, numbered.place, np.ones(count, bool)) if is_delete else [])
 
@@ -314,54 +330,31 @@ class EnvelopeTexts:
         settings = self.connector.records
         key_schema = json_text(TRANSACTION_KEY) if settings.key_form.schemas else None
         value_schema = json_text(TRANSACTION_VALUE) if settings.value_form.schemas else None
+        shown = None if settings.writes_cloud_events else _with_schema(value, value_schema)
         columns = {
             "topic": topic, "partition": None, "key": _with_schema(joined('{"id":"', ids, '"}'), key_schema),
-            "value": _with_schema(value, value_schema), "headers": "{}",
+            "value": shown, "headers": "{}",
             "source_partition": self._partition(), "source_offset": offset, "position": changes.pos,
         }  # fmt: skip
         return batch_of(columns, len(ids))
 
-    def _batch(
-        self, changes: Changes, key: Texts | None, value: Texts, headers: Texts | str, offset: Texts
-    ) -> pa.RecordBatch:
-        shape = changes.shape
+    def _batch(self, event: Event, key: Texts | None, headers: Texts | str, offset: Texts) -> pa.RecordBatch:
+        changes, shape = event.changes, event.changes.shape
+        if self.connector.records.writes_cloud_events:
+            value = cloud_event(event, self.connector)
+        else:
+            value = _with_schema(envelope(event, self.connector), shape.value_schema)
         columns = {
             "topic": shape.topic, "partition": None,
             "key": None if key is None else _with_schema(key, shape.key_schema),
-            "value": _with_schema(value, shape.value_schema), "headers": headers,
+            "value": value, "headers": headers,
             "source_partition": self._partition(), "source_offset": offset, "position": changes.pos,
         }  # fmt: skip
         return batch_of(columns, len(changes))
 
-    def _value(
-        self, before: Texts, after: Texts, source: Texts, block: Texts | str, op: pa.Array, captured_us: pa.Array
-    ) -> Texts:
-        ms, us, ns = stamp_texts(captured_us)
-        return joined(
-            '{"before":', before, ',"after":', after, ',"source":', source, ',"transaction":', block, ',"op":"', op,
-            '","ts_ms":', ms, ',"ts_us":', us, ',"ts_ns":', ns, "}",
-        )  # fmt: skip
-
-    def _source(self, changes: Changes, markers: pa.Array | str, serial: Texts) -> Texts:
-        table = changes.shape.table_id
-        if self.connector.records.value_form.hides("false"):
-            # A default is not set in Debezium's records; only the converter shows it.
-            shown = "null" if markers == "false" else joined('"', markers, '"')
-            shown = shown if isinstance(shown, str) else pc.if_else(pc.equal(markers, "false"), "null", shown)
-        else:
-            shown = f'"{markers}"' if isinstance(markers, str) else joined('"', markers, '"')
-        ms, us, ns = stamp_texts(changes.commit_us)
-        return joined(
-            f'{{"version":"{VERSION}","connector":"sqlserver","name":{json_text(self.connector.topic_prefix)},"ts_ms":',
-            ms, ',"snapshot":', shown,
-            f',"db":{json_text(table.catalog or self.database)},"sequence":null,"ts_us":', us, ',"ts_ns":', ns,
-            f',"schema":{json_text(table.schema)},"table":{json_text(table.name)},"change_lsn":',
-            _lsn(changes.change_lsn), ',"commit_lsn":', _lsn(changes.commit_lsn), ',"event_serial_no":', serial, "}",
-        )  # fmt: skip
-
     def _positions(self, changes: Changes, serial: Numbers) -> Texts:
         return joined(
-            '{"commit_lsn":', _lsn(changes.commit_lsn), ',"change_lsn":', _lsn(changes.change_lsn),
+            '{"commit_lsn":', lsn_texts(changes.commit_lsn), ',"change_lsn":', lsn_texts(changes.change_lsn),
             ',"event_serial_no":', _shown(serial),
         )  # fmt: skip
 
@@ -371,12 +364,6 @@ class EnvelopeTexts:
         if numbered.orders is None or events is None or numbered.before is None:
             return joined(positions, "}")
         return joined(positions, numbered.orders.offsets(np.where(events >= 0, events + 1, numbered.before)), "}")
-
-    def _blocks(self, numbered: Numbered, events: Numbers | None) -> Texts | str:
-        if numbered.orders is None or events is None or not (events >= 0).any():
-            return "null"
-        blocks = numbered.orders.blocks(np.maximum(events, 0))
-        return blocks if (events >= 0).all() else pc.if_else(pa.array(events >= 0), blocks, "null")
 
     def _headers(self, name: str | None = None, key: Texts | None = None) -> Texts | str:
         context = json_text(context_headers(self.connector))
@@ -392,12 +379,12 @@ class EnvelopeTexts:
         return pc.if_else(pa.array(is_read), "incremental", "false") if is_read.any() else "false"
 
 
+def _places(numbered: Numbered, events: Numbers | None) -> Places | None:
+    return None if numbered.orders is None or events is None else Places(numbered.orders, events)
+
+
 def _with_schema(texts: Texts, schema: str | None) -> Texts:
     return texts if schema is None else joined(f'{{"schema":{schema},"payload":', texts, "}")
-
-
-def _lsn(lsns: pa.Array) -> Texts:
-    return or_null(joined('"', lsns, '"'))
 
 
 def _shown(numbers: Numbers) -> Texts:
@@ -419,6 +406,8 @@ def _taken(changes: Changes, rows: Numbers) -> Changes:
         None if changes.key_before is None else changes.key_before.take(where),
         None if changes.key_after is None else changes.key_after.take(where),
         None if changes.same_key is None else changes.same_key.take(where),
+        None if changes.header_before is None else changes.header_before.take(where),
+        None if changes.header_after is None else changes.header_after.take(where),
     )
 
 

@@ -76,9 +76,9 @@ class Ordered:
         commits = self._ordered_texts([one.commit_lsn for one in self.changes])
         is_read, is_update = self._ordered(lambda one: one.is_op("r")), self._ordered(lambda one: one.is_op("u"))
         moved = self._ordered(lambda one: one.moved)
-        dropped = np.zeros(len(self.order), bool)
+        dropped = self._ordered(lambda one: np.full(len(one), one.failed))
         if settings.skip_unchanged:
-            dropped = is_update & self._ordered(_is_unchanged)
+            dropped = dropped | is_update & self._ordered(_is_unchanged)
         counted = np.flatnonzero(~is_read)
         where = pa.array(counted)
         changed = self._ordered_texts([one.change_lsn for one in self.changes])

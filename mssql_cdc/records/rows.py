@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal
@@ -16,14 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
-from mssql_cdc.config.record_settings import JsonForm
+from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.converters import Convert, converter, null_text
+from mssql_cdc.records.failures import CONVERSION_ERRORS, Failures
 from mssql_cdc.records.json_texts import Texts, json_text, objects, repeated
 from mssql_cdc.records.names import data_topic, field_name
-from mssql_cdc.records.schemas import envelope_schema, key_schema
+from mssql_cdc.records.schemas import key_schema, value_schema
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 Numbers = np.ndarray[Any, Any]
@@ -33,6 +34,7 @@ READ_COLUMNS = (
     "_exact",
 )  # fmt: skip
 """The columns of a change log that records are rendered from."""
+STRICT = Failures()
 _BEFORE_SPLIT, _AFTER_SPLIT = 3, 4
 
 
@@ -49,8 +51,9 @@ class Large:
 class TableShape:
     """Defines how the rows of one schema version of a table are rendered.
 
-    `key_schema` and `value_schema` are texts, where records have schemas. `shares_texts`: a column looks the same in
-    the key and in the value.
+    `key_schema` and `value_schema` are texts, where records have schemas; `header_schema` is that of a key in a header.
+    `shares_texts`: a column looks the same in the key and in the value. `header_fields` are those of a key in a header,
+    if it looks different there.
     """
 
     schema: TableSchema
@@ -61,6 +64,8 @@ class TableShape:
     key_schema: str | None = None
     value_schema: str | None = None
     shares_texts: bool = True
+    header_fields: tuple[tuple[str, Column, Convert], ...] | None = None
+    header_schema: str | None = None
 
     @property
     def table_id(self) -> TableId:
@@ -89,9 +94,11 @@ class TableShape:
         own = settings.keys.columns_for(
             table.catalog or "", table.schema, table.name, [column.name for column in schema.columns]
         )
-        keys, values, topic = settings.key_form, settings.value_form, data_topic(connector, table)
+        keys, values, headers = settings.key_form, settings.value_form, settings.header_form
+        topic = data_topic(connector, table)
         value_fields = fields(schema.value_columns, values)
-        key_fields = fields([schema.column(name) for name in own or schema.key_columns], keys)
+        key_columns = [schema.column(name) for name in own or schema.key_columns]
+        key_fields, header_fields = fields(key_columns, keys), fields(key_columns, headers)
         return cls(
             schema=schema,
             topic=topic,
@@ -102,9 +109,11 @@ class TableShape:
                 for name, column, _ in value_fields
                 if column.type.before_image != "always"
             ),
-            key_schema=key_schema(topic, _columns(key_fields), settings) if keys.schemas else None,
-            value_schema=envelope_schema(topic, _columns(value_fields), table, connector) if values.schemas else None,
-            shares_texts=(keys.defaults, keys.numeric) == (values.defaults, values.numeric),
+            key_schema=key_schema(topic, _columns(key_fields), settings, keys) if keys.schemas else None,
+            value_schema=value_schema(topic, _columns(value_fields), table, connector) if values.schemas else None,
+            shares_texts=keys.values == values.values,
+            header_fields=None if headers.values == keys.values else header_fields,
+            header_schema=key_schema(topic, _columns(header_fields), settings, headers) if headers.schemas else None,
         )
 
 
@@ -143,6 +152,8 @@ class Changes:
 
     `before` and `after` are `null` where a change has no such image; a key is meaningless there, and None if the table
     has none. `same_key` says which keys are equal; a text can hide that one is NULL and the other the default.
+    `header_before` and `header_after` are the keys as headers show them; None: they look like keys. Changes that
+    `failed` could not be rendered: they have no images and no records.
     """
 
     shape: TableShape
@@ -157,6 +168,9 @@ class Changes:
     key_before: Texts | None
     key_after: Texts | None
     same_key: pa.Array | None
+    header_before: Texts | None = None
+    header_after: Texts | None = None
+    failed: bool = False
 
     def __len__(self) -> int:
         return len(self.pos)
@@ -175,7 +189,12 @@ class Changes:
 
 
 def changes_of(
-    batch: pa.RecordBatch, table_id: TableId, shapes: Shapes, *, skipped: Collection[str] = ()
+    batch: pa.RecordBatch,
+    table_id: TableId,
+    shapes: Shapes,
+    *,
+    skipped: Collection[str] = (),
+    failures: Failures = STRICT,
 ) -> Iterator[Changes]:
     """Yield the batch's changes in order, by schema version; a split key change becomes the original update again.
 
@@ -184,9 +203,11 @@ def changes_of(
         table_id: The table.
         shapes: How its schema versions are rendered.
         skipped: Leave out these ops.
+        failures: Handles changes that cannot be rendered.
 
     Raises:
         SchemaError: The history lacks a version, or half of a key change is missing.
+        ConversionError: A change cannot be rendered.
     """
     rows = _rejoined(batch, table_id)
     if skipped:
@@ -195,7 +216,7 @@ def changes_of(
     bounds = [0, *(np.flatnonzero(versions[1:] != versions[:-1]) + 1).tolist(), len(versions)]
     for start, end in pairwise(bounds):
         if end > start:
-            yield _same_version(rows.slice(start, end - start), shapes.of(table_id, int(versions[start])))
+            yield from _rendered(rows.slice(start, end - start), shapes.of(table_id, int(versions[start])), failures)
 
 
 def bools(values: pa.Array) -> Numbers:
@@ -216,11 +237,38 @@ class _Rows:
         again = None if self.rejoined is None else self.rejoined.slice(start, rows)
         return _Rows(self.before.slice(start, rows), self.after.slice(start, rows), self.op.slice(start, rows), again)
 
+    def without_images(self) -> _Rows:
+        """Return the rows with nothing but their facts."""
+        return _Rows(_without_images(self.before), _without_images(self.after), self.op)
+
     def filter(self, wanted: pa.Array) -> _Rows:
         if pc.all(wanted).as_py():
             return self
         again = None if self.rejoined is None else self.rejoined.filter(wanted)
         return _Rows(self.before.filter(wanted), self.after.filter(wanted), self.op.filter(wanted), again)
+
+
+def _without_images(batch: pa.RecordBatch) -> pa.RecordBatch:
+    for name in ("before", "after"):
+        place = batch.schema.get_field_index(name)
+        field_ = batch.schema.field(place)
+        batch = batch.set_column(place, field_, pa.nulls(batch.num_rows, field_.type))
+    return batch
+
+
+def _rendered(rows: _Rows, shape: TableShape, failures: Failures) -> Iterator[Changes]:
+    """Yield the changes; where they cannot be rendered together, halves of them, down to the one that is the reason."""
+    count = len(rows.op)
+    try:
+        found = _same_version(rows, shape)
+    except CONVERSION_ERRORS as error:
+        if count > 1:
+            yield from _rendered(rows.slice(0, count // 2), shape, failures)
+            yield from _rendered(rows.slice(count // 2, count - count // 2), shape, failures)
+            return
+        failures.handle(shape.table_id, rows.after.column("_pos")[0].as_py(), error)
+        found = replace(_same_version(rows.without_images(), shape), failed=True)
+    yield found
 
 
 def _rejoined(batch: pa.RecordBatch, table_id: TableId) -> _Rows:
@@ -266,6 +314,8 @@ def _same_version(rows: _Rows, shape: TableShape) -> Changes:
         _key(before_side, shape, count),
         _key(after_side, shape, count),
         _same_key(before_side, after_side, shape),
+        _header_key(before_side, shape, count),
+        _header_key(after_side, shape, count),
     )
 
 
@@ -277,6 +327,7 @@ class _Side:
     fields: dict[str, Texts]
     keys: dict[str, Texts]
     missing: Mapping[str, pa.Array]
+    header_keys: dict[str, Texts]
 
     def image(self) -> Texts:
         texts = objects(list(self.fields.items()), len(self.present))
@@ -308,13 +359,21 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
     missing: dict[str, pa.Array] = {
         name: values(column)[0].is_null() for name, column, _ in shape.key_fields if column.nullable
     }
-    return _Side(present, fields, keys, missing)
+    header_keys = {name: texts(column, convert) for name, column, convert in shape.header_fields or ()}
+    return _Side(present, fields, keys, missing, header_keys)
 
 
 def _key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
     if not shape.key_fields:
         return None
     return repeated("null", count) if side is None else objects(list(side.keys.items()), count)
+
+
+def _header_key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
+    """Return the key as a header shows it; None if that is how a key looks."""
+    if side is None or not shape.header_fields:
+        return None
+    return objects(list(side.header_keys.items()), count)
 
 
 def _same_key(before: _Side | None, after: _Side | None, shape: TableShape) -> pa.Array | None:

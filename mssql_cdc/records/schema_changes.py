@@ -13,15 +13,33 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
 
+from mssql_cdc.lake.structures import SeenStructure
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.names import schema_change_topic
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schemas import SCHEMA_CHANGE_KEY, SCHEMA_CHANGE_VALUE, jdbc_type_name
-from mssql_cdc.schema import Column, TableId, TableSchema
+from mssql_cdc.schema import TYPES, Column, TableId, TableSchema, TableStructure
 
 STREAMING_DDL = "N/A"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a schema change record shows of a table: its structure as Debezium shows it, and when it was read."""
+
+    table_id: TableId
+    structure: Mapping[str, Any]
+    at: datetime
+
+    @classmethod
+    def of_seen(cls, seen: SeenStructure) -> Described | None:
+        """Describe a table that is not captured; None if it has a type that is not in the type table."""
+        found = seen.structure
+        if any(column.type.name not in TYPES for column in found.columns):
+            return None
+        return cls(found.table_id, table_structure(found), seen.at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,11 @@ class Version:
         """The table's id, with its database."""
         return self.schema.table_id
 
+    @property
+    def described(self) -> Described:
+        """What a record shows of it."""
+        return Described(self.table_id, self.structure, self.at)
+
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
@@ -59,20 +82,18 @@ class Announcement:
         return f"{schema.table_id.text}:{schema.object_id}:{schema.version}"
 
 
-def with_first_defaults(versions: Iterable[TableSchema]) -> Iterator[TableSchema]:
-    """Yield a table's versions with the defaults that their capture instances began with.
+def as_first_seen(versions: Iterable[TableSchema]) -> Iterator[TableSchema]:
+    """Yield a table's versions with the defaults and the nullability that their capture instances began with.
 
-    A default is not part of a capture instance: what is read of the source shows it on older rows, too. Debezium
-    shows a new default with the next instance.
+    Neither is part of a capture instance: what is read of the source shows it on older rows, too. Debezium shows a new
+    default, or a column that may be NULL now, with the next instance (EVO-07).
     """
-    first: dict[tuple[int | None, str | None, str], str | None] = {}
+    first: dict[tuple[int | None, str | None, str], Column] = {}
     for schema in versions:
+        began = [first.setdefault((schema.object_id, schema.instance, one.name), one) for one in schema.columns]
         columns = tuple(
-            replace(
-                column,
-                default_text=first.setdefault((schema.object_id, schema.instance, column.name), column.default_text),
-            )
-            for column in schema.columns
+            replace(column, default_text=own.default_text, nullable=own.nullable)
+            for column, own in zip(schema.columns, began, strict=True)
         )
         yield replace(schema, columns=columns)
 
@@ -105,7 +126,7 @@ def announcements(
 
 def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
     """Build the record of a schema change in the stream; its source block is that of the newest event."""
-    version = announcement.version
+    version = announcement.version.described
     if envelopes.newest is None:
         envelopes.newest = _source_of(version, None, "false")
     offset = envelopes.streaming_offset()
@@ -113,29 +134,29 @@ def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
 
 
 def snapshot_record(
-    version: Version, envelopes: Envelopes, *, commit_lsn: str | None, kind: str, marker: str = "true"
+    described: Described, envelopes: Envelopes, *, commit_lsn: str | None, kind: str, marker: str = "true"
 ) -> Record:
     """Build the CREATE record of a table in a snapshot.
 
     Args:
-        version: The table's schema version that the snapshot read.
+        described: The table as the snapshot read it.
         envelopes: Builds the record, which becomes its newest event.
         commit_lsn: The snapshot's LSN text; None for a snapshot without rows if it is unknown.
         kind: INITIAL or BLOCKING, for the offset.
         marker: `source.snapshot`.
     """
-    envelopes.newest = _source_of(version, commit_lsn, marker)
+    envelopes.newest = _source_of(described, commit_lsn, marker)
     offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": commit_lsn}
-    return _record("CREATE", version, envelopes, ddl=None, offset=offset)
+    return _record("CREATE", described, envelopes, ddl=None, offset=offset)
 
 
 def _record(
-    change: Literal["CREATE", "ALTER"], version: Version, envelopes: Envelopes, *, ddl: str | None, offset: Record
+    change: Literal["CREATE", "ALTER"], described: Described, envelopes: Envelopes, *, ddl: str | None, offset: Record
 ) -> Record:
-    table = version.table_id
+    table = described.table_id
     value = {
         "source": envelopes.source_block(),
-        "ts_ms": microseconds(version.at) // 1000,
+        "ts_ms": microseconds(described.at) // 1000,
         "databaseName": table.catalog,
         "schemaName": table.schema,
         "ddl": ddl,
@@ -143,7 +164,7 @@ def _record(
             {
                 "type": change,
                 "id": ".".join(f'"{part}"' for part in (table.catalog, table.schema, table.name) if part is not None),
-                "table": dict(version.structure),
+                "table": dict(described.structure),
             }
         ],
     }
@@ -154,9 +175,9 @@ def _record(
     return envelopes.record(topic, key, value, offset=offset, schemas=schemas, headers=headers, partition=0)
 
 
-def _source_of(version: Version, commit_lsn: str | None, marker: str) -> SourceInfo:
-    table = version.table_id
-    return SourceInfo(table.catalog or "", table.schema, table.name, microseconds(version.at), marker, commit_lsn)
+def _source_of(described: Described, commit_lsn: str | None, marker: str) -> SourceInfo:
+    table = described.table_id
+    return SourceInfo(table.catalog or "", table.schema, table.name, microseconds(described.at), marker, commit_lsn)
 
 
 def _start(version: Version, epoch_at: Callable[[datetime], int]) -> str:
@@ -165,7 +186,7 @@ def _start(version: Version, epoch_at: Callable[[datetime], int]) -> str:
     return f"{epoch_at(version.at):04x}-{Lsn.parse(start).raw.hex() if start else ''}"
 
 
-def table_structure(schema: TableSchema) -> dict[str, Any]:
+def table_structure(schema: TableSchema | TableStructure) -> dict[str, Any]:
     """Build `table` of a schema change record, including excluded columns: column filters affect only values (SCH-08).
 
     Raises:

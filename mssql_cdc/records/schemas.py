@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from mssql_cdc.config import Connector, RecordSettings
+from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.config.masks import MaskRule
-from mssql_cdc.config.record_settings import JsonForm
 from mssql_cdc.records.converters import default_text, time_unit
 from mssql_cdc.records.json_texts import json_text
 from mssql_cdc.records.names import schema_name
@@ -22,6 +22,7 @@ Fields = Sequence[tuple[str, Column]]
 """Columns with the names of their fields."""
 _SOURCE_TYPE = "__debezium.source.column"
 _NUMBERS = {"tinyint": "int16", "smallint": "int16", "int": "int32", "bigint": "int64", "real": "float"}
+CLOUD_EVENT_DATA = "io.debezium.connector.sqlserver.Data"
 _UNITS = {1_000_000: "", 1_000: "Micro", 1: "Nano"}
 
 
@@ -84,21 +85,22 @@ def source_schema() -> Schema:
     return struct(fields, name="io.debezium.connector.sqlserver.Source", version=1, field="source")
 
 
-def key_schema(topic: str, fields: Fields, settings: RecordSettings) -> str:
+def key_schema(topic: str, fields: Fields, settings: RecordSettings, form: JsonForm) -> str:
     """Return the text of the schema of a table's keys.
 
     Args:
         topic: The table's topic.
         fields: The key's columns.
         settings: The modes.
+        form: How they are written.
     """
     name = schema_name(f"{topic}.Key", settings.schema_names)
-    columns = [column_schema(one, column, settings, settings.key_form) for one, column in fields]
+    columns = [column_schema(one, column, settings, form) for one, column in fields]
     return json_text(struct(columns, name=name))
 
 
-def envelope_schema(topic: str, fields: Fields, table: TableId, connector: Connector) -> str:
-    """Return the text of the schema of a table's values.
+def value_schema(topic: str, fields: Fields, table: TableId, connector: Connector) -> str:
+    """Return the text of the schema of a table's values, or of the data of its CloudEvents.
 
     Args:
         topic: The table's topic.
@@ -115,11 +117,13 @@ def envelope_schema(topic: str, fields: Fields, table: TableId, connector: Conne
             found["parameters"] = found.get("parameters", {}) | added
         columns.append(found)
     value = schema_name(f"{topic}.Value", settings.schema_names)
+    images = [struct(columns, optional=True, name=value, field=image) for image in ("before", "after")]
+    if settings.writes_cloud_events:
+        return json_text(struct(images, name=CLOUD_EVENT_DATA))
     return json_text(
         struct(
             [
-                *(struct(columns, optional=True, name=value, field=image) for image in ("before", "after")),
-                source_schema(), _transaction_block(), field("op", "string"),
+                *images, source_schema(), _transaction_block(), field("op", "string"),
                 *(field(name, "int64", optional=True) for name in ("ts_ms", "ts_us", "ts_ns")),
             ],
             name=schema_name(f"{topic}.Envelope", settings.schema_names), version=2,
@@ -238,7 +242,8 @@ TRANSACTION_VALUE = struct(
 SCHEMA_CHANGE_KEY = struct(
     [field("databaseName", "string")], name="io.debezium.connector.sqlserver.SchemaChangeKey", version=1
 )
-_STRINGS = {"type": "string", "optional": False}
+STRING: Schema = {"type": "string", "optional": False}
+"""The schema of a text that is no field."""
 _COLUMN = struct(
     [
         field("name", "string"), field("jdbcType", "int32"), field("nativeType", "int32", optional=True),
@@ -247,14 +252,14 @@ _COLUMN = struct(
         *(field(name, "int32", optional=True) for name in ("length", "scale")), field("position", "int32"),
         *(field(name, "boolean", optional=True) for name in ("optional", "autoIncremented", "generated")),
         *(field(name, "string", optional=True) for name in ("comment", "defaultValueExpression")),
-        array(_STRINGS, optional=True, field="enumValues"),
+        array(STRING, optional=True, field="enumValues"),
     ],
     name="io.debezium.connector.schema.Column", version=1,
 )  # fmt: skip
 _TABLE = struct(
     [
         field("defaultCharsetName", "string", optional=True),
-        array(_STRINGS, optional=True, field="primaryKeyColumnNames"), array(_COLUMN, field="columns"),
+        array(STRING, optional=True, field="primaryKeyColumnNames"), array(_COLUMN, field="columns"),
         field("comment", "string", optional=True),
     ],
     optional=True, name="io.debezium.connector.schema.Table", version=1, field="table",

@@ -7,7 +7,7 @@ one go. A block is placed at its first row's position; Debezium repeats the same
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,19 +18,25 @@ from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
-from mssql_cdc.records.schema_changes import Version, snapshot_record
+from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
 from mssql_cdc.schema import TableId
+
+INITIAL = "INITIAL"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut."""
+    """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut.
+
+    `described` are the tables that it did not read and whose structure it shows all the same.
+    """
 
     position: str
     number: str
     tables: tuple[TableId, ...]
     kind: str
     has_rows: bool
+    described: tuple[TableId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,8 @@ class _Known:
     """The offsets' facts about one snapshot."""
 
     begun: OffsetRow
-    tables: set[str]
+    tables: set[str] = field(default_factory=set[str])
+    described: set[str] = field(default_factory=set[str])
     position: str | None = None
     is_open: bool = False
 
@@ -68,11 +75,13 @@ def find_snapshots(
     known = _known(offsets, cut)
     firsts: dict[str, str] = {}
     members: dict[str, set[str]] = {number: one.tables for number, one in known.items()}
+    later = _begun_later(offsets, cut) - set(known)
     for table_id, log in logs.items():
-        for number in snapshot_numbers(log):
+        for number in snapshot_numbers(log) - later:
             members.setdefault(number, set()).add(table_id.text)
             first = min(piece.first for piece in log.pieces if number in piece.snapshots)
             firsts[number] = min(first, firsts.get(number, first))
+    described = {number: one.described - members[number] for number, one in known.items()}
     positions = {number: firsts.get(number) or known[number].position or "" for number in members}
     ordered = sorted(members, key=lambda number: positions[number])
     open_ones = {number for number, one in known.items() if one.is_open}
@@ -82,8 +91,9 @@ def find_snapshots(
             positions[number],
             number,
             tuple(table for table in order if table.text in members[number]),
-            "BLOCKING" if place else "INITIAL",
+            "BLOCKING" if place else INITIAL,
             number in firsts,
+            tuple(table for table in order if table.text in described.get(number, ())),
         )
         for place, number in enumerate(ordered)
         if number not in open_ones
@@ -96,26 +106,23 @@ def behind(cut: OffsetRow) -> str:
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
 
 
-def _number(row: OffsetRow) -> str:
-    """Return the number of the snapshot to which a row belongs, or its partition if it has no number."""
-    facts = row.facts
-    known = facts.number if isinstance(facts, SnapshotBegun | SnapshotEnded) else None
-    return str(row.partition if known is None else known)
-
-
 def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
-    """Return the snapshots by number; a snapshot without rows has no number and is listed by its partition."""
+    """Return the snapshots by number; one that read no rows has none and is known by its partition."""
+    rows = [row for row in offsets.rows if row.number <= cut.number]
+    numbers = _numbers_by_partition(rows)
     found: dict[str, _Known] = {}
     newest: dict[str, tuple[str, str]] = {}
-    for row in offsets.rows:
-        if row.number > cut.number:
-            break
-        number = _number(row) if row.kind == "snapshot" else ""
+    for row in rows:
+        own = _number(row)
+        number = (
+            str(numbers.get(row.partition, row.partition) if own is None else own) if row.kind == "snapshot" else ""
+        )
         newest |= {name: (entry.status, number) for name, entry in row.tables.items()}
         if row.kind != "snapshot":
             continue
-        one = found.setdefault(number, _Known(row, set()))
-        one.tables |= set(row.tables)
+        one = found.setdefault(number, _Known(row))
+        is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
+        (one.tables if is_read else one.described).update(row.tables)
         reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
         for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=0) for r in reached):
             one.position = min(where, one.position or where)
@@ -123,6 +130,32 @@ def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
         if status == "snapshot" and number in found:
             found[number].is_open = True
     return found
+
+
+def _number(row: OffsetRow) -> int | None:
+    """Return the number of the snapshot to which a row belongs."""
+    facts = row.facts
+    return facts.number if row.kind == "snapshot" and isinstance(facts, SnapshotBegun | SnapshotEnded) else None
+
+
+def _numbers_by_partition(rows: Sequence[OffsetRow]) -> Mapping[str | None, int]:
+    """Return the numbers of snapshots that first took positions: without a cut in between, it is one snapshot."""
+    found: dict[str | None, int] = {}
+    since: set[str | None] = set()
+    for row in rows:
+        number = _number(row)
+        if row.complete:
+            since.clear()
+        elif number is None and row.kind == "snapshot":
+            since.add(row.partition)
+        elif number is not None and row.partition in since:
+            found.setdefault(row.partition, number)
+    return found
+
+
+def _begun_later(offsets: Offsets, cut: OffsetRow) -> set[str]:
+    """Return the snapshots that began behind the cut: their rows can have the cut's position."""
+    return {str(_number(row)) for row in offsets.rows if row.kind == "snapshot" and row.number > cut.number}
 
 
 def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
@@ -203,6 +236,7 @@ def create_records(
     logs: Mapping[TableId, ChangeLog],
     versions: Mapping[TableId, Sequence[Version]],
     envelopes: Envelopes,
+    others: Sequence[Described] = (),
 ) -> Iterator[Record]:
     """Yield the CREATE record of each table of a snapshot.
 
@@ -211,18 +245,23 @@ def create_records(
         logs: The change logs of its tables.
         versions: All versions of each table, in order.
         envelopes: Builds the records, one after another.
+        others: The tables that are not captured; only the initial snapshot describes them.
     """
     commit_lsn, found = _first_facts(block, logs)
     if commit_lsn is None and len(block.position) > 25:
         commit_lsn = Lsn.parse(block.position[5:25]).text
-    for place, table_id in enumerate(block.tables, start=1):
-        own = versions[table_id]
-        number = found.get(table_id)
-        version = next((v for v in own if v.schema.version == number), own[0])
-        is_last = not block.has_rows and place == len(block.tables)
-        yield snapshot_record(
-            version, envelopes, commit_lsn=commit_lsn, kind=block.kind, marker="last" if is_last else "true"
-        )
+    shown = {
+        table: next((v for v in versions[table] if v.schema.version == found.get(table)), versions[table][0]).described
+        for table in (*block.tables, *block.described)
+    }
+    if block.kind == INITIAL:
+        shown = {one.table_id: one for one in others} | shown
+        # Java compares names by their UTF-16 code units.
+        shown = {table: shown[table] for table in sorted(shown, key=lambda table: table.text.encode("utf-16-be"))}
+    for place, described in enumerate(shown.values(), start=1):
+        is_last = not block.has_rows and place == len(shown)
+        marker = "last" if is_last else "true"
+        yield snapshot_record(described, envelopes, commit_lsn=commit_lsn, kind=block.kind, marker=marker)
 
 
 def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str | None, dict[TableId, int]]:

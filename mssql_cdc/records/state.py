@@ -6,10 +6,11 @@ It travels with the records: an output stores it together with them, as Debezium
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from mssql_cdc.records.envelope import Envelopes, SourceInfo
+from mssql_cdc.records.envelope import Envelopes, SourceInfo, offset_of
 from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.transactions import Transaction
 
@@ -60,6 +61,18 @@ class StreamState:
             serial=replace(envelopes.serial),
             transaction=Transaction(transaction.id, dict(transaction.events), transaction.buckets),
         )
+
+    def source_offset(self) -> dict[str, Any] | None:
+        """Return Debezium's offset behind the last record; None before the first one.
+
+        A snapshot of which only a part is written has to be sent again.
+        """
+        if self.newest is None:
+            return None
+        if self.newest.event_serial_no is not None:
+            return offset_of(self.newest, self.transaction.offset())
+        completed = self.within is None
+        return {"snapshot": "INITIAL", "snapshot_completed": completed, "commit_lsn": self.newest.commit_lsn}
 
     def restore(self, envelopes: Envelopes) -> None:
         """Let the envelopes go on from here."""

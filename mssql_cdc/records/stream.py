@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes, EnvelopeTexts
+from mssql_cdc.records.failures import Failures
 from mssql_cdc.records.heartbeats import Beat
 from mssql_cdc.records.ordered import Mark, Ordered
 from mssql_cdc.records.pieces import Batch, streamed
@@ -153,7 +154,9 @@ class _BlockBegin:
         del changes
         settings = view.connector.records
         records = (
-            list(create_records(self.block, view.logs, view.versions, envelopes)) if settings.schema_changes else []
+            list(create_records(self.block, view.logs, view.versions, envelopes, view.others))
+            if settings.schema_changes
+            else []
         )
         within = InSnapshot(self.block.number)
         state = replace(state, within=within).behind(envelopes)
@@ -165,7 +168,8 @@ class _BlockRows:
     rows: SnapshotRows
 
     def prepare(self, view: DatabaseView) -> list[Changes]:
-        return list(changes_of(self.rows.rows, self.rows.table_id, view.shapes))
+        failures = Failures(view.connector.records.failure_handling)
+        return list(changes_of(self.rows.rows, self.rows.table_id, view.shapes, failures=failures))
 
     def number(
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
@@ -180,10 +184,12 @@ class _BlockRows:
         def build() -> pa.RecordBatch:
             parts: list[Part] = []
             start = 0
-            for one in changes:
+            rendered = [one for one in changes if not one.failed]
+            shown = _kept(markers, [not one.failed for one in changes for _ in range(len(one))])
+            for one in rendered:
                 captured = view.times.of_batches(rows.table_id.text, one.batch)
-                last = rows.ends_snapshot and one is newest
-                mine = markers.slice(start, len(one))
+                last = rows.ends_snapshot and one is rendered[-1]
+                mine = shown.slice(start, len(one))
                 batch = texts.reads(one, mine, captured, kind=rows.block.kind, last=last)
                 parts.append((np.arange(start, start + len(one)), batch))
                 start += len(one)
@@ -217,11 +223,14 @@ class _Window:
     is_end: bool = False
 
     def prepare(self, view: DatabaseView) -> list[Changes]:
-        skipped = view.connector.records.skipped
+        settings, shapes = view.connector.records, view.shapes
+        failures = Failures(settings.failure_handling)
         return [
             changes
             for batch in self.batches
-            for changes in changes_of(batch.rows, batch.log.table_id, view.shapes, skipped=skipped)
+            for changes in changes_of(
+                batch.rows, batch.log.table_id, shapes, skipped=settings.skipped, failures=failures
+            )
         ]
 
     def number(
@@ -251,6 +260,14 @@ class _Window:
             announced=(*state.announced, *announced),
             beat_ms=max([*beats, state.beat_ms or 0]) if beats else state.beat_ms,
         )
+
+
+def _kept(markers: pa.Array, kept: list[bool]) -> pa.Array:
+    """Return the markers of the rows that are left; the last of them gets the marker of the last row."""
+    if all(kept) or not any(kept):
+        return markers.filter(pa.array(kept, pa.bool_()))
+    left = markers.filter(pa.array(kept))
+    return pa.concat_arrays([left.slice(0, len(left) - 1), markers.slice(len(markers) - 1)]) if not kept[-1] else left
 
 
 def _before(batches: Sequence[Batch], end: str) -> list[Batch]:

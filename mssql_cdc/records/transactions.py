@@ -160,14 +160,11 @@ class Orders:
     counted: _Counted
     buckets: Numbers
 
-    def blocks(self, events: Numbers) -> Texts:
-        """Return the `transaction` blocks of some of the events."""
+    def places(self, events: Numbers) -> tuple[Texts, Texts, Texts]:
+        """Return the transaction's id, the total order and the table's order of some of the events."""
         mine = events + self.carried
-        return joined(
-            '{"id":"', self.transactions.take(pa.array(self.counted.segment[mine])), '","total_order":',
-            _shown(self.counted.total_order[mine]), ',"data_collection_order":',
-            _shown(self.counted.table_order[mine]), "}",
-        )  # fmt: skip
+        ids = self.transactions.take(pa.array(self.counted.segment[mine]))
+        return ids, _shown(self.counted.total_order[mine]), _shown(self.counted.table_order[mine])
 
     def offsets(self, after: Numbers) -> Texts:
         """Return the transaction's part of an offset after that many of the events, with a comma before it (TXN-08)."""

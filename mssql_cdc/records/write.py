@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, NotCaughtUpError
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.outputs import Output, begin
+from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.selection import Selection
+from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.stream import Rendered, stream
 
@@ -23,6 +26,7 @@ def write_records(
     warehouse: str | None = None,
     databases: Sequence[str] | None = None,
     selection: Selection = ALL,
+    offsets: Mapping[str, SourceOffset] | None = None,
 ) -> int:
     """Write the records up to the last complete cut of each database, from where the output ends.
 
@@ -32,11 +36,13 @@ def write_records(
         warehouse: Overrides `delta.warehouse`.
         databases: Only these databases of the connector; None: all.
         selection: The wanted records.
+        offsets: Where databases begin of which the output has nothing yet.
 
     Returns:
         The number of records.
 
     Raises:
+        NotCaughtUpError: The lake has not reached an offset yet.
         ConfigurationError: A property changes the records in a way that is not built, a table is unknown, or a start
             is given although the output has one.
         StorageError: The output holds the records of another connector, or other tables or another key.
@@ -49,12 +55,26 @@ def write_records(
         )
     count = 0
     for database in databases if databases is not None else connector.databases:
-        state = progress.databases.get(database)
-        for rendered in database_records(connector, database, warehouse=warehouse, state=state, selection=selection):
+        begins = Resumed(progress.databases.get(database))
+        offset = (offsets or {}).get(database)
+        if begins.state is None and offset is not None:
+            begins = _resumed(connector, database, offset, warehouse)
+        found = database_records(connector, database, warehouse=warehouse, state=begins.state, selection=selection)
+        for rendered in without_first(found, begins.dropped):
             progress = progress.at(database, rendered.state)
             output.write(rendered.records, progress)
             count += rendered.records.num_rows
     return count
+
+
+def _resumed(connector: Connector, database: str, offset: SourceOffset, warehouse: str | None) -> Resumed:
+    found = resume(connector, database, offset, warehouse=warehouse)
+    if found is None:
+        raise NotCaughtUpError(
+            f"The lake of {database} has not reached the offset {json.dumps(dict(offset.values))}: run "
+            "mssql-cdc run --until-caught-up first"
+        )
+    return found
 
 
 def database_records(

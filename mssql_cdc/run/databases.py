@@ -11,9 +11,10 @@ from threading import Lock, Thread
 from typing import TYPE_CHECKING
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.snapshot.begin import is_little
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import MssqlCdcError, SourceUnavailableError
-from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.spark.remote import answers, is_remote
 from mssql_cdc.spark.session import SparkSettings, active_session, start_session, verify_session
 
@@ -98,7 +99,7 @@ def open_databases(
         log: Receives the log lines.
         quiet: Suppress Spark's own output.
         lasting: The session will run for a long time, so full JIT compilation pays off.
-        ahead: Start Spark in a thread as soon as there is something to read, while the caller surveys the source.
+        ahead: Start Spark in a thread if there is a large first snapshot, while the caller surveys the source.
     """
 
     def start() -> SparkSession:
@@ -121,16 +122,20 @@ def open_databases(
 
 
 def _begin_early(databases: Sequence[Database], spark: LazySpark) -> None:
-    """Start Spark if there is something to read. The caller meets every error of the source itself."""
+    """Start Spark if there is a large first snapshot to take. The caller meets every error of the source itself."""
     with suppress(MssqlCdcError):
-        if any(quiet_look(database)[0] is None and _has_captured(database) for database in databases):
+        if any(_has_large_tables(database) for database in databases):
             spark.begin()
 
 
-def _has_captured(database: Database) -> bool:
-    """Whether the source answers and captures: `quiet_look` does not ask it if the lake is new."""
+def _has_large_tables(database: Database) -> bool:
+    """Whether the lake is new, and the source has more than a process reads while Spark starts."""
+    if load_offsets(database.layout, database.storage).entries:
+        return False
     with database.session() as session:
-        return session.captured() is not None
+        if session.captured() is None:
+            return False
+        return not is_little(session, [table.object_id for table in session.tables()])
 
 
 def warehouse_path(given: str | None) -> str | None:

@@ -15,6 +15,7 @@ from mssql_cdc.capture.snapshot.take import SnapshotResult, capture_snapshot
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
 from mssql_cdc.follow.current import Merged, merge_due, merge_now
+from mssql_cdc.follow.incremental import Advanced, IncrementalSnapshots
 from mssql_cdc.follow.signals import take_signals
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.follow.sweeps import sweep_due
@@ -40,6 +41,7 @@ class Done:
         transactions: The number of rows written to `_transactions`.
         signals: A line about each signal that took effect.
         gaps: The tables whose loss was recorded in the ledger now.
+        chunks: What became of the incremental snapshots; None: they are not this step's business.
         error: The error that the caller must raise after it has shown the rest.
     """
 
@@ -52,6 +54,7 @@ class Done:
     transactions: int = 0
     signals: tuple[str, ...] = ()
     gaps: tuple[TableId, ...] = ()
+    chunks: Advanced | None = None
     error: MssqlCdcError | None = None
 
     @property
@@ -62,6 +65,8 @@ class Done:
     @property
     def idle(self) -> bool:
         """Whether nothing was done, so that the next survey may wait."""
+        if self.chunks is not None and self.chunks.moved:
+            return False
         return isinstance(self.decision, Wait) or (isinstance(self.decision, Merge) and not self.merged.tables)
 
     @property
@@ -91,6 +96,7 @@ def execute(
     merge: bool = True,
     progress: Callable[[Progress], None] | None = None,
     slow: SlowWork | None = None,
+    chunks: IncrementalSnapshots | None = None,
 ) -> Done:
     """Execute the decision.
 
@@ -101,6 +107,7 @@ def execute(
         merge: Update current tables and run due sweeps after a range; otherwise the caller does so later.
         progress: Called with the progress of a snapshot.
         slow: Does the merges that only Spark can do, and sweeps; by default, this call waits for them.
+        chunks: The incremental snapshots, which go on beside ranges; None: not here.
 
     Raises:
         SourceUnavailableError, SourceError: The source could not be queried; everything committed so far stays.
@@ -109,14 +116,14 @@ def execute(
     match decision:
         case Wait():
             done = Done(decision, seen, seen.offsets)
-            return _swept(database, done, slow) if merge and slow is not None else done
+            return _advanced(database, _swept(database, done, slow) if merge and slow is not None else done, chunks)
         case Range():
-            return _range(database, seen, decision, merge=merge, slow=slow)
+            return _advanced(database, _range(database, seen, decision, merge=merge, slow=slow), chunks)
         case Snapshot():
             result = capture_snapshot(database, seen, decision, progress=progress)
             return Done(decision, seen, seen.offsets, snapshot=result)
         case Merge():
-            return _merge(database, seen, decision, slow)
+            return _advanced(database, _merge(database, seen, decision, slow), chunks)
         case Lost():
             return Done(decision, seen, write_loss(database, seen, decision), gaps=decision.tables)
         case Restored():
@@ -154,6 +161,14 @@ def _swept(database: Database, done: Done, slow: SlowWork | None) -> Done:
 def _merge(database: Database, seen: Survey, decision: Merge, slow: SlowWork | None) -> Done:
     merged = merge_now(database, seen.tables, seen.offsets, seen.history, only=decision.tables, slow=slow)
     return _swept(database, Done(decision, seen, seen.offsets, merged=merged), slow)
+
+
+def _advanced(database: Database, done: Done, chunks: IncrementalSnapshots | None) -> Done:
+    """Let the incremental snapshots take a step behind what was done."""
+    if chunks is None:
+        return done
+    advanced = chunks.advance(database, done.seen, done.offsets, done.history)
+    return replace(done, chunks=advanced, offsets=advanced.offsets)
 
 
 def _restored(database: Database, seen: Survey, decision: Restored) -> Done:

@@ -13,6 +13,7 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.follow.current import Merged
+from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
 from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
@@ -41,6 +42,7 @@ class Follower:
         merge: Also update current tables.
         progress: Receives the progress of snapshots.
         slow: Does the merges that only Spark can do, and sweeps, while ranges go on; by default, a step waits for them.
+        chunks: Reads the chunks of incremental snapshots beside the ranges; None: other runs do.
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
         ready: `preflight` has found no fault.
@@ -52,6 +54,7 @@ class Follower:
     merge: bool = True
     progress: ShowSnapshot | None = None
     slow: SlowWork | None = None
+    chunks: IncrementalSnapshots | None = field(default_factory=IncrementalSnapshots)
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -129,7 +132,15 @@ class Follower:
             decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(facts, decision)
-        done = execute(self.database, seen, decision, merge=self.merge, progress=self.progress, slow=self.slow)
+        done = execute(
+            self.database,
+            seen,
+            decision,
+            merge=self.merge,
+            progress=self.progress,
+            slow=self.slow,
+            chunks=self.chunks,
+        )
         done = self._with_slow(done)
         if isinstance(decision, Range | Snapshot):
             self._revived = True

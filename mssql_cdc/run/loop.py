@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from mssql_cdc.capture.current_tables import behind_cut, without_key
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
@@ -20,7 +21,7 @@ from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.plan.decisions import Range, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import LOOK_AGAIN, Follower, ShowSnapshot
 from mssql_cdc.run.retries import Retries
@@ -29,8 +30,18 @@ from mssql_cdc.run.start import look, start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
+Watch = Callable[[Follower, Done | None], bool]
+"""Called after each attempt at a step with its result, None if there is none; whether the loop has to end."""
 
-def run_for(databases: Sequence[Database], *, seconds: float | None, progress: ShowSnapshot | None = None) -> None:
+
+def run_for(
+    databases: Sequence[Database],
+    *,
+    seconds: float | None,
+    progress: ShowSnapshot | None = None,
+    watch: Watch | None = None,
+    merge: bool = True,
+) -> None:
     """Follow the databases in turn, and retry after retriable errors.
 
     A database that cannot be followed does not stop the others; it is retried every minute.
@@ -39,6 +50,8 @@ def run_for(databases: Sequence[Database], *, seconds: float | None, progress: S
         databases: The databases.
         seconds: How long; None: until interrupted.
         progress: Receives the progress of snapshots.
+        watch: Is told of every attempt.
+        merge: Update current tables, too.
 
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
@@ -46,15 +59,19 @@ def run_for(databases: Sequence[Database], *, seconds: float | None, progress: S
         MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    followers = [Follower(database, progress=progress, slow=SlowWork()) for database in databases]
+    followers = [Follower(database, progress=progress, merge=merge, slow=SlowWork()) for database in databases]
+    ended = False
     try:
         _start(followers, end)
-        while end is None or time.monotonic() < end:
-            idle = [_follow(follower) for follower in followers]
+        while not ended and (end is None or time.monotonic() < end):
+            done = [_follow(follower) for follower in followers]
+            ends = [watch is not None and watch(*one) for one in zip(followers, done, strict=True)]
+            ended = bool(ends) and all(ends)
+            idle = [one is None or one.idle or bool(one.failed) for one in done]
             broken = [follower.broken for follower in followers if follower.broken is not None]
             if followers and len(broken) == len(followers):
                 raise broken[0]
-            if all(idle):
+            if all(idle) and not ended:
                 time.sleep(min(follower.database.connector.streaming.poll_seconds for follower in followers))
     except BaseException:
         _close(followers, patience=0)
@@ -90,24 +107,23 @@ def _start(followers: Sequence[Follower], end: float | None) -> None:
             return
 
 
-def _follow(follower: Follower) -> bool:
-    """Attempt one step of one database; return whether there was nothing to do. The follower keeps its error."""
+def _follow(follower: Follower) -> Done | None:
+    """Attempt one step of one database; return its result. The follower keeps its error."""
     try:
-        done = follower.attempt()
+        return follower.attempt()
     except MssqlCdcError as error:
         follower.broken = error
         follower.postpone(LOOK_AGAIN.total_seconds())
         follower.database.log(f"{follower.database.catalog} is left out for a minute: {error}")
-        return True
-    return done is None or done.idle or bool(done.failed)
+        return None
 
 
 def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSnapshot | None = None) -> None:
     """Follow each database until everything that is in its log now is in change logs and current tables.
 
     The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
-    reached when every streaming table has reached it and the current tables are at a complete cut that contains it. A
-    database that cannot be followed does not stop the others.
+    reached when every streaming table has reached it, no incremental snapshot is due, and the current tables are at a
+    complete cut that contains it. A database that cannot be followed does not stop the others.
 
     Args:
         databases: The databases.
@@ -147,8 +163,10 @@ def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnap
         done = follower.attempt()
         if done and _give_up(follower, done):
             continue
-        waits = isinstance(follower.decision, Wait)
-        if done and goal and waits and has_reached(done.seen, goal, follower.hopeless) and _current(database, done):
+        # A range that begins behind the goal is as good as a wait: a busy source gives no reason to wait.
+        settled = isinstance(follower.decision, Wait | Range)
+        reached = goal if done and goal and settled and has_reached(done.seen, goal, follower.hopeless) else None
+        if done and reached and _is_cut(done, reached) and not load(database).is_due and _current(database, done):
             break
         if isinstance(follower.decision, Wait) and follower.decision.alarm:
             raise SourceUnavailableError(f"Not caught up: {follower.decision.reason}")
@@ -156,9 +174,15 @@ def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnap
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
             what = follower.failure or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
-        if done is None or waits:
+        if done is None or done.idle:
             time.sleep(database.connector.streaming.poll_seconds)
     _raise_findings(follower)
+
+
+def _is_cut(done: Done, goal: Lsn) -> bool:
+    """Whether a complete cut contains the goal, or there is nothing that a cut could contain."""
+    cut = done.offsets.last_cut()
+    return isinstance(done.decision, Wait) or (cut is not None and cut.to is not None and Lsn.parse(cut.to) >= goal)
 
 
 def _give_up(follower: Follower, done: Done) -> bool:

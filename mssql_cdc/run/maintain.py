@@ -17,7 +17,17 @@ from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.read import exists
 
-OWN_TABLES = ("offsets", "schema_history", "transactions", "signals", "notifications", "gaps", "snapshots")
+OWN_TABLES = (
+    "offsets",
+    "schema_history",
+    "transactions",
+    "signals",
+    "notifications",
+    "gaps",
+    "structures",
+    "snapshots",
+    "incremental_snapshots",
+)
 
 
 @dataclass(frozen=True, slots=True)

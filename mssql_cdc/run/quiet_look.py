@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import open_requests
 from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
 from mssql_cdc.lake.offsets import Offsets, load_offsets
@@ -26,7 +27,9 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
         return None, offsets
     if any(entry.status in {"snapshot", "failed", "lost"} for entry in offsets.entries.values()):
         return None, offsets
-    if datetime.now(UTC) - cut.at >= DEFAULT_RETENTION / RETENTION_SHARE or open_requests(database, offsets):
+    if datetime.now(UTC) - cut.at >= DEFAULT_RETENTION / RETENTION_SHARE:
+        return None, offsets
+    if open_requests(database, offsets) or load(database).is_due:
         return None, offsets
     with database.session() as session:
         captured = session.captured()

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.decisions import Merge, Wait
 from mssql_cdc.plan.requested import requested
@@ -39,7 +40,7 @@ def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bo
         decision = requested(seen.facts, key, choose(seen))
         if decision is None:
             break
-        results.append(execute(database, seen, decision))
+        results.append(execute(database, seen, decision, chunks=IncrementalSnapshots()))
         read = results[-1].range
         if (read is not None and read.failed) or decision.range.to >= LsnRange.parse(key).to:
             break
@@ -72,7 +73,7 @@ def read_until(database: Database, until: datetime, choose: Choose) -> list[Done
         decision = requested(seen.facts, key, choose(seen)) if key is not None else None
         if decision is None:
             break
-        results.append(execute(database, seen, decision))
+        results.append(execute(database, seen, decision, chunks=IncrementalSnapshots()))
         if results[-1].failed:
             break
     return results or [_nothing(database, seen, f"everything before {until:%Y-%m-%d %H:%M} UTC")]

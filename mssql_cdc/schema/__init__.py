@@ -7,7 +7,7 @@ from mssql_cdc.schema.arrow import (
     neutral_schema,
     row_struct,
 )
-from mssql_cdc.schema.tables import Column, TableId, TableSchema
+from mssql_cdc.schema.tables import Column, TableId, TableSchema, TableStructure
 from mssql_cdc.schema.type_table import TYPES, Kind, TypeRow
 from mssql_cdc.schema.types import SqlServerType
 
@@ -18,6 +18,7 @@ __all__ = [
     "SqlServerType",
     "TableId",
     "TableSchema",
+    "TableStructure",
     "TypeRow",
     "change_log_schema",
     "current_names",

@@ -164,6 +164,29 @@ class TableSchema:
         return cls(**data)
 
 
+@dataclass(frozen=True, slots=True)
+class TableStructure:
+    """A table that is not captured, as schema change records describe it.
+
+    Delta never holds its rows, so its columns may have any names and types.
+    """
+
+    table_id: TableId
+    columns: tuple[Column, ...]
+    key_columns: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        """Columns and key; `from_json` is its inverse."""
+        columns = [_column_dict(column) for column in self.columns]
+        return json.dumps({"columns": columns, "key_columns": self.key_columns}, ensure_ascii=False)
+
+    @classmethod
+    def from_json(cls, table_id: TableId, text: str) -> TableStructure:
+        """The structure whose `to_json()` this is."""
+        data: dict[str, Any] = json.loads(text)
+        return cls(table_id, _columns(data["columns"]), tuple(data["key_columns"]))
+
+
 def _column_dict(column: Column) -> dict[str, Any]:
     """Include only values that differ from the default, so that the texts stay short and old texts stay readable."""
     kind = {name: value for name, value in asdict(column.type).items() if value is not None}

@@ -15,9 +15,10 @@ from typing import Protocol
 import pyarrow as pa
 
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.values import (
     Absence,
+    Bound,
     Buckets,
     CapturedTable,
     CaptureHealth,
@@ -77,8 +78,9 @@ class ChunkRead:
         commit_lsn: the source's newest position when the snapshot began, for the records.
         read_at: the source's clock when the table's read began.
         statement: a SELECT statement that replaces the table (SNP-23, BLK-04).
-        condition: an additional condition on the rows (INC).
+        condition: an additional condition on the rows (INC-04).
         under_lock: the caller holds a lock on the whole table.
+        recompile: the server makes a plan of its own for each statement (INC-17).
     """
 
     schema: TableSchema
@@ -92,6 +94,7 @@ class ChunkRead:
     statement: str | None = None
     condition: str | None = None
     under_lock: bool = False
+    recompile: bool = False
 
 
 class SourceSession(Protocol):
@@ -111,6 +114,10 @@ class SourceSession(Protocol):
 
     def left_out(self) -> Sequence[str]:
         """The captured tables that the connector's filters do not let through, by name."""
+        ...
+
+    def structures(self) -> Sequence[TableStructure]:
+        """The structure of every table that the login sees, captured or not."""
         ...
 
     def hidden(self) -> int:
@@ -229,6 +236,27 @@ class SourceSession(Protocol):
 
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> Sequence[Chunk]:
         """Return a table's chunks in key order; together they cover every key."""
+        ...
+
+    def estimated_rows(self) -> Mapping[int, int]:
+        """Return about how many rows each table has, by its object id, without reading one."""
+        ...
+
+    def next_bound(
+        self, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
+    ) -> Bound | None:
+        """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
+
+        Args:
+            schema: The table, keyed by the columns that its chunks are ordered by.
+            rows: The number of rows of a chunk.
+            last: The bound of the chunk before; None at the beginning of the table.
+            until: Look no further than this bound.
+        """
+        ...
+
+    def last_bound(self, schema: TableSchema) -> Bound | None:
+        """Return the largest key of a table; None if it is empty."""
         ...
 
     def retention(self) -> timedelta | None:

@@ -113,12 +113,17 @@ class CaptureHealth:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The newest captured transaction at or below a position, to be recognized later (A7)."""
+    """The newest captured transaction at or below a position, to be recognized later (A7).
+
+    `fork` identifies the history that it belongs to, for when cleanup has removed the transaction; None where the
+    source does not show it.
+    """
 
     start_lsn: Lsn
     tran_id: str
     tran_begin_lsn: str
     tran_end_time: str
+    fork: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

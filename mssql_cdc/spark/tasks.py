@@ -97,28 +97,36 @@ def run_tasks(
     return [_result(by_number[number].asDict()) for number in range(len(listed))]
 
 
-def run_here(tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]]) -> list[TaskResult]:
+def run_here(
+    tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]], *, most: int | None = None
+) -> list[TaskResult]:
     """Run `function` on every task in threads of this process: a Spark job costs more than small tasks.
 
     Args:
         tasks: what `function` is called with.
         function: the work of one task; the same rules apply as in `run_tasks`.
+        most: how many tasks may run at the same time.
     """
 
     def run(numbered: tuple[int, T]) -> TaskResult:
         return _result(_row(*numbered, function))
 
-    return in_threads([partial(run, numbered) for numbered in enumerate(tasks)])
+    return in_threads([partial(run, numbered) for numbered in enumerate(tasks)], most=most)
 
 
-def in_threads(actions: Sequence[Callable[[], R]]) -> list[R]:
+def in_threads(actions: Sequence[Callable[[], R]], *, most: int | None = None) -> list[R]:
     """Run actions that mostly wait, for a server or a disk, and return their results in order.
 
     The first exception propagates when all actions are done. An interrupt does not wait for those that have begun.
+
+    Args:
+        actions: what to run.
+        most: how many of them may run at the same time.
     """
-    if len(actions) <= 1:
+    if len(actions) <= 1 or most == 1:
         return [action() for action in actions]
-    pool = ThreadPoolExecutor(min(len(actions), _MOST_TOGETHER), thread_name_prefix="little-work")
+    threads = min(len(actions), _MOST_TOGETHER, most or _MOST_TOGETHER)
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="little-work")
     waiting = [pool.submit(action) for action in actions]
     try:
         while wait(waiting, timeout=_WAIT_SECONDS).not_done:

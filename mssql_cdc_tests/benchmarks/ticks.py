@@ -18,6 +18,7 @@ import mssql_cdc.capture.range as capture
 import mssql_cdc.follow.current as current
 import mssql_cdc.run.execute as execute
 import mssql_cdc.run.follower as follower
+from mssql_cdc.lake.current import CurrentTables
 from mssql_cdc_tests.benchmarks.measure import Figure, Spent, spending, tree_cpu
 from mssql_cdc_tests.benchmarks.opened import opened, until_idle, wait_for_capture
 from mssql_cdc_tests.benchmarks.server import Server, change, create_database
@@ -29,7 +30,7 @@ PARTS = (
     ("commits", capture, "in_threads"),
     ("offsets", capture, "append_offsets"),
     ("finding current tables", current, "behind_cut"),
-    ("current tables", current, "_apply"),
+    ("current tables", CurrentTables, "apply_all"),
     ("range", execute, "capture_range"),
 )
 

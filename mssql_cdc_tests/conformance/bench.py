@@ -15,7 +15,7 @@ from mssql_sandbox.process import SandboxProcess
 
 from mssql_cdc.cli import main
 from mssql_cdc.config.catalogue import ALL
-from mssql_cdc_tests.conformance.compare import payload, plain
+from mssql_cdc_tests.conformance.compare import payload, plain, row_change
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, Record
 from mssql_cdc_tests.conformance.source import FENCE, WAIT_SECONDS, Source
 from mssql_cdc_tests.conformance.workload import Course, Reading, Script
@@ -37,9 +37,9 @@ class Stream:
         topics: dict[str, str] = {}
         commits: dict[tuple[str, str], str] = {}
         for record in self.records:
-            if (table := table_of(record)) is not None and "source" in (payload(record["value"]) or {}):
+            if (table := table_of(record)) is not None:
                 topics.setdefault(record["topic"], table)
-                commits.setdefault((_database(record), payload(record["value"])["source"]["commit_lsn"]), table)
+                commits.setdefault((_database(record), _commit_of(record)), table)
         here = (record for record in self.records if _database(record) == database)
         return [record for record in here if _owner(record, topics, commits) in mine]
 
@@ -47,24 +47,29 @@ class Stream:
         """Return where each change stands: the order of all tables' records, without those that end the stream."""
         found = []
         for record in self.records:
-            value = payload(record["value"])
-            if value is not None and "op" in value and table_of(record) != f"{value['source']['db']}.{FENCE}":
-                source = value["source"]
-                found.append((record["topic"], value["op"], source["commit_lsn"], source["change_lsn"]))
+            change = row_change(record["topic"], record["value"])
+            if change is not None and table_of(record) != f"{change['source']['db']}.{FENCE}":
+                source = change["source"]
+                found.append((record["topic"], change["op"], source["commit_lsn"], source["change_lsn"]))
         return found
 
 
 def table_of(record: Mapping[str, Any]) -> str | None:
     """Return `database.schema.table` of a data record or a schema change; None if it belongs to no table."""
-    value = payload(record["value"])
-    if not isinstance(value, dict) or "source" not in value:
-        return None
-    if "tableChanges" in value:
+    value, change = payload(record["value"]), row_change(record["topic"], record["value"])
+    if change is not None:
+        source = change["source"]
+        return f"{source['db']}.{source['schema']}.{source['table']}"
+    if isinstance(value, dict) and "tableChanges" in value:
         return (
             ".".join(re.findall(r'"((?:[^"]|"")*)"', value["tableChanges"][0]["id"])) if value["tableChanges"] else None
         )
-    source = value["source"]
-    return f"{source['db']}.{source['schema']}.{source['table']}"
+    return None
+
+
+def _commit_of(record: Mapping[str, Any]) -> str:
+    change = row_change(record["topic"], record["value"])
+    return (payload(record["value"]) if change is None else change)["source"]["commit_lsn"]
 
 
 def _database(record: Mapping[str, Any]) -> str:
@@ -253,6 +258,6 @@ def _is_last(record: Record) -> bool:
 
 
 def _shows(record: Record, sign: str) -> bool:
-    value = payload(record.value)
-    after = value.get("after") if isinstance(value, dict) else None
+    change = row_change(record.topic, record.value)
+    after = None if change is None else change["after"]
     return bool(after) and after.get("what") == sign

@@ -22,6 +22,8 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway
 
+from mssql_cdc.config.json_forms import SIMPLE_HEADERS
+
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Duser.timezone=UTC")
 # Only these families of the package's 358 jars are needed; the rest would slow the JVM's start.
 JAR_FAMILIES = (
@@ -188,10 +190,11 @@ class DebeziumMachine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if hasattr(self, "_gateway"):
-            # Java objects notify the JVM when they are collected; it must still be running.
+            # Java objects notify the JVM when they are collected. Those that are left after this collection must find
+            # the gateway shut down: a mere `close` lets them connect again, and the error that py4j then logs inside a
+            # garbage collection broke a running `ast.parse` (python/cpython#106905).
             gc.collect()
-            self._gateway.close(keep_callback_server=False, close_callback_server_connections=True)
-            self._gateway.shutdown_callback_server()
+            self._gateway.shutdown()
         self._jvm.terminate()
         try:
             self._jvm.wait(10)
@@ -251,10 +254,12 @@ class DebeziumEngine:
     def _converters(self) -> dict[str, str]:
         """Values as they are, unless the properties say how the converter writes them.
 
-        Headers never have schemas; the keys in them look like keys.
+        Without a converter of their own, headers have no schemas; the keys in them look like keys.
         """
         nulls = self.properties.get("key.converter.replace.null.with.default", "true")
         schemas = {"header.converter.schemas.enable": "false", "header.converter.replace.null.with.default": nulls}
+        if any(name.startswith("header.converter") for name in self.properties):
+            schemas = {}
         if any(name.startswith(("key.converter.", "value.converter.")) for name in self.properties):
             return schemas
         # Otherwise, a NULL in a column with a default is printed as the default.
@@ -268,6 +273,7 @@ class DebeziumEngine:
         if not self.keep_records:
             return [count - 1] if count else []
         last: dict[str, int] = {}
+        read_header = str if self.properties.get("header.converter") == SIMPLE_HEADERS else json.loads
         # Each call crosses to the JVM, and the end of an iterator is a costly exception: few calls, and no iterators.
         as_json = self.machine.as_json
         for place in range(count):
@@ -279,7 +285,7 @@ class DebeziumEngine:
                     partition=event.partition(),
                     key=_parsed(event.key()),
                     value=_parsed(event.value()),
-                    headers={one["key"]: _header(one["value"]) for one in as_json(event.headers())},
+                    headers={one["key"]: read_header(one["value"]) for one in as_json(event.headers())},
                     source_partition=as_json(source.sourcePartition()),
                     source_offset=as_json(source.sourceOffset()),
                 )
@@ -309,8 +315,3 @@ class DebeziumEngine:
 
 def _parsed(text: str | None) -> Any:
     return None if text is None else json.loads(text)
-
-
-def _header(value: Any) -> Any:
-    parsed = _parsed(value) if isinstance(value, str) else value
-    return parsed.get("payload", parsed) if isinstance(parsed, dict) else parsed

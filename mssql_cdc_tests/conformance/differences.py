@@ -58,9 +58,9 @@ def _shown_marker(value: dict[str, Any]) -> None:
         source["snapshot"] = "false"
 
 
-def _without_structure(theirs: Records, ours: Records) -> Records:
+def _without_rows_of_snapshots(theirs: Records, ours: Records) -> Records:
     del ours
-    return [record for record in theirs if not _is_schema_change(record)]
+    return [record for record in theirs if (payload(record["value"]) or {}).get("op") != "r"]
 
 
 def _where_ours_are(theirs: Records, ours: Records) -> Records:
@@ -118,14 +118,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="the lake has no worker. No setting of Connect's converter shows both values as they are",
         adapt=each_value(_shown_marker),
     ),
-    "structure": Difference(
-        about="structure of tables that are not captured",
-        debezium=(
-            "a CREATE record in a snapshot, unless `schema.history.internal.store.only.captured.tables.ddl=true`"
-        ),
-        ours="none",
-        why="not built: the schema history knows captured tables only",
-        adapt=_without_structure,
+    "rows-without-cdc": Difference(
+        about="rows of a table without CDC that the filters let through",
+        debezium="are read by the initial snapshot; their changes never follow",
+        ours="are not read; records describe the table",
+        why="a copy that nothing updates is wrong from its first minute on",
+        adapt=_without_rows_of_snapshots,
     ),
     "schema-change-position": Difference(
         about="the position in the source block and offset of a schema change while streaming",
@@ -172,6 +170,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="a snapshot of the table, then its changes",
         why="rows from before the capture instance would be missing",
     ),
+    "failed-conversion": Difference(
+        about="a value whose conversion fails",
+        debezium="is left unset, with an error in the log",
+        ours="fails its change, as `event.processing.failure.handling.mode` says",
+        why="a NULL that the source does not have is a wrong value",
+    ),
     "sweep": Difference(
         about="rows that a repeated snapshot no longer finds",
         debezium="nothing",
@@ -185,9 +189,9 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="such rows were never in the table",
     ),
     "heartbeats": Difference(
-        about="heartbeats",
-        debezium="by time, while it polls",
-        ours="the same records at complete cuts, at least `heartbeat.interval.ms` apart",
+        about="when there is a heartbeat",
+        debezium="at the end of a snapshot; by time, while it polls",
+        ours="at complete cuts, at least `heartbeat.interval.ms` apart; the same records, where the stream stands",
         why="records are rendered from the lake, which only cuts change",
     ),
     "notifications": Difference(

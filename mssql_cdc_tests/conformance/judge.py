@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from mssql_cdc_tests.conformance.bench import Seen
 from mssql_cdc_tests.conformance.compare import differences
 from mssql_cdc_tests.conformance.differences import DIFFERENCES
+from mssql_cdc_tests.conformance.heartbeats import INTERVAL, judged_heartbeats
 from mssql_cdc_tests.conformance.workload import Course, Result, Workload
 
 
 def results_of(course: Course, seen: Seen) -> Iterator[Result]:
-    """Yield the verdict on each workload of a course, and on the order of each reading's whole stream."""
+    """Yield the verdict on each workload, and on each reading's order of the whole stream and its heartbeats."""
     for workload in course.workloads():
         yield judged(workload, seen)
     for reading in course.readings:
         if reading.is_ours and course.is_ordered:
             yield _order(course, reading.name, seen)
+        if reading.is_ours and INTERVAL in reading.properties:
+            yield judged_heartbeats(course, reading, seen)
 
 
 def judged(workload: Workload, seen: Seen) -> Result:
@@ -34,7 +37,8 @@ def judged(workload: Workload, seen: Seen) -> Result:
             shown.append(key)
         theirs = adapted
     left = differences(ours, theirs) if shown else found
-    left += [] if count else ["Debezium has no records"]
+    if bool(count) == (name in script.silent):
+        left.append("Debezium has records" if count else "Debezium has no records")
     left += [f"the listed difference {key} does not show" for key in script.expects(name) if key not in shown]
     verdict = "different" if left else "listed" if found else "equal"
     return Result(

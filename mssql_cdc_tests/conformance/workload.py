@@ -63,6 +63,8 @@ class Script:
         changes: batches after them, and pauses.
         readings: the readings under which it is judged; empty: all of its course.
         expected: ids of the deliberate differences that it shows, by reading; `*` stands for every reading.
+        silent: the readings under which it has no records.
+        features: ids of the behaviors that it shows, for the feature index.
         database: its database, where the course has several.
     """
 
@@ -74,6 +76,8 @@ class Script:
     changes: tuple[Step, ...] = ()
     readings: tuple[str, ...] = ()
     expected: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    silent: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     database: int = 0
 
     def expects(self, reading: str) -> tuple[str, ...]:
@@ -94,6 +98,7 @@ class Reading:
         version: Debezium's version.
         is_ours: whether this connector reads as well; otherwise the reading only shows what Debezium does.
         expected: ids of the deliberate differences that every workload of it shows.
+        features: ids of the behaviors that it shows, for the feature index.
     """
 
     name: str
@@ -103,6 +108,7 @@ class Reading:
     version: str = ORACLE
     is_ours: bool = True
     expected: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 from deltalake import DeltaTable, write_deltalake
 
+from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
 from mssql_cdc_tests.dagster.sensing import ask
@@ -206,6 +207,36 @@ def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(stream
     assert streaming.logged("orders")["mssql_cdc/reads"] == 2
     streaming.tick()
     assert not [one for one in streaming.requests if SNAPSHOT_TAG in one.tags]
+
+
+@pytest.mark.feature("INC-10", "INC-13", "INC-14")
+@pytest.mark.parametrize("seconds", [0, 8])
+def test_the_signals_launchpad_controls_an_incremental_snapshot_beside_the_runs(streaming, seconds):
+    location = streaming.reloaded(dagster_max_run_seconds=seconds, poll_interval_ms=50)
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    streaming.settle()
+    for action, tables in [
+        ("incremental_snapshot", ["dbo.orders", "dbo.people"]),
+        ("pause_snapshot", []),
+        ("stop_snapshot", ["dbo.people"]),
+        ("resume_snapshot", []),
+    ]:
+        config = {"tables": tables, "action": action}
+        signals = {"ops": {f"signals__{location.names.stem}": {"config": config}}}
+        done = location.materialize(location.names.extra_key("signals"), run_config=signals)
+        assert done.success, failures(done)
+    if seconds:
+        location.shop.run("EXEC sys.sp_cdc_start_job @job_type = N'capture'")
+        end = time.monotonic() + 180
+        while load(location.database()).is_due:  # One run is enough, unless the machine is slow.
+            assert time.monotonic() < end
+            done = location.run(ask(location))
+            assert done.success, failures(done)
+    else:
+        location.settle()
+    assert not load(location.database()).state.is_running
+    assert rows(location, "orders") == 4
+    assert not DeltaTable.is_deltatable(location.database().layout.root + "/dbo/people/changes")
 
 
 def test_the_launchpad_rejects_a_table_that_is_not_captured(streaming):

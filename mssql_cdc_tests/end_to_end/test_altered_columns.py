@@ -53,14 +53,14 @@ def test_a_column_that_is_widened_between_two_groups_of_chunks(narrow: Place, mo
     widen = once(lambda: narrow.sql(*WIDEN))
     monkeypatch.setattr(take, "CHUNK_ROWS", 1)
     monkeypatch.setattr(take, "GROUP_CHUNKS", 1)
-    run_tasks = chunk_groups.run_tasks
+    run_here = chunk_groups.run_here
 
     def alter_behind_the_first_group(*given: Any, **more: Any) -> Any:
-        done = run_tasks(*given, **more)
+        done = run_here(*given, **more)
         widen()
         return done
 
-    monkeypatch.setattr(chunk_groups, "run_tasks", alter_behind_the_first_group)
+    monkeypatch.setattr(chunk_groups, "run_here", alter_behind_the_first_group)
     assert_nothing_is_cut(narrow)
 
 

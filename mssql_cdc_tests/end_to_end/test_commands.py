@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -12,6 +13,8 @@ import pytest
 from deltalake import DeltaTable
 
 from mssql_cdc.cli import main
+from mssql_cdc.run.execute import Done
+from mssql_cdc.run.follower import Follower
 from mssql_cdc_tests.end_to_end.kit import Place
 
 
@@ -187,3 +190,17 @@ def test_a_table_whose_gating_role_the_login_lacks_stops_with_the_reason(
     assert place.command("run", "--until-caught-up", "--timeout", "20") == 3
     assert "gating role" in capsys.readouterr().err
     assert not DeltaTable(place.uri("guarded", "changes")).file_uris()
+
+
+@pytest.mark.slow
+def test_until_caught_up_ends_although_the_source_never_rests(orders: Place, monkeypatch: pytest.MonkeyPatch):
+    numbers, attempt = itertools.count(100), Follower.attempt
+
+    def behind_another_change(follower: Follower) -> Done | None:
+        orders.sql(f"INSERT INTO dbo.orders VALUES ({next(numbers)}, N'more')")
+        orders.settle()
+        return attempt(follower)
+
+    monkeypatch.setattr(Follower, "attempt", behind_another_change)
+    assert orders.command("run", "--until-caught-up", "--timeout", "60") == 0
+    assert {"id": 100} in orders.query("SELECT id FROM t", "orders")

@@ -38,7 +38,11 @@ def test_a_signal_leaves_no_process_behind(
     early: bool,  # noqa: FBT001 (a parameter of the test)
 ):
     place.create("orders", "id int NOT NULL PRIMARY KEY")
-    place.sql("INSERT INTO dbo.orders VALUES (1)")
+    digits = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
+    source = " CROSS JOIN ".join(f"{digits} {name}(v)" for name in "abcde")
+    identity = "a.v + 10 * b.v + 100 * c.v + 1000 * d.v + 10000 * e.v"
+    # More than a process reads without Spark.
+    place.sql("INSERT INTO dbo.orders VALUES (-1)", f"INSERT INTO dbo.orders SELECT {identity} FROM {source}")
     place.settle()
     arguments = ["--config", str(place.config), "--warehouse", str(place.warehouse)]
     process = subprocess.Popen(

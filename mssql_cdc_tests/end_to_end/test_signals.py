@@ -29,7 +29,6 @@ def test_signals_with_filters_and_with_names_that_match_nothing(signalled: Place
     wanted = [
         {"type": "blocking", "data-collections": [orders], "additional-conditions": filters},
         {"type": "blocking", "data-collections": [f"{signalled.database}.dbo.no_such_table"]},
-        {"type": "incremental", "data-collections": [orders]},
     ]
     for number, data in enumerate(wanted):
         signalled.signal(f"s{number}", **data)
@@ -39,9 +38,8 @@ def test_signals_with_filters_and_with_names_that_match_nothing(signalled: Place
     reads = signalled.query("SELECT after.id AS id FROM t WHERE op = 'r' ORDER BY _pos", "orders", "changes")
     assert [row["id"] for row in reads] == [1, 2, 2]
     signals = own_rows(signalled, "signals", "SELECT id, status, result FROM t ORDER BY id")
-    assert [row["status"] for row in signals] == ["requested", "ignored", "ignored"]
+    assert [row["status"] for row in signals] == ["requested", "ignored"]
     assert "no_such_table" in str(signals[1]["result"])
-    assert "not implemented yet" in str(signals[2]["result"])
     skipped = own_rows(signalled, "notifications", "SELECT id, type, additional_data FROM t WHERE type = 'SKIPPED'")
     assert [row["id"] for row in skipped] == ["s1"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from mssql_cdc.errors import SourceUnavailableError, StaleReaderError
 from mssql_cdc.lsn import snapshot_position_text
-from mssql_cdc.source.sqlserver.chunks import next_bound, plan_chunks
+from mssql_cdc.source.sqlserver.chunks import last_bound, next_bound, plan_chunks
 from mssql_cdc.source.sqlserver.log_end import log_end
 from mssql_cdc.source.sqlserver.snapshot_reader import UNDER_LOCK, locked
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
@@ -114,6 +114,20 @@ def test_bounds_are_found_one_by_one(shop: Shop) -> None:
     assert next_bound(shop.control, schema, 2, ("2",)) == ("4",)
     assert next_bound(shop.control, schema, 2, ("4",)) is None
     assert next_bound(shop.control, schema, 2, ("1",), until=("2",)) is None
+
+
+@pytest.mark.feature("INC-06")
+def test_the_last_bound_is_the_largest_key(shop: Shop) -> None:
+    shop.create("t", "a int NOT NULL, b varchar(5) NOT NULL, PRIMARY KEY (a, b)")
+    schema = shop.instance("t").schema
+
+    assert last_bound(shop.control, schema) is None
+    shop.run("INSERT dbo.t VALUES (1, 'z'), (2, 'x'), (2, 'y')")
+    largest = last_bound(shop.control, schema)
+
+    assert largest is not None
+    assert next_bound(shop.control, schema, 3, None) == largest
+    assert next_bound(shop.control, schema, 1, largest, until=largest) is None
 
 
 @pytest.mark.feature("SNP-23")

@@ -12,6 +12,7 @@ from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc.source.sqlserver.structures import structures
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
@@ -163,3 +164,25 @@ def test_a_login_that_may_not_read_descriptions_sees_none(shop: Shop) -> None:
     found = captured_tables(shop.control)
     assert {table.newest.schema.description for table in found} == {None}
     assert "What customers ordered" in {table.newest.schema.description for table in captured_tables(shop.control)}
+
+
+@pytest.mark.feature("SNP-19", "SCH-11")
+def test_structures_are_those_of_all_tables_and_cut_down_to_what_the_newest_instance_captures(shop: Shop) -> None:
+    shop.run(
+        "CREATE SCHEMA other",
+        "CREATE TABLE other.plain (b int NOT NULL, a bigint IDENTITY(1, 1), note varchar(10) DEFAULT 'x', "
+        "CONSTRAINT second UNIQUE (b), CONSTRAINT first UNIQUE (a))",
+        "CREATE TABLE dbo.cut (id int NOT NULL, hidden int, also int NOT NULL, PRIMARY KEY (id, also))",
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'cut', @role_name = NULL, "
+        "@captured_column_list = N'id', @supports_net_changes = 0",
+    )
+    shop.scan()
+    found = {one.table_id.text.split(".", 1)[1]: one for one in structures(shop.control)}
+    plain, cut = found["other.plain"], found["dbo.cut"]
+
+    assert plain.key_columns == ("a",)
+    assert [(column.name, column.type.name, column.nullable, column.identity) for column in plain.columns] == [
+        ("b", "int", False, False), ("a", "bigint", False, True), ("note", "varchar", True, False),
+    ]  # fmt: skip
+    assert plain.columns[2].default_text == "('x')"
+    assert ([column.name for column in cut.columns], cut.key_columns) == (["id"], ("id",))

@@ -87,6 +87,28 @@ def test_the_witness_is_found_again(counted: Shop) -> None:
     positions.require_witness(counted.control, known)
 
 
+def test_a_witness_that_cleanup_removed_is_of_another_history_where_the_recovery_fork_is(counted: Shop) -> None:
+    first, second = insert(counted, 1, 2)
+    known = positions.witness(counted.control, first)
+    counted.run(f"DELETE cdc.lsn_time_mapping WHERE start_lsn < 0x{second.raw.hex()}")
+
+    assert known is not None
+    assert known.fork is not None
+    for fork in (known.fork, None):
+        positions.require_witness(counted.control, replace(known, fork=fork))
+    with pytest.raises(SourceRestoredError, match="recovery fork"):
+        positions.require_witness(counted.control, replace(known, fork="another"))
+
+
+def test_a_witness_that_is_still_there_is_the_same_in_another_recovery_fork(counted: Shop) -> None:
+    """What another fork lost lies behind it."""
+    (at,) = insert(counted, 1)
+    known = positions.witness(counted.control, at)
+
+    assert known is not None
+    positions.require_witness(counted.control, replace(known, fork="another"))
+
+
 def test_a_transaction_that_has_come_below_a_position_is_another_history(counted: Shop) -> None:
     first, second = insert(counted, 1, 2)
     known = positions.witness(counted.control, first)

@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import Column, TableId, TableSchema
+from mssql_cdc.schema import Column, TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.positions import require_held, require_minimum
 from mssql_cdc.source.values import (
     Absence,
+    Bound,
     CapturedTable,
     CaptureHealth,
     CaptureInstance,
@@ -263,6 +264,9 @@ class ModelSession:
     def left_out(self) -> list[str]:
         return []
 
+    def structures(self) -> list[TableStructure]:
+        return []
+
     def hidden(self) -> int:
         return 0
 
@@ -342,6 +346,22 @@ class ModelSession:
 
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
         return [wanted]
+
+    def estimated_rows(self) -> dict[int, int]:
+        """Return nothing: every snapshot counts as large."""
+        return {}
+
+    def next_bound(
+        self, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
+    ) -> Bound | None:
+        low, high = (None if bound is None else int(str(bound[0])) for bound in (last, until))
+        keys = sorted(self.source.tables[schema.table_id.name].rows)
+        found = [key for key in keys if (low is None or key > low) and (high is None or key <= high)]
+        return (str(found[rows - 1]),) if len(found) >= rows else None
+
+    def last_bound(self, schema: TableSchema) -> Bound | None:
+        keys = self.source.tables[schema.table_id.name].rows
+        return (str(max(keys)),) if keys else None
 
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
         keys = sorted(self.source.tables[schema.table_id.name].rows)[rows_per_chunk - 1 :: rows_per_chunk]

@@ -36,13 +36,14 @@ def main() -> None:
         "--mutants", action="store_true", help="plant each defect of mutants.py and count the schedules that find it"
     )
     parser.add_argument("--part", default="1/1", help="of the defects, such as 1/2 (default: %(default)s)")
+    parser.add_argument("--only", default="", help="only the defects whose description contains this text")
     parser.add_argument("--shrink", action="store_true", help="look for the shortest schedule that fails")
     options = parser.parse_args()
     defaults = SIZES[options.world]
     total, size, steps = options.schedules or defaults[0], options.run or defaults[1], options.steps or defaults[2]
     seed = options.seed if options.seed is not None else random.randrange(10**6)
     if options.mutants:
-        sys.exit(_mutants(options.world, options.schedules, steps, options.seed or 0, options.part))
+        sys.exit(_mutants(options.world, options.schedules, steps, options.seed or 0, options.part, options.only))
     failed = []
     with _world(options.world) as (make, machine):
         for number, done in enumerate(range(0, total, size)):
@@ -66,13 +67,14 @@ def main() -> None:
     sys.exit(bool(failed))
 
 
-def _mutants(world: str, schedules: int | None, steps: int, seed: int, part: str) -> int:
+def _mutants(world: str, schedules: int | None, steps: int, seed: int, part: str, only: str) -> int:
     """Print a line of a table per defect; return how many were not found."""
     most = schedules or MOST_FOR_A_MUTANT[world]
     missed = 0
     mine, parts = (int(number) for number in part.split("/"))
     with _world(world) as (make, machine):
-        for mutant in (MUTANTS if world == "model" else WHOLE_MUTANTS)[mine - 1 :: parts]:
+        wanted = [one for one in (MUTANTS if world == "model" else WHOLE_MUTANTS) if only in one.what]
+        for mutant in wanted[mine - 1 :: parts]:
             numbers, begun, found = itertools.count(), time.monotonic(), ""
             with mutant.planted():
                 try:

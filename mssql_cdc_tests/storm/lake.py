@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping
 from mssql_cdc.lake.gaps import Gap, load_gaps
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.log import load_state
+from mssql_cdc.lake.log import facts_of, load_state
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists, scan
 from mssql_cdc.lake.steps import Reached, SnapshotEnded
@@ -50,6 +50,7 @@ def connector_for(folder: Path, **properties: str) -> Connector:
         "topic.prefix": "server1",
         "delta.warehouse": str(folder),
         "retriable.restart.connector.wait.ms": "1",  # A wait means that nothing is left to do.
+        "dagster.max.attempts": "2",
     }
     return connector_from_mapping("storm", {**given, **properties})
 
@@ -84,7 +85,7 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tu
     snapshot, bound = _last_snapshot(offsets, table.text)
     bound = bound if keyed else offsets.log_start(table.text)
     log = change_log(database, name)
-    told = [c for c in log if c["_pos"] >= bound and (c["op"] != "r" or c["_snapshot"] == snapshot)]
+    told = [c for c in log if c["_pos"] >= bound and (c["op"] != "r" or _counts(c, snapshot, keyed=keyed))]
     if keyed:
         rows: dict[int, str] = {}
         for change in told:
@@ -100,6 +101,11 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tu
                 counts[image["id"], image["name"]] += count
     assert not -counts, f"{name}: the log removes rows that it never had: {-counts}"
     return +counts
+
+
+def _counts(read: dict[str, Any], snapshot: str | None, *, keyed: bool) -> bool:
+    """Whether a row that was read counts: without a key, an incremental snapshot only repeats rows."""
+    return read["_snapshot"] == snapshot or (keyed and str(read["_snapshot"]).startswith("incremental:"))
 
 
 def change_log(database: Database, name: str) -> list[dict[str, Any]]:
@@ -130,7 +136,8 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
 
     A stream breaks where an entry has no position any more, or the next one is a snapshot's that does not begin at it;
     where the epoch ends; and where the connector names the table. A snapshot that was read from a restored source,
-    before that was noticed, ends at an earlier position: then the gap begins anywhere between the two.
+    before that was noticed, ends at an earlier position: then the gap begins anywhere between the two. A run that died
+    may have committed rows of the table behind its last entry: they count for its position (A1).
 
     Args:
         database: The database.
@@ -141,6 +148,7 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
     untold: set[tuple[str, str]] = set()
     for name in {name for row in offsets.rows for name in row.tables}:
         entries = [row.tables[name] for row in offsets.rows if name in row.tables]
+        committed = _committed(database, name.rpartition(".")[2])
         last: Reached | None = None
         furthest: Reached | None = None  # Since the last break.
         for entry in [*entries, None]:
@@ -149,7 +157,8 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
             else:
                 broken, open_ = entry.to is None and entry.status == "snapshot", False
             if last is not None and (broken or (entry is not None and entry.epoch > last.epoch)):
-                ends = last, furthest or last
+                known = (last, furthest, committed.get(last.epoch))
+                ends = last, max(one for one in known if one is not None)
                 gap = next((one for one in ledger if one.table == name and _begins_between(one, *ends)), None)
                 if gap is None or (open_ and last.epoch == offsets.epoch and gap.to is not None):
                     untold.add((name, last.to))
@@ -157,6 +166,15 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
             last = (entry.reached if entry is not None else None) or last
             furthest = max((one for one in (last, furthest) if one is not None), default=None)
     return untold
+
+
+def _committed(database: Database, name: str) -> dict[int, Reached]:
+    """How far the commits of a change log themselves say that its stream was read, by epoch."""
+    home = home_of(database, name)
+    state = load_state(home.changes, owner=home.app_id, storage=database.storage)
+    facts = [facts_of(entry) or {} for entry in state.table.history()] if state is not None else []
+    ends = (Reached(int(one["epoch"]), str(one["to"])) for one in facts if one.get("kind") == "range")
+    return {end.epoch: end for end in sorted(ends)}
 
 
 def _begins_between(gap: Gap, last: Reached, furthest: Reached) -> bool:
@@ -191,6 +209,30 @@ def missing_events(
     }
     told = (change for change in log if change["op"] != "r" and change["_pos"].startswith(f"{epoch:04x}-"))
     return Counter(wanted) - Counter(str(change["source"]["commit_lsn"]) for change in told)
+
+
+def missing_columns(
+    database: Database, log: list[dict[str, Any]], captured: Mapping[str, Collection[str]] | None
+) -> dict[str, set[str]]:
+    """By commit, the columns that rows of the current epoch lack although a capture instance had them (B14).
+
+    Args:
+        database: The database.
+        log: The change log of a table.
+        captured: The columns that the newest instance had captured at each commit; None: not known.
+    """
+    if captured is None:
+        return {}
+    epoch = load_offsets(database.layout, database.storage).epoch
+    missing: dict[str, set[str]] = {}
+    for change in log:
+        commit, after = str(change["source"]["commit_lsn"]), change["after"]
+        if change["op"] == "r" or after is None or not change["_pos"].startswith(f"{epoch:04x}-"):
+            continue
+        lacking = {name for name in captured.get(commit, ()) if after.get(name) is None}
+        if lacking:
+            missing[commit] = lacking
+    return missing
 
 
 def restore_change_log(database: Database, name: str, back: int) -> bool:

@@ -7,7 +7,7 @@ source's rows is the proof here.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -35,11 +35,14 @@ class ModelWorld:
     def __init__(self, folder: Path) -> None:
         self.server = ModelServer(*KEYED, keyless=KEYLESS)
         self.lake = ModelLake()
-        self.interruption = Interruption(cast("Source", self.server))
+        self.interruption = Interruption(cast("Source", self.server), inside=True)
+        self._folder = folder
+        self.configure()
+
+    def configure(self, **properties: str) -> None:
         session: Any = None
-        self.database = Database.of(
-            connector_for(folder), "shop", spark=lambda: session, source=cast("Source", self.interruption)
-        )
+        connector = connector_for(self._folder, **properties)
+        self.database = Database.of(connector, "shop", spark=lambda: session, source=cast("Source", self.interruption))
 
     def change(self, *changes: Change) -> None:
         self.server.change(*changes)
@@ -56,6 +59,9 @@ class ModelWorld:
     def beat(self) -> None:
         """The model shows its scans."""
 
+    def hide_fork(self) -> None:
+        self.server.hides_fork = True
+
     def restart(self) -> None:
         self.server.restart()
 
@@ -71,8 +77,8 @@ class ModelWorld:
     def drop_and_create(self, name: str) -> None:
         self.server.drop_and_create(name)
 
-    def clean_up(self, kept: int) -> None:
-        self.server.clean_up(kept)
+    def clean_up(self, kept: int, *, only: str | None = None) -> None:
+        self.server.clean_up(kept, only=only)
 
     def back_up(self) -> None:
         self.server.back_up()
@@ -85,6 +91,9 @@ class ModelWorld:
 
     def captured_events(self, name: str) -> Counter[str]:
         return Counter(lsn(at).text for at, table in self.server.taken if table == name)
+
+    def captured_columns_by_event(self, name: str) -> Mapping[str, Collection[str]]:
+        return {lsn(at).text: columns for (at, table), columns in self.server.structures.items() if table == name}
 
     @contextmanager
     def open(self) -> Iterator[None]:

@@ -71,10 +71,11 @@ class ModelLake:
             for module in _OPENERS:
                 stack.enter_context(patch(f"{module}.DeltaTable", Table))
             stack.enter_context(patch("mssql_cdc.lake.known_states.Folder", partial(ModelLog, self)))
-            for module in ("mssql_cdc.lake.log", "mssql_cdc.lake.read", "mssql_cdc.lake.files"):
-                stack.enter_context(patch(f"{module}.file_system", folder))
+            for module in ("log", "read", "files", "staged"):
+                stack.enter_context(patch(f"mssql_cdc.lake.{module}.file_system", folder))
             stack.enter_context(patch("mssql_cdc.lake.files.pq.ParquetWriter", ModelWriter))
-            stack.enter_context(patch("mssql_cdc.lake.read.pq.ParquetFile", ModelFile))
+            for module in ("read", "staged"):
+                stack.enter_context(patch(f"mssql_cdc.lake.{module}.pq.ParquetFile", ModelFile))
             stack.enter_context(patch.object(SmallTable, "table", self._remembered(SmallTable.table, _uri_of_table)))
             for load, uri in ((load_offsets, _uri_of_offsets), (load_history, _uri_of_history)):
                 stack.enter_context(everywhere(load, self._remembered(load, uri)))

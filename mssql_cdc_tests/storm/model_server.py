@@ -22,7 +22,7 @@ from typing import Any
 
 from mssql_cdc.errors import DataLostError, SourceRestoredError, StaleReaderError
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import Column, TableId, TableSchema
+from mssql_cdc.schema import Column, TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.log_end import Scan, proven
 from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, LogMark, Standing, Witness
@@ -84,7 +84,7 @@ class ModelServer(ModelSource):
     """The source. `log` holds every change since the last restore, `captured` is how far the capture job has come.
 
     `history` are the transactions that it has to scan, `mapping` is `cdc.lsn_time_mapping` (None: no transaction),
-    `taken` are the changes that it has captured.
+    `taken` are the changes that it has captured, `structures` the columns under which the newest instance holds them.
     """
 
     def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
@@ -93,8 +93,11 @@ class ModelServer(ModelSource):
         self._session = 0
         self.sessions: list[Scan] = []
         self._seen: int | None = None
+        self.hides_fork = False
+        """Whether the login may not see the recovery fork when it asks for the log's end."""
         self.mapping: dict[int, str | None] = {}
         self.taken: list[tuple[int, str]] = []
+        self.structures: dict[tuple[int, str], frozenset[str]] = {}
         for name in (*names, *keyless):
             self.tables[name] = ServerTable(name, self._new_id(), keyed=name not in keyless)
             self.enable(name)
@@ -177,8 +180,10 @@ class ModelServer(ModelSource):
         """These transactions into the change tables of the instances that there are now."""
         by_instance = {i.made: i for table in self.tables.values() for i in table.instances}
         for at, name, _ in self.log:
-            if self.captured < at <= waiting[-1] and any(i.made < at for i in self.tables[name].instances):
+            holding = [i for i in self.tables[name].instances if i.made < at]
+            if self.captured < at <= waiting[-1] and holding:
                 self.taken.append((at, name))
+                self.structures[at, name] = frozenset(one.name for one in holding[-1].columns)
         changed = {at for at, _ in self.taken}
         self.mapping |= {at: self.history[at] for at in waiting if at in changed or self.history[at].endswith(_ENABLES)}
         for made, instance in by_instance.items():
@@ -191,30 +196,33 @@ class ModelServer(ModelSource):
         """The server restarts: its dynamic views begin anew."""
         self._session, self.sessions, self._seen = 0, [], None
 
-    def clean_up(self, kept: int) -> None:
-        """The cleanup job: only the newest `kept` captured transactions stay.
+    def clean_up(self, kept: int, *, only: str | None = None) -> None:
+        """The cleanup job: only the newest `kept` captured transactions stay, of one table or of all.
 
-        Its low-water mark is a row of the mapping: with 0, the newest one, below which a dummy row leaves nothing.
+        Its low-water mark is a row of the mapping: with 0, the newest one, below which a dummy row leaves nothing. It
+        works on one instance after another; the mapping keeps what any of them may still refer to.
         """
         done = sorted(at for at, tran in self.mapping.items() if tran)
         if len(done) <= kept:
             return
         below = done[-kept] if kept else max(self.mapping)
         instances = [instance for table in self.tables.values() for instance in table.instances]
-        for instance in instances:
+        for instance in instances if only is None else self.tables[only].instances:
             instance.start = max(instance.start, below)
-        self.mapping = {at: tran for at, tran in self.mapping.items() if at >= below}
+        kept_from = below if only is None else min([below, *(instance.start for instance in instances)])
+        self.mapping = {at: tran for at, tran in self.mapping.items() if at >= kept_from}
 
     def back_up(self) -> None:
         """A full backup."""
         tables, log, history = copy.deepcopy(self.tables), [*self.log], {**self.history}
-        self._backup = tables, log, history, {**self.mapping}, [*self.taken], self.number, self.captured
+        captured = {**self.mapping}, [*self.taken], {**self.structures}, self.captured
+        self._backup = tables, log, history, self.number, captured
 
     def bring_back(self) -> None:
         """The backup takes the database's place: the same log positions are used again for other transactions."""
-        tables, log, history, mapping, taken, self.number, self.captured = self._backup
+        tables, log, history, self.number, (mapping, taken, structures, self.captured) = self._backup
         self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
-        self.mapping, self.taken = {**mapping}, [*taken]
+        self.mapping, self.taken, self.structures = {**mapping}, [*taken], {**structures}
         self.restores += 1
         self.restart()
 
@@ -251,7 +259,7 @@ class ModelServer(ModelSource):
         """The rows of a range that the instance's change table holds."""
         held, name = self._held(instance), instance.schema.table_id.name
         return [
-            change
+            _with_more(change, instance.schema.columns)
             for at, table, change in self.log
             if table == name and held.made < at <= self.captured and held.start <= at and lsn(at) in wanted
         ]
@@ -291,6 +299,9 @@ class ModelServerSession(ModelSession):
         return [table.captured() for table in self.source.tables.values() if table.instances]
 
     def left_out(self) -> list[str]:
+        return []
+
+    def structures(self) -> list[TableStructure]:
         return []
 
     def hidden(self) -> int:
@@ -339,9 +350,11 @@ class ModelServerSession(ModelSession):
             return
         if number in rows or (rows and number > min(rows)):
             raise SourceRestoredError(f"Transaction {known.start_lsn.text} is another one, or gone")
+        if known.fork not in {None, str(self.source.restores)}:
+            raise SourceRestoredError(f"Transaction {known.start_lsn.text} is gone, and the recovery fork is another")
 
     def _witness(self, number: int) -> Witness:
-        return Witness(lsn(number), str(self.source.mapping[number]), "0", "then")
+        return Witness(lsn(number), str(self.source.mapping[number]), "0", "then", str(self.source.restores))
 
     def _newest(self, *, to: int | None) -> int | None:
         """The newest transaction of the mapping, at or below a number."""
@@ -351,13 +364,17 @@ class ModelServerSession(ModelSession):
     def mark(self) -> LogMark:
         self.source.number += 1  # Asking writes to the log; what is committed later is beyond.
         newest = self.source.sessions[-1] if self.source.sessions else Scan(0, True, 0, None, None)
-        return LogMark(lsn(self.source.number), newest.session_id, newest.empty_scans, str(self.source.restores))
+        fork = None if self.source.hides_fork else str(self.source.restores)
+        return LogMark(lsn(self.source.number), newest.session_id, newest.empty_scans, fork)
 
     def passed(self, known: LogMark) -> bool:
         if proven(known, self.source.sessions):
             return True
         reached = self.standing()
         return any(at is not None and at >= known.lsn for at in (reached.captured, reached.settled))
+
+    def estimated_rows(self) -> dict[int, int]:
+        return {}
 
     def retention(self) -> timedelta | None:
         return None
@@ -368,9 +385,21 @@ class ModelServerSession(ModelSession):
     def count_rows(self, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
         return {instance.name: len(self.source.rows_in(instance, wanted)) for instance, wanted in parts}
 
+    def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
+        commits = sorted(lsn(at) for at, tran in self.source.mapping.items() if tran and after < lsn(at) <= to)
+        return commits[:count][-1] if commits else None
+
     def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
         commits = [lsn(at) for at, tran in self.source.mapping.items() if tran]
         return {position: max((at for at in commits if at < position), default=None) for position in lsns}
+
+
+def _with_more(change: Change, columns: Sequence[Column]) -> Change:
+    """The change as an instance with further columns holds it: each of them was given the number of the transaction."""
+    if change.after is None:
+        return change
+    more = {one.name: change.at for one in columns if one.name not in change.after}
+    return replace(change, after={**change.after, **more}) if more else change
 
 
 def _image(key: int, value: str | None) -> dict[str, Any] | None:

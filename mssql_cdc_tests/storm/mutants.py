@@ -132,7 +132,7 @@ MUTANTS = (
     ),
     Mutant(
         "A4", "a retry ends below what a table has committed",
-        "plan.planner:_next_range", "to = max(to, reached)", "pass",
+        "plan.planner:_next_range", "to = max([to, *(_at(m) for m in ready if _at(m) <= facts.captured)])", "pass",
     ),
     Mutant(
         "A6", "a resumed snapshot does not know its groups",

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 @contextmanager
 def everywhere(function: Callable[..., Any], other: Callable[..., Any]) -> Iterator[None]:
-    """Let `other` be called instead of `function` in every module of the product that imports it."""
+    """Let `other` be called instead of `function` in every module that imports it, the models among them."""
     holders = _holders(function, len(sys.modules))
     assert holders, f"no module holds {function.__qualname__}"
     with ExitStack() as stack:
@@ -26,7 +26,7 @@ def _holders(function: Callable[..., Any], _modules: int) -> list[tuple[object, 
     return [
         (module, name)
         for path, module in list(sys.modules.items())
-        if path.startswith("mssql_cdc.")
+        if path.startswith(("mssql_cdc.", "mssql_cdc_tests."))
         for name, value in vars(module).items()
         if value is function
     ]

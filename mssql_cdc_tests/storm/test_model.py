@@ -7,4 +7,4 @@ from mssql_cdc_tests.storm.model import ModelWorld
 
 
 def test_lake_is_the_source_after_any_schedule_of_the_model():
-    storm(ModelWorld, schedules=25, steps=20, seed=0)
+    storm(ModelWorld, schedules=12, steps=20, seed=0)

@@ -11,6 +11,7 @@ import pytest
 
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.run.follower import Follower
 from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
@@ -37,6 +38,16 @@ def test_table_without_a_key_is_read_again_when_its_instance_was_replaced(storm:
     storm.disable_change_enable("notes", [("notes", 1, None)])
 
 
+@pytest.mark.parametrize("at", range(1, 5))
+def test_snapshot_ends_although_cleanup_passes_the_newest_transaction_meanwhile(storm: Storm, at: int):
+    """Cleanup follows the rows of an idle log: what is read from then on is behind its low-water mark all the same."""
+    storm.transaction([("orders", key, "a") for key in range(4)])
+    storm.come_to_rest()
+    storm.scan(1)
+    storm.snapshot_is_asked_for("orders")
+    storm.step_while_it_is_cleaned_up(kept=0, only="orders", at=at)
+
+
 def test_table_that_has_committed_is_not_read_again_when_its_offsets_were_not_written(storm: Storm):
     storm.come_to_rest()
     storm.transaction([("orders", 0, "a")])
@@ -58,6 +69,7 @@ def test_changes_that_are_cleaned_up_before_they_are_counted_are_missed(storm: S
         (instance,) = server.tables["orders"].instances
         storm.scan(1)  # Finds nothing, and leaves a row behind the transaction.
         instance.start, storm.cleaned = max(server.mapping), True
+        storm.may_lack.add("orders")
         return count(session, parts, to)
 
     with patch.object(ModelServerSession, "measure", cleaned_up_first):
@@ -145,7 +157,7 @@ def test_restore_during_a_snapshot_is_noticed_when_it_is_resumed(storm: Storm):
 
 def test_restore_during_a_snapshot_is_noticed_before_it_ends(storm: Storm):
     restored_later(storm)
-    storm.step_while_it_is_restored(3)  # Between its two groups.
+    storm.step_while_it_is_restored(4)  # Between its two groups.
 
 
 def test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured(storm: Storm):
@@ -167,11 +179,40 @@ def test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hi
         storm.come_to_rest()
 
 
+def test_restore_is_noticed_when_cleanup_has_removed_the_transactions_that_show_it(storm: Storm):
+    """The witness is older than all that the source still has, as it would be after quiet days without a restore."""
+    storm.come_to_rest()
+    storm.back_up()
+    storm.change_arrives([("people", 0, "a")])
+    storm.quiet_days(early=False, changes=[])
+    storm.restore()
+    storm.transaction([("people", 0, "b")])
+    storm.scan(1)
+    storm.scan(1)  # Finds nothing: cleanup may go up to its row.
+    storm.clean_up(0)
+
+
+def test_gap_of_a_restore_begins_behind_what_a_run_committed_before_it_died(storm: Storm):
+    storm.come_to_rest()
+    storm.run_dies_in_a_range([[("orders", 0, "a")], [("notes", 0, "a")]], "range.commit", 2, after=True, looks=0)
+    storm.restore()
+
+
+def test_bounded_range_does_not_end_below_a_table_while_another_stands_beyond_capture(storm: Storm):
+    """`people` is read on while `orders` is given up; the snapshot of `notes` ends behind what is captured."""
+    storm.world.configure(**{"max.iteration.transactions": "1"})
+    storm.database, storm.follower = storm.world.database, Follower(storm.world.database, merge=False)
+    storm.come_to_rest()
+    storm.snapshot_while_capture_lags("people", "orders", 5, [], anew=True, early=True)
+    storm.come_to_rest()
+    storm.snapshot_while_capture_lags("notes", "people", 4, [2, 2], anew=True, early=True, denied="orders", looks=1)
+
+
 def test_closed_table_makes_no_ranges_without_effect(storm: Storm):
     """The others have come beyond the newest cut, and capture has not passed the end of the snapshot."""
     storm.transaction([("orders", 0, "a")])
     storm.come_to_rest()
-    storm.snapshot_while_capture_lags("notes", "orders", 5, 1, early=False)
+    storm.snapshot_while_capture_lags("notes", "orders", 5, [1])
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 3])
@@ -211,7 +252,7 @@ def test_snapshot_that_was_planned_and_never_began_takes_the_tables_of_its_secon
 
 
 def test_snapshot_that_ends_below_its_table_behind_a_restore_leaves_a_gap(storm: Storm):
-    storm.snapshot_while_capture_lags("notes", "orders", 5, 1, early=False)
+    storm.snapshot_while_capture_lags("notes", "orders", 5, [1])
     storm.come_to_rest()
     storm.snapshot_is_asked_for("orders")
     storm.step_while_it_is_restored(1)

@@ -27,6 +27,10 @@ SIGNALS = "signals"
 """The captured table of signals. Its rows also show a secondary that capture has passed what was written before."""
 
 
+FREELY_KEYED = ("orders",)
+"""Tables that CDC identifies by another unique index than the primary key, which may therefore be replaced."""
+
+
 class WholeWorld:
     """A database of its own on the sandbox."""
 
@@ -48,14 +52,15 @@ class WholeWorld:
             "signal.data.collection": f"{name}.dbo.{SIGNALS}",
         }
         self.replica = False
-        self._connect()
+        self.configure()
         self._writer = self.connector.connection
         self._made = 0
         self._instances: dict[str, list[str]] = {table: [] for table in TABLES}
         self._backup: dict[str, list[str]] = {}
 
-    def _connect(self, **more: str) -> None:
-        self.connector = connector_for(self.folder, **self._properties, **more)
+    def configure(self, **properties: str) -> None:
+        self._properties |= properties
+        self.connector = connector_for(self.folder, **self._properties)
         self.interruption = Interruption(open_source(self.connector))
         self.database = Database.of(
             self.connector, self.name, spark=lambda: self.spark, source=cast("Source", self.interruption)
@@ -64,7 +69,7 @@ class WholeWorld:
     def read_a_secondary(self) -> None:
         """From now on, the connector reads a secondary, which shows no scans and needs a key in every table."""
         self.replica, self.keyed = True, TABLES
-        self._connect(**{"driver.applicationIntent": "ReadOnly"})
+        self.configure(**{"driver.applicationIntent": "ReadOnly"})
         for table in set(TABLES) - set(KEYED):
             self.drop_and_create(table)
         self.run("EXEC sandbox.replica_lag @seconds = 0")
@@ -114,6 +119,9 @@ class WholeWorld:
         if self.replica:
             self.signal("log", "{}")
 
+    def hide_fork(self) -> None:
+        """The sandbox shows it to every login that may capture."""
+
     def restart(self) -> None:
         """The sandbox has no restart of one database: the same scans stay visible."""
 
@@ -124,9 +132,10 @@ class WholeWorld:
         instance = f"{name}_{self._made}"
         if more:
             self.run(f"ALTER TABLE dbo.{name} ADD extra_{self._made} int NULL")
+        index = f", @index_name = N'ux_{name}'" if name in FREELY_KEYED else ""
         self.run(
             f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{name}', @role_name = NULL, "
-            f"@capture_instance = N'{instance}'"
+            f"@capture_instance = N'{instance}'{index}"
         )
         self._instances[name].append(instance)
 
@@ -150,13 +159,13 @@ class WholeWorld:
         self.run(f"DROP TABLE dbo.{name}")
         self._create(name)
 
-    def clean_up(self, kept: int) -> None:
+    def clean_up(self, kept: int, *, only: str | None = None) -> None:
         mark = (
             f"(SELECT MIN(start_lsn) FROM (SELECT TOP ({max(kept, 1)}) start_lsn FROM cdc.lsn_time_mapping "
             "WHERE tran_id <> 0x00 ORDER BY start_lsn DESC) newest)"
         )
-        for instances in self._instances.values():
-            for instance in instances:
+        for table, instances in self._instances.items():
+            for instance in instances if only in {None, table} else ():
                 self.run(
                     f"DECLARE @mark binary(10) = {mark}; IF @mark > sys.fn_cdc_get_min_lsn(N'{instance}') "
                     f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'{instance}', @low_water_mark = @mark"
@@ -175,6 +184,9 @@ class WholeWorld:
 
     def captured_events(self, name: str) -> None:
         """Cleanup takes what was captured."""
+
+    def captured_columns_by_event(self, name: str) -> None:
+        """Its current tables are compared with the source in every cell."""
 
     def fail_over(self) -> None:
         """Another server takes over without loss: it does not know the former one's scans."""
@@ -223,7 +235,9 @@ class WholeWorld:
     def _create(self, table: str) -> None:
         key = f", CONSTRAINT pk_{table} PRIMARY KEY (id)" if table in self.keyed else ""
         self.run(
-            f"CREATE TABLE dbo.{table} (id int NOT NULL, part int NOT NULL, name nvarchar(50) NULL, "
+            f"CREATE TABLE dbo.{table} (id int NOT NULL, part decimal(9, 0) NOT NULL, name nvarchar(50) NULL, "
             f"size smallint NULL, doc nvarchar(max) NULL, note ntext NULL{key})"
         )
+        if table in FREELY_KEYED:
+            self.run(f"CREATE UNIQUE INDEX ux_{table} ON dbo.{table} (id, part)")
         self.enable(table)

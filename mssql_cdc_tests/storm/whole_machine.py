@@ -22,10 +22,12 @@ from mssql_cdc.lake.read import exists
 from mssql_cdc.records.open_output import open_output
 from mssql_cdc.records.write import write_records
 from mssql_cdc_tests.storm.lake import change_log, home_of
-from mssql_cdc_tests.storm.machine import KEYS, NAMES, PLACES, Storm
-from mssql_cdc_tests.storm.whole import WholeWorld
-from mssql_cdc_tests.storm.worlds import TABLES
+from mssql_cdc_tests.storm.machine import BOUNDS, PAUSES, Storm
+from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PLACES, of, profiles
+from mssql_cdc_tests.storm.whole import FREELY_KEYED, WholeWorld
+from mssql_cdc_tests.storm.worlds import TABLES, Change
 
+WHOLE_FAMILIES = (*FAMILIES, "structure", "replica")
 LARGE = ("doc", "note")
 """nvarchar(max) and ntext."""
 KEPT = ("id", "part", "name", "size", *LARGE)
@@ -40,41 +42,62 @@ class WholeStorm(Storm):
     """One schedule in the whole world."""
 
     world: WholeWorld
+    profile = frozenset(WHOLE_FAMILIES)
 
     def __init__(self, make: Callable[[Path], WholeWorld]) -> None:
         super().__init__(make)
-        self.written = 0
+        self.written = self.defaults = 0
 
-    @initialize(secondary=st.sampled_from((False, False, True)))
-    def choose_the_replica(self, secondary: bool) -> None:  # noqa: FBT001 (drawn)
+    @initialize(
+        profile=profiles(WHOLE_FAMILIES),
+        changes=st.lists(CHANGES, max_size=4),
+        running=st.booleans(),
+        bound=BOUNDS,
+        pause=PAUSES,
+        secondary=st.sampled_from((False, False, True)),
+    )
+    def begin(
+        self,
+        profile: frozenset[str],
+        changes: list[list[Change]],
+        running: bool,  # noqa: FBT001 (drawn)
+        bound: int | None,
+        pause: int | None,
+        secondary: bool = False,  # noqa: FBT001, FBT002 (drawn)
+    ) -> None:
         if secondary:
             self.world.read_a_secondary()
             self.database = self.world.database
             self.follower = self._follower()
+        super().begin(profile, changes, running, bound, pause)
 
     # -- the source -------------------------------------------------------------------------------------------
 
+    @of("structure")
     @rule(name=NAMES, key=KEYS, column=st.sampled_from(LARGE), text=TEXTS, with_name=st.booleans())
     def large_value(self, name: str, key: int, column: str, text: str | None, with_name: bool) -> None:  # noqa: FBT001
         value = "NULL" if text is None else f"N'{text}'"
         more = ", name = N'large'" if with_name else ""
         self.world.run(f"UPDATE dbo.{name} SET {column} = {value}{more} WHERE id = {key}")
 
+    @of("structure")
     @rule(name=NAMES, key=KEYS)
     def value_beside_large_ones(self, name: str, key: int) -> None:
         self.world.run(f"UPDATE dbo.{name} SET size = 1 - ISNULL(size, 0) WHERE id = {key} AND ISNULL(size, 0) < 2")
 
+    @of("structure")
     @rule(name=NAMES, kind=DDL, fresh=st.booleans(), key=KEYS)
     def structure_changes(self, name: str, kind: str, fresh: bool, key: int) -> None:  # noqa: FBT001 (drawn)
         for statement in self._ddl(name, kind, key):
             self.world.run(statement)
         if fresh:
-            self.world.disable(name, oldest_only=True)
+            self.disabled(name, oldest_only=True)
             self.world.enable(name)
 
+    @of("structure")
     @rule(name=NAMES, kind=DDL, fresh=st.booleans(), key=KEYS, at=PLACES)
     def step_while_the_structure_changes(self, name: str, kind: str, fresh: bool, key: int, at: int) -> None:  # noqa: FBT001
-        self._interrupted_step(lambda: self.structure_changes(name, kind, fresh, key), at)
+        self.look_while(lambda: self.structure_changes(name, kind, fresh, key), at)
 
     def _ddl(self, name: str, kind: str, key: int) -> list[str]:
         columns = self.world.columns(name)
@@ -98,7 +121,9 @@ class WholeStorm(Storm):
             return [f"ALTER TABLE dbo.{name} ADD c{len(added)} int NULL"]
         if kind == "default":
             column = f"c{len(added)}"
-            return [f"ALTER TABLE dbo.{name} ADD {column} int NOT NULL CONSTRAINT df_{name}_{column} DEFAULT 7"]
+            self.defaults += 1
+            default = f"CONSTRAINT df_{name}_{column} DEFAULT {self.defaults}"
+            return [f"ALTER TABLE dbo.{name} ADD {column} int NOT NULL {default}"]
         if not added:
             return []
         column = added[-1]
@@ -109,31 +134,72 @@ class WholeStorm(Storm):
         other = "varchar(20)" if columns[column] == "int" else "int"
         return drops if kind == "drop" else [*drops, f"ALTER TABLE dbo.{name} ADD {column} {other} NULL"]
 
+    @of("structure")
     @rule(name=NAMES, key=KEYS)
     def other_part(self, name: str, key: int) -> None:
         """Changes the key where `part` belongs to it."""
         self.world.run(f"UPDATE dbo.{name} SET part = part + 1 WHERE id = {key}")
 
-    @rule(name=NAMES, columns=st.sampled_from(("id", "id, part", "part, id")), wider=st.booleans())
-    def another_key(self, name: str, columns: str, wider: bool) -> None:  # noqa: FBT001 (drawn)
-        """Other columns, or the same ones of which `part` has another type."""
-        if name not in self.world.keyed:
+    @of("structure")
+    @rule(
+        name=NAMES,
+        columns=st.sampled_from(("id", "id, part", "part, id")),
+        wider=st.booleans(),
+        fresh=st.booleans(),
+        key=KEYS,
+    )
+    def another_key(self, name: str, columns: str, wider: bool, fresh: bool, key: int) -> None:  # noqa: FBT001 (drawn)
+        """Other columns, or the same ones of which `part` gets a scale; `fresh`: capture is set up again."""
+        if name not in self.world.keyed or not (fresh or name in FREELY_KEYED or name in self.world.dark()):
             return
-        self.world.disable(name)
+        if fresh:
+            self.disabled(name)
         self.world.run(f"ALTER TABLE dbo.{name} DROP CONSTRAINT pk_{name}")
         if wider:
-            self.world.run(f"ALTER TABLE dbo.{name} ALTER COLUMN part bigint NOT NULL")
+            self.world.run(f"ALTER TABLE dbo.{name} ALTER COLUMN part decimal(12, 2) NOT NULL")
         self.world.run(f"ALTER TABLE dbo.{name} ADD CONSTRAINT pk_{name} PRIMARY KEY ({columns})")
-        self.world.enable(name)
+        if fresh:
+            self.world.enable(name)
+        self.world.change((name, key, f"by {columns}"))
 
+    @of("structure")
+    @rule(name=NAMES, key=KEYS, looks=st.integers(0, 3), same=st.booleans())
+    def column_goes_and_comes_back(self, name: str, key: int, looks: int, same: bool) -> None:  # noqa: FBT001 (drawn)
+        """A release adds a column, is rolled back, and comes again; each time capture gets an instance of its own.
+
+        `same`: with the same default, so that the third structure is the first one.
+        """
+        for kind in ("default", "drop", "default"):
+            if same and kind == "default":
+                self.defaults = 0
+            self.structure_changes(name, kind, fresh=True, key=key)
+            self.world.change((name, key, f"{kind} {self.defaults}"))
+            self.world.scan(500)
+            self.look(looks)
+
+    @of("structure", "runs")
+    @rule(name=NAMES, key=KEYS, changes=CHANGES)
+    def late_rival_widens_a_column(self, name: str, key: int, changes: list[Change]) -> None:
+        """Two runs read rows of a column that became wider; the second one decided before the first one read."""
+        self.world.change((name, key, "narrow"))
+        self.world.scan(500)
+        self.look(2)
+        for statement in self._ddl(name, "wider", key):
+            self.world.run(statement)
+        self.world.scan(500)
+        self.late_rival(changes)
+
+    @of("replica")
     @rule()
     def fail_over(self) -> None:
         self.world.fail_over()
 
+    @of("replica")
     @rule(on=st.booleans())
     def secondary_lags(self, on: bool) -> None:  # noqa: FBT001 (drawn)
         self.world.freeze_the_secondary(on)
 
+    @of("snapshots")
     @rule(name=NAMES)
     def signal_for_a_snapshot(self, name: str) -> None:
         data = {"type": "blocking", "data-collections": [f"{self.world.name}.dbo.{name}"]}
@@ -141,11 +207,13 @@ class WholeStorm(Storm):
 
     # -- users ------------------------------------------------------------------------------------------------
 
+    @of("users")
     @rule(name=NAMES, current=st.booleans())
     def user_optimizes(self, name: str, current: bool) -> None:  # noqa: FBT001 (drawn)
         if (uri := self._table(name, current=current)) is not None:
             optimize(self.world.spark, uri)
 
+    @of("users")
     @rule(name=NAMES, current=st.booleans())
     def user_vacuums(self, name: str, current: bool) -> None:  # noqa: FBT001 (drawn)
         if (uri := self._table(name, current=current)) is not None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import SourceError
+from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import Source
 
 KEYED, KEYLESS = ("orders", "people"), ("notes",)
@@ -47,6 +50,10 @@ class World(Protocol):
         """A transaction that no table of the schedule sees, where one is needed to show how far capture has come."""
         ...
 
+    def hide_fork(self) -> None:
+        """The login may not see the recovery fork when it asks for the log's end, where a world can do that."""
+        ...
+
     def restart(self) -> None:
         """The server forgets what it keeps in memory only."""
         ...
@@ -67,8 +74,8 @@ class World(Protocol):
         """A new, empty table of the same name, under capture again."""
         ...
 
-    def clean_up(self, kept: int) -> None:
-        """The cleanup job: only the newest `kept` captured transactions stay in the change tables."""
+    def clean_up(self, kept: int, *, only: str | None = None) -> None:
+        """The cleanup job, of one table or of all: only the newest `kept` captured transactions stay."""
         ...
 
     def back_up(self) -> None:
@@ -87,56 +94,137 @@ class World(Protocol):
         """Commit LSNs of the table's changes that were captured, as often as there are changes; None: not known."""
         ...
 
+    def captured_columns_by_event(self, name: str) -> Mapping[str, Collection[str]] | None:
+        """The columns that the newest instance captured, by commit LSN of the table's changes; None: not known."""
+        ...
+
+    def configure(self, **properties: str) -> None:
+        """Give the connector, which is `database` from then on, these properties."""
+        ...
+
     def open(self) -> AbstractContextManager[object]:
         """Holds while the schedule is played; cleans up at its end."""
         ...
 
 
+MOST_OPENED = 1_000
+"""Sessions and readers that must do for a step."""
+
+
 class Interruption:
-    """A source in front of the real one: lets something happen between two of the connector's calls, once."""
+    """A source in front of the real one: lets something happen between two of the connector's calls, once.
 
-    def __init__(self, source: Source) -> None:
+    While a table is locked nothing happens, because writers would wait. With `inside`, it may happen between two calls
+    of one session.
+    """
+
+    def __init__(self, source: Source, *, inside: bool = False) -> None:
         self._source = source
+        self._inside = inside
         self._action: Callable[[], None] | None = None
-        self._at = 0
+        self._at = self._within = 0
+        self._locked = False
+        self.opened = 0
+        """What was opened since a step began."""
+        self.refused: set[str] = set()
+        """Tables whose changes the login may not read."""
 
-    def arm(self, action: Callable[[], None] | None, *, at: int = 0) -> None:
-        """Let `action` happen behind `at` further calls that open a session or a reader; None: nothing."""
-        self._action, self._at = action, at
+    def arm(self, action: Callable[[], None] | None, *, at: int = 0, within: int = 0) -> None:
+        """Let `action` happen behind `at` further calls that open a session or a reader; None: nothing.
 
-    def session(self, catalog: str) -> Any:
+        Args:
+            action: What happens.
+            at: How many calls that open something come first.
+            within: How many calls of a session come then, if they can be told apart.
+        """
+        self._action, self._at, self._within = action, at, within if self._inside else 0
+
+    @contextmanager
+    def session(self, catalog: str) -> Iterator[Any]:
         """As the source's."""
-        self._interrupt()
-        return self._source.session(catalog)
+        self._opens()
+        with self._source.session(catalog) as session:
+            yield _Session(session, self.calls) if self._inside else session
 
     def change_reader(self, *arguments: Any, **more: Any) -> Any:
         """As the source's."""
-        self._interrupt()
-        return self._source.change_reader(*arguments, **more)
+        self._opens()
+        reader, instance = self._source.change_reader(*arguments, **more), arguments[1]
+        return _Refused(instance.name) if instance.schema.table_id.name in self.refused else reader
 
     def shares(self, reader: Any) -> bool:
         """As the source's."""
-        return self._source.shares(reader)
+        return not isinstance(reader, _Refused) and self._source.shares(reader)
 
     def share(self, readers: Any) -> Any:
         """As the source's."""
-        self._interrupt()
+        self._opens()
         return self._source.share(readers)
 
     def chunk_reader(self, catalog: str, wanted: Any) -> Any:
-        """As the source's; nobody writes into a table that is locked."""
-        if not wanted.under_lock:
-            self._interrupt()
+        """As the source's."""
+        self._opens()
         return self._source.chunk_reader(catalog, wanted)
 
-    def _interrupt(self) -> None:
-        if self._action is None:
+    @contextmanager
+    def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[Any]:
+        """As the source's."""
+        with self._source.locked(catalog, schemas) as lock:
+            self._locked = True
+            try:
+                yield lock
+            finally:
+                self._locked = False
+
+    def calls(self) -> None:
+        """A session is asked something."""
+        if self._action is None or self._locked or self._at >= 0:
             return
-        if self._at:
-            self._at -= 1
+        self._within -= 1
+        if not self._within:
+            self._happens()
+
+    def _opens(self) -> None:
+        """A session or a reader is opened."""
+        self.opened += 1
+        assert self.opened < MOST_OPENED, "a step does not end"
+        if self._action is None or self._locked or self._at < 0:
             return
+        self._at -= 1
+        if self._at < 0 and not self._within:
+            self._happens()
+
+    def _happens(self) -> None:
         action, self._action = self._action, None
-        action()
+        if action is not None:
+            action()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """Reads what the login may not read."""
+
+    name: str
+
+    def read(self) -> Iterator[Any]:
+        """As the readers'."""
+        raise SourceError(f"The SELECT permission was denied on the object '{self.name}_CT'")
+
+
+class _Session:
+    """A session of the source, each call of which is told beforehand."""
+
+    def __init__(self, session: Any, calls: Callable[[], None]) -> None:
+        self._session, self._calls = session, calls
+
+    def __getattr__(self, name: str) -> Any:
+        asked = getattr(self._session, name)
+
+        def told(*arguments: Any, **more: Any) -> Any:
+            self._calls()
+            return asked(*arguments, **more)
+
+        return told

@@ -29,7 +29,7 @@ DOCUMENTS = [
     *sorted((ROOT / "sandbox").rglob("*.md")),
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-SHELL_WORDS = {"export", "mkdir", "cp", "cd", "eval"}
+SHELL_WORDS = {"curl", "export", "mkdir", "cp", "cd", "eval"}
 
 
 def _blocks(path: Path, language: str) -> list[str]:
@@ -73,6 +73,7 @@ def _check_click(command: Any, words: list[str]) -> None:
 
 
 def _check(words: list[str]) -> None:
+    words = words[: words.index(">")] if ">" in words else words
     match words[0]:
         case "make":
             _check_make(words)

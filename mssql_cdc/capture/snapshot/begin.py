@@ -15,13 +15,16 @@ from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.log import TableState, facts_of
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 from mssql_cdc.lake.steps import Entry, snapshot_begun, status_changed
 from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import Chunk, LogMark
+
+LITTLE_ROWS = 100_000
+"""A snapshot of at most so many rows is read in this process, in about a second; Spark takes six to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,19 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         rows=dict.fromkeys(chosen, 0),
         read_at=dict.fromkeys(chosen, session.server_time()),
         failed=failed,
+        is_little=is_little(session, [t.captured.object_id for t in chosen.values()]),
     )
+
+
+def is_little(session: SourceSession, tables: Iterable[int]) -> bool:
+    """Whether tables have so few rows together that a Spark session would take longer to start than they to be read.
+
+    Args:
+        session: A session on the source.
+        tables: The object ids of the tables.
+    """
+    rows = session.estimated_rows()
+    return sum(rows.get(table, LITTLE_ROWS + 1) for table in tables) <= LITTLE_ROWS
 
 
 def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
@@ -117,6 +132,24 @@ def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> 
             gaps.append(Gap(member.table.text, epoch, reached.to, None, reason))
     for gap in record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage):
         database.log(gap.text)
+
+
+@retry_overtaken
+def take_number(database: Database, kind: str, table: TableId, begun: Lsn) -> int:
+    """Return a number that no snapshot has, for rows of a table that are read beside its stream.
+
+    Args:
+        database: The database.
+        kind: What reads them; part of the id that is recorded, as snapshots are.
+        table: The table.
+        begun: What was captured then.
+    """
+    store = small_table(database.layout, "snapshots", database.storage)
+    state = store.state()
+    number = state.batch + 1
+    plan = SnapshotPlan(f"{kind}-{number}", number, (TablePlan(table, (), begun),))
+    store.append(state, [{"id": plan.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
+    return number
 
 
 def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:

@@ -15,7 +15,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.values import Chunk
-from mssql_cdc.spark.tasks import run_tasks
+from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks
 
 
 def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
@@ -29,6 +29,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
     while True:
         minima = run.session.minima()
         left: dict[TableId, tuple[Chunk, ...]] = {}
+        lowest: dict[TableId, Lsn] = {}
         for table_plan in run.plan.tables:
             table = table_plan.table
             if table in run.failed or table not in run.tables:
@@ -41,13 +42,13 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
                 shown = (minima.get(instance.name) for instance in run.tables[table].captured.instances)
                 end_table(run, table_plan, minimum, min(one for one in (minimum, *shown) if one))
             else:
-                left[table] = unread
+                left[table], lowest[table] = unread, minimum
         group = [(t, c) for t, c in next_group(run.plan, left, group_chunks) if not run.plan.of(t).locked]
         if not group:
             return
         captured = run.session.captured()
         assert captured is not None  # a capture instance exists
-        _read_group(run, group, captured)
+        _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group})
         if progress is not None:
             progress(progress_of(run))
 
@@ -75,20 +76,20 @@ def locked_if_exclusive(run: Run) -> Generator[None]:
     if run.database.connector.snapshot.isolation != "exclusive" or not wanted:
         yield
         return
-    run.database.spark()  # Before the lock: writers would wait for Spark to start.
+    if not run.is_little:
+        run.database.spark()  # Before the lock: writers would wait for Spark to start.
     with run.database.source.locked(run.database.catalog, wanted) as run.lock:
         yield
 
 
-def _read_group(run: Run, group: list[tuple[TableId, Chunk]], captured: Lsn) -> None:
+def _read_group(run: Run, group: list[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn]) -> None:
     """Read the chunks in one job and make one commit per table; L was taken before (rule C18, case B)."""
-    lows = {t: low_mark(captured, run.tables[t].captured.newest.start_lsn) for t, _ in group}
     locked = run.lock is not None
     tasks = [
         _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
         for table, chunk in group
     ]
-    results = run_tasks(run.database.spark(), tasks, write, most=run.database.connector.snapshot.max_threads)
+    results = _results(run, tasks)
     if run.lock is not None:
         run.lock.require_held("verifying that the snapshot's tables are still locked")
     for table in dict.fromkeys(t for t, _ in group):
@@ -109,17 +110,26 @@ def read_locked_tables(run: Run) -> None:
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
         (chunk,) = table_plan.chunks
-        spark = run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
+        if not run.is_little:
+            run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
             with run.database.source.locked(run.database.catalog, [schema]) as lock:
                 end = run.session.mark().lsn
                 task = _task(run, table, chunk, position=end, captured=None, under_lock=True)
-                result = run_tasks(spark, [task], write)[0]
+                (result,) = _results(run, [task])
                 # A lost connection is a lost lock: rows read without it must not be committed.
                 lock.require_held(f"verifying that {table} is still locked")
             _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
+
+
+def _results(run: Run, tasks: list[WriteTask]) -> list[TaskResult]:
+    """Read the chunks, at most `snapshot.max.threads` at a time."""
+    most = run.database.connector.snapshot.max_threads
+    if run.is_little:
+        return run_here(tasks, write, most=most)
+    return run_tasks(run.database.spark(), tasks, write, most=most)
 
 
 def _task(

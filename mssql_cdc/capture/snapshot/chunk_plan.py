@@ -87,13 +87,18 @@ class Ended:
     gap: bool = False
 
 
-def low_mark(captured: Lsn, start: Lsn) -> Lsn:
-    """Return L of a group: the captured position, or the start of the table's capture instance if that is later.
+def low_mark(captured: Lsn, minimum: Lsn) -> Lsn:
+    """Return L of a group: the captured position, or the minimum of the table's capture instance if that is later.
 
-    Enabling CDC on a table briefly excludes writers, so a reader that sees the instance sees every transaction below
-    its `start`. Without this rule, a quiet database would never have a mark that its minimum LSN allows.
+    A reader sees every transaction below the minimum: it is the instance's start, and enabling CDC on a table briefly
+    excludes writers; or cleanup has moved it, at most to a row of the mapping that is as old as the retention. Without
+    this rule, a quiet database would never have a mark that its minimum allows, and its chunks would be read for ever.
+
+    Args:
+        captured: The captured position.
+        minimum: The smallest LSN that the instance holds, as read before the group.
     """
-    return max(captured, start)
+    return max(captured, minimum)
 
 
 def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -> tuple[Chunk, ...]:

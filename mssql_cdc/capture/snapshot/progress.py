@@ -36,9 +36,10 @@ class TableProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a snapshot."""
+    """The progress of a snapshot; `signal` is the id of the signal that requested it."""
 
     tables: Mapping[TableId, TableProgress]
+    signal: str | None = None
 
     @property
     def total(self) -> TableProgress:
@@ -51,7 +52,8 @@ class Progress:
 class Run:
     """One run at a snapshot: what was loaded, and what has been done so far.
 
-    `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it.
+    `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it. `is_little`: the rows are
+    read in this process.
     """
 
     database: Database
@@ -68,6 +70,7 @@ class Run:
     read_at: dict[TableId, datetime]
     failed: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     lock: TableLock | None = None
+    is_little: bool = False
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
@@ -93,5 +96,6 @@ def progress_of(run: Run) -> Progress:
                 run.rows.get(plan.table, 0),
             )
             for plan in run.plan.tables
-        }
+        },
+        run.plan.signal,
     )

@@ -15,6 +15,7 @@ from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
 from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.gaps import bound_gaps
@@ -71,6 +72,8 @@ def capture_snapshot(
         FencedError: another run holds these tables.
     """
     _require_possible(survey, decision)
+    with database.session() as session:
+        keep_structures(database, session, survey.offsets)
     notes = {table: note for table in decision.tables if (note := _not_read(database, survey, decision, table))}
     _take_positions(database, survey, decision, [table for table in notes if _begins(survey, decision, table)])
     tables = [table for table in decision.tables if table not in notes]

@@ -42,6 +42,28 @@ SOURCE_COLUMNS = _TYPED_COLUMNS.format(
     ids="source_object_id",
 )
 
+# Of every table, captured or not.
+STRUCTURES = """
+SELECT c.object_id, s.name AS schema_name, o.name AS table_name, c.name, c.column_id,
+       COALESCE(b.name, t.name) AS type_name, c.max_length, c.precision, c.scale, c.collation_name,
+       c.is_nullable, c.is_identity, c.is_computed, d.definition AS default_text, t.name AS declared_type
+FROM sys.tables o
+JOIN sys.schemas s ON s.schema_id = o.schema_id
+JOIN sys.columns c ON c.object_id = o.object_id
+JOIN sys.types t ON t.user_type_id = c.user_type_id
+LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
+LEFT JOIN sys.default_constraints d ON d.object_id = c.default_object_id
+ORDER BY c.object_id, c.column_id"""
+
+STRUCTURE_KEYS = """
+SELECT i.object_id, i.index_id, i.name AS index_name, i.is_primary_key, c.name AS column_name
+FROM sys.indexes i
+JOIN sys.tables o ON o.object_id = i.object_id
+JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
+JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
+WHERE i.is_unique = 1 AND ic.key_ordinal > 0
+ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
+
 UNIQUE_INDEXES = """
 SELECT i.object_id, i.index_id, i.is_primary_key, i.has_filter, i.is_disabled, ic.key_ordinal,
        c.name AS column_name, c.is_computed, c.collation_name, COALESCE(b.name, t.name) AS type_name

@@ -106,6 +106,12 @@ def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> l
     return [Chunk(number, lower, upper) for number, (lower, upper) in enumerate(pairwise(edges))]
 
 
+def estimated_rows(control: Control) -> dict[int, int]:
+    """About how many rows each table that the login can see has, by its object id: from metadata."""
+    statement = "SELECT object_id, SUM(rows) FROM sys.partitions WHERE index_id IN (0, 1) GROUP BY object_id"
+    return {int(table): int(rows or 0) for table, rows in control.rows(statement, doing="estimating tables' rows")}
+
+
 def next_bound(
     control: Control, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
 ) -> Bound | None:
@@ -139,6 +145,21 @@ def next_bound(
         if part is not parts[-1]:
             left -= control.value(f"SELECT COUNT_BIG(*) {source}", *part.parameters, doing=doing)
     return None
+
+
+def last_bound(control: Control, schema: TableSchema) -> Bound | None:
+    """Return the largest key of the table in the order of its chunks; None if it is empty.
+
+    Raises:
+        SchemaError: keys of this type cannot bound a chunk.
+    """
+    names = ", ".join(f"{quote(column.name)} DESC" for column in schema.keys)
+    texts = ", ".join(bound_expression(column) for column in schema.keys)
+    found = control.row(
+        f"SELECT TOP (1) {texts} FROM {table_name(schema)} ORDER BY {names}",
+        doing=f"looking for the largest key of {schema.table_id}",
+    )
+    return None if found is None else tuple(found)
 
 
 # -- Bounds: key values as texts, and predicates over them --------------------------

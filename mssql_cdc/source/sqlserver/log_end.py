@@ -12,14 +12,13 @@ from typing import Any
 from mssql_cdc.errors import SourceError, SourceRestoredError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.positions import standing
+from mssql_cdc.source.sqlserver.positions import recovery_fork, standing
 from mssql_cdc.source.values import LogMark
 
 GRANT = "GRANT VIEW DATABASE STATE TO the login's user"
 _SCANS = """
 SELECT session_id, scan_phase, error_count, empty_scan_count, end_lsn, last_commit_lsn
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id"""
-_FORK = "SELECT CONVERT(nvarchar(36), recovery_fork_guid) FROM sys.database_recovery_status WHERE database_id = DB_ID()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +65,6 @@ def mark(control: Control) -> LogMark:
     found = scans(control)  # Read afterwards: any scan that is not among them began after this end.
     fork = recovery_fork(control)
     return LogMark(end, found[-1].session_id, found[-1].empty_scans, fork) if found else LogMark(end, fork=fork)
-
-
-def recovery_fork(control: Control) -> str | None:
-    """Return the recovery fork of the database, which a restore and a failover change; None if it is not visible."""
-    try:
-        found = control.value(_FORK, doing="reading the recovery fork")
-    except SourceError:
-        return None
-    return None if found is None else str(found)
 
 
 def require_mark(control: Control, known: LogMark) -> None:

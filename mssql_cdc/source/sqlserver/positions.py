@@ -6,6 +6,7 @@ Each function runs one or two short statements on a control connection. `plan/` 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -160,21 +161,28 @@ _WITNESS = (
     "start_lsn, CONVERT(varchar(40), tran_id, 2), CONVERT(varchar(20), tran_begin_lsn, 2), "
     "CONVERT(varchar(23), tran_end_time, 121)"
 )
+_FORK = "SELECT CONVERT(nvarchar(36), recovery_fork_guid) FROM sys.database_recovery_status WHERE database_id = DB_ID()"
+
+
+def recovery_fork(control: Control) -> str | None:
+    """Return the recovery fork of the database, which a restore and a failover change; None if it is not visible."""
+    try:
+        found = control.value(_FORK, doing="reading the recovery fork")
+    except SourceError:
+        return None
+    return None if found is None else str(found)
 
 
 def witness(control: Control, to: Lsn) -> Witness | None:
     """The newest captured transaction at or below `to`; None when there is none to remember."""
-    row = control.row(
-        f"SELECT TOP (1) {_WITNESS} FROM {MAPPING} WHERE start_lsn <= {LSN} AND tran_id <> 0x00 "
-        "ORDER BY start_lsn DESC",
-        digits(to),
-        doing="choosing a witness",
-    )
-    return None if row is None else _witness(row)
+    found = _newest(control, to)
+    return None if found is None else replace(found, fork=recovery_fork(control))
 
 
 def require_witness(control: Control, known: Witness) -> None:
     """Checks that the source still has the history which the witness saw.
+
+    Where cleanup may have removed the transaction, the recovery fork must be the same.
 
     Raises:
         SourceRestoredError: it has another one: it was restored, or a failover lost transactions.
@@ -189,7 +197,14 @@ def require_witness(control: Control, known: Witness) -> None:
     if row is None:
         oldest = _lsn(control.value(f"SELECT MIN(start_lsn) FROM {MAPPING}", doing="reading the oldest position"))
         if oldest is not None and known.start_lsn < oldest:
-            return
+            fork = recovery_fork(control)
+            if fork is None or known.fork in {None, fork}:
+                return
+            raise SourceRestoredError(
+                f"Transaction {known.start_lsn.text} of {known.tran_end_time}, which was captured before, is gone, and "
+                f"the source was restored or failed over since: found recovery fork {fork}, expected {known.fork}. A "
+                "new epoch and a new snapshot are needed"
+            )
     found = "no longer exists" if row is None else f"is a different one ({_witness(row)})"
     raise SourceRestoredError(
         f"Transaction {known.start_lsn.text} of {known.tran_end_time}, which was captured before, {found}: the "
@@ -210,13 +225,23 @@ def require_complete(control: Control, to: Lsn, known: Witness | None) -> None:
     Raises:
         SourceRestoredError: there is a newer transaction at or below `to`.
     """
-    found = witness(control, to)
+    found = _newest(control, to)
     if found is not None and (known is None or found.start_lsn > known.start_lsn):
         raise SourceRestoredError(
             f"Transaction {found.start_lsn.text} of {found.tran_end_time} is at or below {to.text}, which was read "
             "before the transaction existed: the database was restored, or a failover lost transactions. A new epoch "
             "and a new snapshot are needed"
         )
+
+
+def _newest(control: Control, to: Lsn) -> Witness | None:
+    row = control.row(
+        f"SELECT TOP (1) {_WITNESS} FROM {MAPPING} WHERE start_lsn <= {LSN} AND tran_id <> 0x00 "
+        "ORDER BY start_lsn DESC",
+        digits(to),
+        doing="choosing a witness",
+    )
+    return None if row is None else _witness(row)
 
 
 def _witness(row: Any) -> Witness:

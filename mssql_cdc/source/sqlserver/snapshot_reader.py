@@ -179,7 +179,7 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
         sql += f" WHERE {' AND '.join(conditions)}"
     if piece.sql:
         sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in wanted.schema.keys)}"
-    return sql
+    return f"{sql} OPTION (RECOMPILE)" if wanted.recompile else sql
 
 
 @contextmanager

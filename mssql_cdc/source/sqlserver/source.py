@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
 from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume
 from mssql_cdc.source.sqlserver.absences import absences
@@ -22,8 +22,10 @@ from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
+from mssql_cdc.source.sqlserver.structures import structures
 from mssql_cdc.source.values import (
     Absence,
+    Bound,
     CapturedTable,
     CaptureHealth,
     CaptureInstance,
@@ -168,6 +170,10 @@ class SqlServerSession:
         matches = self.connector.filters.tables.matches
         return [table.text for table in captured_names(self.control) if not matches(*table.parts)]
 
+    def structures(self) -> list[TableStructure]:
+        """The structure of every table that the login sees (`structures`)."""
+        return structures(self.control)
+
     def hidden(self) -> int:
         """How many capture instances belong to tables that the login cannot see (`health`)."""
         return health.hidden(self.control)
@@ -295,6 +301,27 @@ class SqlServerSession:
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
         """A table's chunks (`chunks`)."""
         return chunks.plan_chunks(self.control, schema, rows_per_chunk)
+
+    def estimated_rows(self) -> dict[int, int]:
+        """The rows of each table by its object id (`chunks`)."""
+        return chunks.estimated_rows(self.control)
+
+    def next_bound(
+        self, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
+    ) -> Bound | None:
+        """The key that ends the next rows after a bound (`chunks`).
+
+        Args:
+            schema: The table, keyed by the columns that its chunks are ordered by.
+            rows: The number of rows of a chunk.
+            last: The bound of the chunk before.
+            until: Look no further than this bound.
+        """
+        return chunks.next_bound(self.control, schema, rows, last, until=until)
+
+    def last_bound(self, schema: TableSchema) -> Bound | None:
+        """The largest key of a table (`chunks`)."""
+        return chunks.last_bound(self.control, schema)
 
     def run_statement(self, statement: str, *, doing: str) -> None:
         """Run a user-defined statement; errors name its purpose."""

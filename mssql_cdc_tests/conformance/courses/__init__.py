@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mssql_cdc_tests.conformance.courses.classic import CLASSIC
+from mssql_cdc_tests.conformance.courses.converters import CONVERTERS
 from mssql_cdc_tests.conformance.courses.databases import DATABASES, STRUCTURE
 from mssql_cdc_tests.conformance.courses.evolution import EVOLUTION
 from mssql_cdc_tests.conformance.courses.filters import FILTERS
@@ -13,7 +14,7 @@ from mssql_cdc_tests.conformance.courses.types import TYPES
 from mssql_cdc_tests.conformance.workload import Course
 
 COURSES: dict[str, Course] = {
-    course.name: course for course in (CLASSIC, STREAM, EVOLUTION, DATABASES, STRUCTURE, FILTERS, TYPES)
+    course.name: course for course in (CLASSIC, STREAM, EVOLUTION, DATABASES, STRUCTURE, FILTERS, TYPES, CONVERTERS)
 }
 
 _FAST_READINGS = {"schemas", "transactions", "source types", "avro"}

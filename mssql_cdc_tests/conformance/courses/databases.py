@@ -15,6 +15,7 @@ def _script(database: int, table: str) -> Script:
         database=database,
         tables=(f"dbo.{table}",),
         restates="SqlServerConnectorMultiPartitionModeIT.snapshotAndStreaming",
+        features=("HA-03", "HA-04", "STR-22"),
         setup=(
             f"CREATE TABLE dbo.{table} (id int PRIMARY KEY, v varchar(10))",
             captured(table),
@@ -33,9 +34,33 @@ DATABASES = Course(
     databases=("conf_one", "Conf-Two x"),
     properties=_ONLY,
     is_ordered=False,
-    scripts=(_script(0, "both"), _script(0, "first"), _script(1, "both"), _script(1, "second")),
-    readings=(Reading(name="two databases", properties=SCHEMAS | _TRANSACTIONS),),
+    scripts=(
+        _script(0, "both"),
+        _script(0, "first"),
+        _script(1, "both"),
+        _script(1, "second"),
+        Script(
+            name="rows of a table without CDC",
+            group="schema changes",
+            database=1,
+            restates="SqlServerConnectorIT.verifyOffsets",
+            tables=("dbo.middle",),
+            expected={"*": ("rows-without-cdc",)},
+            setup=("CREATE TABLE dbo.middle (id int PRIMARY KEY)", "INSERT INTO dbo.middle VALUES (1), (2)"),
+        ),
+    ),
+    readings=(
+        Reading(name="two databases", properties=SCHEMAS | _TRANSACTIONS),
+        Reading(
+            name="heartbeats",
+            properties=SCHEMAS | _TRANSACTIONS | {"heartbeat.interval.ms": "1"},
+            features=("HB-04", "HB-05"),
+        ),
+    ),
 )
+_LISTS = {"table.exclude.list": r"dbo\.marker,dbo\.filtered"}
+_SCHEMAS_DDL = {"schema.history.internal.store.only.captured.databases.ddl": "true"}
+_ONLY_CAPTURED = "captured tables only"
 STRUCTURE = Course(
     name="structure",
     databases=("conf_structure",),
@@ -43,6 +68,7 @@ STRUCTURE = Course(
         Script(
             name="captured table",
             group="schema changes",
+            features=("SCH-05", "SCH-06", "SCH-08"),
             restates="SchemaHistoryTopicIT.snapshotSchemaChanges",
             tables=("dbo.taken",),
             setup=(
@@ -55,9 +81,9 @@ STRUCTURE = Course(
         Script(
             name="table without CDC",
             group="schema changes",
+            features=("SNP-19", "SCH-11"),
             restates="SqlServerConnectorIT.shouldCaptureTableSchemaForAllTablesIncludingNonCaptured",
             tables=("dbo.plain", "other.plain"),
-            expected={"*": ("structure",)},
             setup=(
                 "CREATE TABLE dbo.plain (id int PRIMARY KEY, v varchar(10) DEFAULT 'x')",
                 "CREATE SCHEMA other",
@@ -67,16 +93,78 @@ STRUCTURE = Course(
         Script(
             name="table that is filtered",
             group="schema changes",
+            features=("SCH-11", "STR-17"),
             restates="SqlServerConnectorIT.shouldCaptureTableSchemaForAllTablesIncludingNonCaptured",
             tables=("dbo.filtered",),
-            expected={"*": ("structure",)},
-            setup=("CREATE TABLE dbo.filtered (id int PRIMARY KEY, v varchar(10))", captured("filtered")),
+            silent=(_ONLY_CAPTURED,),
+            setup=(
+                "CREATE TABLE dbo.filtered (id int NOT NULL PRIMARY KEY, v varchar(10), w int)",
+                captured("filtered", captured_column_list="N'id, v'"),
+            ),
+        ),
+        Script(
+            name="order of tables",
+            group="schema changes",
+            features=("SCH-05",),
+            restates="SchemaHistoryTopicIT.snapshotSchemaChanges",
+            tables=("dbo.order 1", "dbo.Order2", "dbo.order3", "dbo.order_a", "dbo.orderA", "other.orders"),
+            setup=(
+                "CREATE TABLE dbo.order3 (id int PRIMARY KEY)",
+                "CREATE TABLE other.orders (id int PRIMARY KEY)",
+                "CREATE TABLE dbo.orderA (id int PRIMARY KEY)",
+                captured("orderA"),
+                "CREATE TABLE dbo.[order 1] (id int PRIMARY KEY)",
+                "CREATE TABLE dbo.Order2 (id int PRIMARY KEY)",
+                captured("Order2"),
+                "CREATE TABLE dbo.order_a (id int PRIMARY KEY)",
+                "INSERT INTO dbo.orderA VALUES (1)",
+                "INSERT INTO dbo.Order2 VALUES (1)",
+            ),
+        ),
+        Script(
+            name="columns and keys",
+            group="schema changes",
+            features=("SCH-08", "SCH-12", "EVT-01"),
+            restates="TablesWithoutPrimaryKeyIT.shouldProcessFromSnapshot",
+            tables=("dbo.shapes", "dbo.unique_key", "dbo.swapped", "dbo.no_key"),
+            setup=(
+                "CREATE TYPE dbo.phone FROM varchar(20) NOT NULL",
+                """CREATE TABLE dbo.shapes (id bigint IDENTITY(1, 1) PRIMARY KEY, name nvarchar(20) NOT NULL,
+                price decimal(9, 2) DEFAULT 1.5, net AS price * 2, at datetime2(3), big varchar(max), raw binary(4),
+                call dbo.phone, who sysname, flag bit NOT NULL DEFAULT 1, any_value sql_variant, doc xml)""",
+                """CREATE TABLE dbo.unique_key (a int NOT NULL, b int NOT NULL, c int,
+                CONSTRAINT z_first UNIQUE (b), CONSTRAINT a_second UNIQUE (a))""",
+                "CREATE TABLE dbo.swapped (a int NOT NULL, b int NOT NULL, PRIMARY KEY (b, a))",
+                "CREATE TABLE dbo.no_key (a int, A2 int)",
+            ),
+        ),
+        Script(
+            name="signal table",
+            group="schema changes",
+            features=("EVT-23",),
+            restates="SqlServerConnectorIT.shouldEmitNoEventsForSkippedCreateOperations",
+            tables=("dbo.signals",),
+            setup=(
+                "CREATE TABLE dbo.signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))",
+                captured("signals"),
+            ),
+            changes=("INSERT INTO dbo.signals VALUES ('1', 'log', '{\"message\": \"hello\"}')",),
         ),
     ),
     readings=(
-        Reading(name="all tables", properties=SCHEMAS | {"table.exclude.list": r"dbo\.marker,dbo\.filtered"}),
+        Reading(name="all tables", properties=SCHEMAS | _LISTS),
+        Reading(name="plain", properties=_LISTS, expected=("no-converter",)),
+        Reading(name=_ONLY_CAPTURED, properties=SCHEMAS | _LISTS | _ONLY),
         Reading(
-            name="plain", properties={"table.exclude.list": r"dbo\.marker,dbo\.filtered"}, expected=("no-converter",)
+            name="captured schemas only", properties=SCHEMAS | _LISTS | _SCHEMAS_DDL | {"schema.include.list": "dbo"}
+        ),
+        Reading(
+            name="signals and a list in another order",
+            properties=SCHEMAS
+            | {
+                "table.include.list": r"dbo\.orderA,dbo\.taken,dbo\.Order2,dbo\.fence",
+                "signal.data.collection": "conf_structure.dbo.signals",
+            },
         ),
     ),
 )

@@ -19,10 +19,20 @@ def _second(table: str) -> tuple[Step, ...]:
     return captured(table, capture_instance=f"N'dbo_{table}_v2'"), WAIT
 
 
-def _script(name: str, table: str, *, test: str, columns: str, setup: str, changes: tuple[Step, ...]) -> Script:
+def _script(
+    name: str,
+    table: str,
+    *,
+    test: str,
+    columns: str,
+    setup: str,
+    changes: tuple[Step, ...],
+    features: tuple[str, ...] = (),
+) -> Script:
     return Script(
         name=name,
         group="schema evolution",
+        features=features,
         restates=f"SqlServerChangeTableSetIT.{test}",
         tables=(f"dbo.{table}",),
         setup=(f"CREATE TABLE dbo.{table} ({columns})", captured(table), setup),
@@ -141,6 +151,23 @@ SCRIPTS = (
             "ALTER TABLE dbo.ev_longer ALTER COLUMN a varchar(50)",
             *_second("ev_longer"),
             "INSERT INTO dbo.ev_longer VALUES (3, REPLICATE('x', 50), 3)",
+        ),
+    ),
+    _script(
+        "nullability",
+        "ev_nulls",
+        test="changeColumn",
+        columns="id int PRIMARY KEY, a varchar(10), b int NOT NULL",
+        setup="INSERT INTO dbo.ev_nulls VALUES (1, 'a', 1)",
+        features=("EVO-07",),
+        changes=(
+            "INSERT INTO dbo.ev_nulls VALUES (2, 'b', 2)",
+            READ,
+            "ALTER TABLE dbo.ev_nulls ALTER COLUMN a varchar(10) NOT NULL",
+            "ALTER TABLE dbo.ev_nulls ALTER COLUMN b int NULL",
+            "INSERT INTO dbo.ev_nulls VALUES (3, 'c', 3)",
+            *_second("ev_nulls"),
+            "INSERT INTO dbo.ev_nulls VALUES (4, 'd', NULL)",
         ),
     ),
     Script(

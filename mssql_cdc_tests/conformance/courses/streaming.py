@@ -55,6 +55,7 @@ READINGS = (
         | {
             "datatype.propagate.source.type": r".+\.varchar,conf_stream\.dbo\.[^.]+\.decimal,.+int identity",
         },
+        features=("FLT-12",),
     ),
     Reading(name="no converter", properties=_TRANSACTIONS, expected=("no-converter",)),
     Reading(
@@ -64,6 +65,7 @@ READINGS = (
             "heartbeat.interval.ms": "1",
             "topic.heartbeat.prefix": "__beats",
         },
+        features=("HB-04", "HB-05"),
     ),
     Reading(name="direct", properties=SCHEMAS | {"data.query.mode": "direct", "max.iteration.transactions": "20"}),
     Reading(

@@ -23,21 +23,24 @@ import pytest
 
 from mssql_cdc.capture import current_tables, survey, write_task
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental import chunks
 from mssql_cdc.capture.snapshot import chunk_groups
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc.config.documentation import default_text
+from mssql_cdc.config.json_forms import CLOUD_EVENTS
 from mssql_cdc.config.property import Effect, Property
 from mssql_cdc.config.report import shown_name
 from mssql_cdc.defs import capture_step
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
 from mssql_cdc.follow import current, signals
 from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.records import JsonLinesStream, write_records
+from mssql_cdc.records.failures import Failures
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
@@ -102,6 +105,11 @@ SAMPLES: dict[str, str] = {
     "value.converter.replace.null.with.default": "false",
     "key.converter.decimal.format": "NUMERIC",
     "value.converter.decimal.format": "NUMERIC",
+    "value.converter.json.decimal.format": "NUMERIC",
+    "header.converter.decimal.format": "NUMERIC",
+    "header.converter.replace.null.with.default": "false",
+    "value.converter.serializer.type": "avro",
+    "value.converter.data.serializer.type": "avro",
     "column.propagate.source.type": "dbo.things.price",
     "datatype.propagate.source.type": "dbo.things.decimal",
     "key.converter": "io.confluent.connect.avro.AvroConverter",
@@ -135,6 +143,8 @@ BESIDE: dict[str, dict[str, object]] = {
     "snapshot.mode.configuration.based.start.stream": {"snapshot.mode": "configuration_based"},
     "snapshot.mode.configuration.based.snapshot.on.data.error": {"snapshot.mode": "configuration_based"},
     "guardrail.collections.limit.action": {"guardrail.collections.max": "1"},
+    "schema.history.internal.store.only.captured.tables.ddl": {"table.exclude.list": r"audit\.log"},
+    "schema.history.internal.store.only.captured.databases.ddl": {"schema.include.list": "dbo"},
     "snapshot.select.statement.overrides": {
         "snapshot.select.statement.overrides.dbo.things": "SELECT * FROM dbo.things"
     },
@@ -153,6 +163,18 @@ BESIDE: dict[str, dict[str, object]] = {
         "message.key.columns": "dbo.things:price",
     },
     "value.converter.decimal.format": {"value.converter.schemas.enable": "false"},
+    "value.converter.json.schemas.enable": {"value.converter": CLOUD_EVENTS},
+    "value.converter.json.replace.null.with.default": {"value.converter": CLOUD_EVENTS},
+    "value.converter.json.decimal.format": {"value.converter": CLOUD_EVENTS},
+    "value.converter.extension.attributes.enable": {"value.converter": CLOUD_EVENTS},
+    "header.converter.replace.null.with.default": {
+        "header.converter.schemas.enable": "false",
+        "message.key.columns": "dbo.things:note",
+    },
+    "header.converter.decimal.format": {
+        "header.converter.schemas.enable": "false",
+        "message.key.columns": "dbo.things:price",
+    },
     "column.propagate.source.type": {"value.converter.schemas.enable": "true"},
     "datatype.propagate.source.type": {"value.converter.schemas.enable": "true"},
     "schema.name.adjustment.mode": {"value.converter.schemas.enable": "true", "topic.delimiter": "-"},
@@ -246,8 +268,13 @@ def rendered(connector: Connector, folder: Path) -> Any:
     if not lake.folder.exists():
         schema = lake.add(THINGS)
         row = {"id": 1, "first-name": "Ada", "price": 1, "at": datetime(2026, 1, 1), "raw": b"1"}  # noqa: DTZ001
+        moved = row | {"price": 2, "note": "n"}
         lake.append(
-            schema, Change(5, "c", after=row), Change(6, "u", before=row, after=row), Change(7, "d", before=row)
+            schema,
+            Change(5, "c", after=row),
+            Change(6, "u", before=row, after=row),
+            Change(7, "u", before=row, after=moved, changed=["price", "note"]),
+            Change(7, "d", before=moved, sequence=2),
         )
         lake.cut(7)
         lake.cut(8, minutes=5)
@@ -256,6 +283,15 @@ def rendered(connector: Connector, folder: Path) -> Any:
     shown = connector_from_mapping("c", {**given, "delta.warehouse": str(lake.folder)})
     write_records(shown, output=JsonLinesStream(output))
     return re.sub(r'"(ts_ms|ts_us|ts_ns)": ?\d+', "", output.getvalue().decode())
+
+
+def unconverted(connector: Connector) -> Any:
+    """Whether a change that cannot be converted stops the records."""
+    try:
+        Failures(connector.records.failure_handling).handle(THINGS.table_id, "0000-1", ValueError("no date"))
+    except ConversionError:
+        return "stopped"
+    return "left out"
 
 
 def beaten(connector: Connector) -> Any:
@@ -403,9 +439,14 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.lock.timeout.ms": lambda c: c.snapshot.lock_timeout_ms,
     "snapshot.include.collection.list": captured,
     "snapshot.fetch.size": chunk_reader,
+    "incremental.snapshot.chunk.size": read_in(chunks, "database.connector.snapshot.incremental.chunk_rows"),
+    "incremental.snapshot.option.recompile": read_in(chunks, "database.connector.snapshot.incremental.recompile"),
     "snapshot.max.threads": read_in(chunk_groups, "connector.snapshot.max_threads"),
     "snapshot.select.statement.overrides": chunk_reader,
     "snapshot.select.statement.overrides.<table>": chunk_reader,
+    "schema.history.internal.store.only.captured.tables.ddl": lambda c: c.describes("shop", "audit", "log"),
+    "schema.history.internal.store.only.captured.databases.ddl": lambda c: c.describes("shop", "audit", "log"),
+    "event.processing.failure.handling.mode": unconverted,
     "notification.enabled.channels": lambda c: c.notifications.channels,
     "poll.interval.ms": sensor,
     "data.query.mode": by_function,
@@ -432,10 +473,15 @@ OBSERVED: Mapping[str, Any] = {
             "heartbeat.interval.ms", "tombstones.on.delete", "skipped.operations", "skip.messages.without.change",
             "provide.transaction.metadata", "include.schema.changes", "time.precision.mode", "decimal.handling.mode",
             "binary.handling.mode", "field.name.adjustment.mode", "sanitize.field.names", "extended.headers.enabled",
+            "task.id",
             "message.key.columns", "topic.delimiter", "topic.transaction", "topic.heartbeat.prefix",
             "topic.heartbeat.name", "key.converter.schemas.enable", "key.converter.replace.null.with.default",
             "key.converter.decimal.format", "value.converter.schemas.enable",
             "value.converter.replace.null.with.default", "value.converter.decimal.format",
+            "value.converter.json.schemas.enable", "value.converter.json.replace.null.with.default",
+            "value.converter.json.decimal.format", "value.converter.extension.attributes.enable",
+            "header.converter.schemas.enable", "header.converter.replace.null.with.default",
+            "header.converter.decimal.format",
             "column.propagate.source.type", "datatype.propagate.source.type", "schema.name.adjustment.mode",
         ),
         RECORDS,
@@ -474,7 +520,8 @@ def loaded(properties: Mapping[str, object]) -> tuple[str, Connector | None]:
 
 
 def test_every_effective_property_says_where_its_effect_is_seen() -> None:
-    refused = {"snapshot.query.mode", "event.processing.failure.handling.mode"}
+    refused = {"snapshot.query.mode"}
+    refused |= {f"value.converter.{name}" for name in ("serializer.type", "data.serializer.type", "metadata.source")}
     effective = {one.name for one in ALL if one.effect in {Effect.EFFECTIVE, Effect.TRANSLATED}} - refused
     assert effective - set(OBSERVED) == set()
     assert set(OBSERVED) - {one.name for one in ALL} == set()

@@ -6,7 +6,7 @@ import pytest
 
 from mssql_cdc.config import connector_from_mapping
 from mssql_cdc.config.catalogue import canonical_name
-from mssql_cdc.config.record_settings import JsonForm
+from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records import JsonLinesStream
 from mssql_cdc.records.write import write_records
@@ -63,7 +63,6 @@ def test_sanitize_field_names_means_avro() -> None:
     [
         ("snapshot.mode", "custom"),
         ("snapshot.locking.mode", "custom"),
-        ("event.processing.failure.handling.mode", "skip"),
         ("signal.enabled.channels", "source,file"),
         ("capture.instance.include.list", "dbo_.*"),
     ],

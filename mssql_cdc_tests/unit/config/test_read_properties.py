@@ -82,6 +82,13 @@ def test_bad_value_is_named(name: str, value: object, message: str) -> None:
     assert message in problems_of(MINIMAL | {name: value})
 
 
+@pytest.mark.feature("TOP-07")
+@pytest.mark.parametrize("prefix", ["two words", "shop/1", "größe", "a:b"])
+def test_a_prefix_has_only_what_topics_may_have(prefix: str) -> None:
+    assert "topic.prefix" in problems_of(MINIMAL | {"topic.prefix": prefix})
+    assert connector_with({"topic.prefix": "Shop-1.a_b"}).topic_prefix == "Shop-1.a_b"
+
+
 @pytest.mark.parametrize("value", [False, "false", "FALSE", " false "])
 def test_boolean_may_be_a_string(value: object) -> None:
     assert connector_with({"tombstones.on.delete": value}).records.tombstones is False

@@ -38,3 +38,13 @@ def test_a_heartbeat_contains_the_server_and_the_position():
     assert record["topic"] == f"__debezium-heartbeat.{connector().topic_prefix}"
     assert (record["key"], record["value"]) == ({"serverName": connector().topic_prefix}, {"ts_ms": 17})
     assert (record["partition"], record["sourceOffset"]["commit_lsn"]) == (0, "00000027:00000ac0:0002")
+
+
+@pytest.mark.feature("HB-04", "EVT-19")
+def test_a_heartbeat_behind_a_snapshot_has_the_offset_that_debezium_streams_on_from():
+    envelopes = Envelopes(connector(), "shop")
+    envelopes.newest = SourceInfo("shop", "dbo", "orders", None, "last", commit_lsn="00000027:00000ac0:0002")
+    (record,) = beat_record(Beat("x", 17), envelopes)
+    assert record["sourceOffset"] == {
+        "commit_lsn": "00000027:00000ac0:0002", "change_lsn": "NULL", "event_serial_no": 1,
+    }  # fmt: skip

@@ -123,6 +123,29 @@ def test_a_snapshot_and_a_new_version_after_the_first_run_are_written_once(tmp_p
     assert written(kind, tmp_path) == lake.records()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ended", [False, True], ids=["read", "ended"])
+def test_a_snapshot_without_a_cut_is_written_by_a_later_run(tmp_path: Path, kind: str, *, ended: bool):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    run(lake, target(kind, tmp_path))
+    lake.cut(5)
+    facts = SnapshotBegun(snapshot="snapshot-20260103T030405", number=2)
+    again = {"kind": "snapshot", "partition": facts.snapshot, "facts": facts, "complete": False, "only": ["b"]}
+    lake.cut(5, status="snapshot", minutes=5, **again)
+    lake.append(schemas["b"], Change(5, "r", after={"id": 7}, snapshot=2), snapshot="2")
+    if ended:
+        lake.cut(5, minutes=6, **again)
+    run(lake, target(kind, tmp_path))
+    lake.cut(5, minutes=6, **again)
+    lake.cut(5, minutes=7)
+    run(lake, target(kind, tmp_path))
+    found = written(kind, tmp_path)
+    reads = [one["key"] for one in found if one["topic"].endswith(".b") and (one["value"] or {}).get("op") == "r"]
+    assert reads[-1] == {"id": 7}
+    assert found == lake.records()
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

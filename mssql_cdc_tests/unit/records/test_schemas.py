@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.config.record_settings import JsonForm
+from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.records.converters import default_text
 from mssql_cdc.records.names import schema_name
-from mssql_cdc.records.schema_changes import with_first_defaults
+from mssql_cdc.records.schema_changes import as_first_seen
 from mssql_cdc_tests.lake_kit import Change, column
 from mssql_cdc_tests.unit.config.samples import connector_with
 from mssql_cdc_tests.unit.records.kit import Lake, table
@@ -121,6 +121,6 @@ def test_a_capture_instance_keeps_the_default_that_it_began_with():
     changed = [replace(one, default_text="((2))") if one.name == "b" else one for one in first.columns]
     again = replace(first, columns=tuple(changed), version=2)
     second = replace(again, version=3, instance="v2")
-    assert [s.column("b").default_text for s in with_first_defaults([first, again, second])] == [
+    assert [s.column("b").default_text for s in as_first_seen([first, again, second])] == [
         "((1))", "((1))", "((2))",
     ]  # fmt: skip

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mssql_cdc.lake.steps import SnapshotBegun
-from mssql_cdc_tests.lake_kit import Change, column, lsn
+from mssql_cdc.lake.structures import record_structures
+from mssql_cdc.schema import TableId, TableStructure
+from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
 SNAPSHOT = "snapshot-20260102T030405"
@@ -73,6 +76,23 @@ def test_a_new_instance_with_the_same_structure_is_not_announced(tmp_path: Path)
     assert len(lake.records()) == 7
 
 
+@pytest.mark.feature("EVO-07", "SCH-10")
+def test_another_nullability_is_shown_with_the_next_instance(tmp_path: Path):
+    lake = snapshotted(tmp_path)
+    id_, name, note = table("a").columns
+    columns = (id_, replace(name, nullable=False), note)
+    altered = lake.add(table("a", *columns, from_lsn=lsn(8).text))
+    lake.append(altered, Change(9, "c", after={"id": 9, "name": "x"}))
+    lake.cut(9)
+    assert [r["value"].get("op", "schema") for r in lake.records()[7:]] == ["c"]
+    newer = lake.add(table("a", *columns, instance="dbo_a_v2", capture_object_id=2, from_lsn=lsn(10).text))
+    lake.append(newer, Change(11, "c", after={"id": 11, "name": "y"}))
+    lake.cut(11)
+    _, change, _ = lake.records()[7:]
+    shown = {column["name"]: column["optional"] for column in change["value"]["tableChanges"][0]["table"]["columns"]}
+    assert shown == {"id": False, "name": False, "note": True}
+
+
 @pytest.mark.feature("SCH-05")
 def test_schema_changes_can_be_turned_off(tmp_path: Path):
     records = snapshotted(tmp_path).records(include__schema__changes=False)
@@ -127,3 +147,71 @@ def test_a_table_that_was_never_in_a_snapshot_gets_its_create_record_in_the_stre
     assert create["value"]["tableChanges"][0]["type"] == "CREATE"
     assert create["value"]["ddl"] == "N/A"
     assert event["value"]["op"] == "c"
+
+
+def described(lake: Lake) -> list[str]:
+    """The tables of the CREATE records of snapshots, in order."""
+    values = [record["value"] for record in lake.records() if record["topic"] == "server1"]
+    return [value["source"]["table"] for value in values if value["ddl"] is None]
+
+
+@pytest.mark.feature("SNP-19", "SCH-11")
+def test_the_initial_snapshot_describes_tables_that_are_not_captured_in_the_order_of_java(tmp_path: Path):
+    lake = snapshotted(tmp_path)
+    other = TableStructure(TableId(DATABASE, "dbo", "a b"), (column("n", "int"),))
+    named = [replace(other, table_id=TableId(DATABASE, schema, name)) for schema, name in (("app", "z"), ("dbo", "B"))]
+    record_structures(lake.layout, [other, *named], at=AT)
+    assert described(lake) == ["z", "B", "a", "a b", "b", "c"]
+    blocking = {"kind": "snapshot", "partition": "again", "facts": SnapshotBegun(snapshot="again", number=2)}
+    b = lake.add(table("b"))
+    lake.append(b, Change(9, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    lake.cut(9, only=["b"], **blocking)
+    lake.cut(10)
+    assert described(lake) == ["z", "B", "a", "a b", "b", "c", "b"]
+
+
+@pytest.mark.feature("SCH-11")
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        (
+            {
+                "schema.history.internal.store.only.captured.tables.ddl": True,
+                "table.exclude.list": r"app\..*",
+            },
+            ["a", "b", "c", "other"],
+        ),
+        (
+            {
+                "schema.history.internal.store.only.captured.databases.ddl": True,
+                "schema.include.list": "dbo",
+            },
+            ["a", "b", "c", "other"],
+        ),
+    ],
+)
+def test_the_structure_of_captured_tables_or_schemas_only_is_a_property(tmp_path: Path, properties, expected):
+    lake = snapshotted(tmp_path)
+    tables = [TableId(DATABASE, "dbo", "other"), TableId(DATABASE, "app", "other")]
+    record_structures(lake.layout, [TableStructure(one, (column("n", "int"),)) for one in tables], at=AT)
+    assert described(lake) == ["other", "a", "b", "c", "other"]
+    lake.properties = properties
+    assert described(lake) == expected
+
+
+@pytest.mark.parametrize("cut_between", [False, True])
+def test_a_table_of_which_a_snapshot_took_only_the_position_is_described_in_it(tmp_path: Path, *, cut_between: bool):
+    lake = Lake(tmp_path)
+    a, _ = lake.add(table("a")), lake.add(table("b"))
+    taken, begun = SnapshotBegun(snapshot=SNAPSHOT, data=False), SnapshotBegun(snapshot=SNAPSHOT, number=1)
+    lake.cut(6, complete=False, only=["b"], kind="snapshot", partition=SNAPSHOT, facts=taken)
+    if cut_between:
+        lake.cut(6, only=["b"])
+    lake.append(a, Change(7, "r", after={"id": 1}))
+    lake.cut(7, complete=False, only=["a"], kind="snapshot", partition=SNAPSHOT, facts=begun)
+    lake.cut(8)
+    creates = [record for record in lake.records() if record["topic"] == "server1"]
+    shown = [(record["value"]["source"]["table"], record["sourceOffset"]["snapshot"]) for record in creates]
+    # What a cut has shown is a snapshot of its own: a run may have written its records.
+    alone = [("b", "INITIAL"), ("a", "BLOCKING")]
+    assert shown == (alone if cut_between else [("a", "INITIAL"), ("b", "INITIAL")])

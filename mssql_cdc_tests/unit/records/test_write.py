@@ -166,7 +166,7 @@ def test_the_source_block_has_the_commit_time_and_the_envelope_the_capture_time(
     assert second["value"]["ts_us"] == committed + 120_000_000
 
 
-@pytest.mark.feature("EVT-24")
+@pytest.mark.feature("EVT-24", "OL-01")
 def test_every_record_has_context_headers_unless_they_are_turned_off(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))

@@ -44,6 +44,17 @@ def test_a_chunk_reads_its_bounds_in_key_order() -> None:
     assert piece.parameters == ("9", "1")
 
 
+@pytest.mark.feature("INC-04", "INC-17")
+def test_a_chunk_of_an_incremental_snapshot_may_have_a_condition_and_a_plan_of_its_own() -> None:
+    (piece,) = pieces(WANTED.chunk, ORDERS.keys)
+    wanted = replace(WANTED, condition="name = 'a' OR name = 'b'", recompile=True)
+
+    assert select_statement(wanted, PLAN, piece).endswith(
+        "WHERE [id] <= CAST(? AS int) AND [id] > CAST(? AS int) AND (name = 'a' OR name = 'b') "
+        "ORDER BY t.[id] OPTION (RECOMPILE)"
+    )
+
+
 def test_a_whole_table_is_read_without_a_sort() -> None:
     (piece,) = pieces(Chunk(0), ORDERS.keys)
 

@@ -1,0 +1,4 @@
+"""Incremental snapshots beside the stream: `state` is their progress, `chunks` reads, `emission` writes.
+
+`follow/incremental.py` decides what is done next.
+"""

@@ -1,0 +1,217 @@
+"""Reads chunks of an incremental snapshot into staged files, each group between a low mark L and a log end E.
+
+Both marks may be off in one direction only: L earlier, E later, which leaves more rows to the stream (correctness C).
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import Group, Reading, Wanted
+from mssql_cdc.capture.members import LakeTable, prepared, versioned
+from mssql_cdc.capture.snapshot.begin import take_number
+from mssql_cdc.capture.write_task import WriteTask, Written, write
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError, DataLostError, StaleReaderError
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.log import TableState
+from mssql_cdc.lake.staged import staging
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.protocol import ChunkRead, SourceSession
+from mssql_cdc.source.values import CaptureInstance, Chunk
+from mssql_cdc.spark.tasks import run_here
+
+GROUP_ROWS = 20_000
+GROUP_SECONDS = 1.0
+"""How much is read before the stream goes on: so many rows, or chunks for so long, but at least one chunk."""
+
+INCREMENTAL = "incremental"
+"""The writer of emitted rows in a change log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """A table that streams: where it stands, and what its rows look like there.
+
+    Attributes:
+        member: The table in the lake.
+        position: The end of its stream.
+        epoch: The current epoch.
+        instance: The capture instance that is read behind the position.
+        schema: The structure of that instance's rows, with its version.
+        history: The schema history, which has this version.
+        offsets: The newest row of `_offsets`.
+    """
+
+    member: LakeTable
+    position: Lsn
+    epoch: int
+    instance: CaptureInstance
+    schema: TableSchema
+    history: SchemaHistory
+    offsets: int
+
+
+def versioned_schema(
+    database: Database, member: LakeTable, instance: CaptureInstance, position: Lsn, history: SchemaHistory
+) -> tuple[TableSchema, SchemaHistory]:
+    """The structure of an instance's rows with its version, and the history that has it.
+
+    Args:
+        database: The database.
+        member: The table.
+        instance: The capture instance that is read behind the position.
+        position: Where the table's stream stands.
+        history: The schema history.
+    """
+    schemas, history = versioned(database, {member.table: member.structure(instance, position)}, history)
+    return schemas[member.table], history
+
+
+def stream_end(database: Database, table: Streaming) -> Lsn:
+    """The end of a table's streamed commits now, which a run may not have recorded in `_offsets` yet."""
+    member, home = table.member, table.member.home
+    state = database.states.load(home.changes, owner=home.app_id, storage=database.storage)
+    own = replace(member, state=state).own()
+    return Lsn.parse(own.to) if own is not None and own.epoch == table.epoch else table.position
+
+
+def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) -> TableSchema:
+    """The table, keyed by the columns that order its chunks (INC-05, INC-07).
+
+    These are the surrogate key, else the table's key, else the columns of `message.key.columns`.
+
+    Args:
+        connector: The configuration.
+        schema: The table.
+        surrogate: The column that the signal names.
+
+    Raises:
+        ConfigurationError: There are none, or the surrogate key is no captured column.
+    """
+    table = schema.table_id
+    if surrogate is not None:
+        found = [column.name for column in schema.value_columns if column.name.lower() == surrogate.lower()]
+        if not found:
+            raise ConfigurationError(f"{table} has no captured column {surrogate!r}; name one as surrogate-key")
+        return schema.keyed_by(found)
+    if schema.key_columns:
+        return schema
+    names = connector.records.keys.columns_for(*table.parts, [column.name for column in schema.value_columns])
+    if not names:
+        raise ConfigurationError(
+            f"{table} has no key that orders its chunks; name a column as surrogate-key, or take a blocking snapshot"
+        )
+    return schema.keyed_by(names)
+
+
+def open_table(database: Database, session: SourceSession, table: Streaming, wanted: Wanted) -> Reading | None:
+    """Begin to read a table: L0, and the largest key; None if it is empty.
+
+    Args:
+        database: The database.
+        session: A session on the source.
+        table: The table.
+        wanted: What was requested.
+
+    Raises:
+        ConfigurationError: Nothing orders the table's chunks.
+        SchemaError: Its key cannot bound a chunk.
+    """
+    by = ordered(database.connector, table.schema, wanted.surrogate)
+    begun = _low_mark(session, table)
+    maximum = session.last_bound(by)
+    if maximum is None:
+        return None
+    return Reading(
+        wanted=wanted,
+        object_id=table.member.captured.object_id,
+        number=take_number(database, "incremental", wanted.table, begun),
+        epoch=table.epoch,
+        begun=begun,
+        keys=by.key_columns,
+        definition=by.key_fingerprint,
+        maximum=maximum,
+    )
+
+
+def read_group(database: Database, session: SourceSession, table: Streaming, reading: Reading) -> Reading:
+    """Read the next chunks of a table; the reading with their group.
+
+    Args:
+        database: The database.
+        session: A session on the source.
+        table: The table.
+        reading: What was read so far.
+
+    Raises:
+        StaleReaderError: The connection sees less than the table's stream has read.
+        StaleStructureError: The table has other columns than the stream's rows.
+    """
+    # Before L: what the stream commits from here on is looked at when the group is emitted.
+    state = prepare(database, table)
+    low = _low_mark(session, table)
+    if low < max(stream_end(database, table), table.position):
+        raise StaleReaderError(f"The connection sees changes of {table.member.table} up to {low} only")
+    by = table.schema.keyed_by(reading.keys)
+    group = (reading.staged[-1].number if reading.staged else reading.group) + 1
+    first = reading.chunks + sum(one.chunks for one in reading.staged)
+    target = staging(table.member.home.changes, database.storage)
+    rows_per_chunk = database.connector.snapshot.incremental.chunk_rows
+    read_at = session.server_time()
+    written: list[Written] = []
+    last, end = reading.reached, time.monotonic() + GROUP_SECONDS
+    while True:
+        upper = session.next_bound(by, rows_per_chunk, last, until=reading.maximum) or reading.maximum
+        wanted = ChunkRead(
+            schema=by,
+            chunk=Chunk(first + len(written), last, upper),
+            snapshot_number=reading.number,
+            epoch=reading.epoch,
+            position=low,
+            captured=low,
+            commit_lsn=low,
+            read_at=read_at,
+            condition=reading.wanted.condition,
+            recompile=database.connector.snapshot.incremental.recompile,
+        )
+        reader = database.source.chunk_reader(database.catalog, wanted)
+        task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
+        written.append(Written.from_value(run_here([task], write)[0].unwrap()))
+        last = upper
+        rows = sum(one.rows for one in written)
+        if upper == reading.maximum or rows >= GROUP_ROWS or time.monotonic() > end:
+            break
+    staged = Group(
+        number=group,
+        chunks=len(written),
+        upper=upper,
+        low=low,
+        mark=session.mark(),
+        batch=state.batch,
+        version=table.schema.version,
+        offsets=table.offsets,
+        files=tuple(file.path for one in written for file in one.files),
+        rows=rows,
+    )
+    return replace(reading, staged=(*reading.staged, staged))
+
+
+def prepare(database: Database, table: Streaming) -> TableState:
+    """The change log's state, from which emitted rows are committed."""
+    return prepared(database, table.member, table.schema, INCREMENTAL)
+
+
+def _low_mark(session: SourceSession, table: Streaming) -> Lsn:
+    """L: every transaction up to here is captured, and a reader sees it.
+
+    A settled row of an idle log counts, since idle tables are advanced to it (A8), and so does the instance's start,
+    below which nothing was captured.
+    """
+    standing = session.standing()
+    if standing.captured is None:
+        raise DataLostError("No capture instance exists any more; nothing can be read")
+    return max(standing.captured, standing.settled or standing.captured, table.instance.start_lsn)

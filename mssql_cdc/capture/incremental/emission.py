@@ -1,0 +1,235 @@
+"""Emits staged chunks: rows that nothing has touched since their low mark, as `r` rows at the stream's position.
+
+A key without an event behind L had one value throughout, so its row is exact at the end of the stream; a touched key
+gets its newer state from the stream (correctness C). One commit holds the rows of some groups and says which; then a
+row of `_offsets` names the commit, so that the current table and the records see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.chunks import Streaming
+from mssql_cdc.capture.incremental.state import Group, Reading
+from mssql_cdc.capture.survey import Survey
+from mssql_cdc.events import check_batch
+from mssql_cdc.lake.files import write_files
+from mssql_cdc.lake.log import TableState, commit
+from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.staged import staged_rows
+from mssql_cdc.lake.steps import chunks_emitted
+from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.schema.arrow import SOURCE_BLOCK
+from mssql_cdc.source.protocol import SourceSession
+
+_COLUMNS = ("_pos", "_key", "before", "after", "_snapshot")
+
+
+def passed_groups(session: SourceSession, reading: Reading, position: Lsn) -> list[Group]:
+    """The staged groups behind whose log end the table's stream stands, in order.
+
+    Args:
+        session: A session on the source.
+        reading: The table that is being read.
+        position: The end of its stream.
+
+    Raises:
+        SourceRestoredError: The log that a group was read from is gone.
+    """
+    found: list[Group] = []
+    for group in reading.staged:
+        session.require_mark(group.mark)
+        if position < group.mark.lsn:
+            # Everything below the mark is captured; then everything that is captured has been read.
+            captured = session.captured() if session.passed(group.mark) else None
+            if captured is None or captured > position:
+                break
+        found.append(group)
+    return found
+
+
+def is_stale(reading: Reading, group: Group, table: Streaming, offsets: Offsets) -> bool:
+    """Whether a staged group has to be read again: its rows have another structure, or the stream broke off since.
+
+    Args:
+        reading: The table that is being read.
+        group: One of its groups.
+        table: The table now.
+        offsets: All offsets.
+    """
+    name = table.member.table.text
+    broken = any(row.number > group.offsets and name in row.tables for row in offsets.snapshot_rows)
+    return broken or group.version != table.schema.version or reading.epoch != table.epoch
+
+
+def caught_up(reading: Reading, state: TableState) -> Reading:
+    """The reading behind the groups that the change log holds: the run that emitted them may have ended just then.
+
+    Args:
+        reading: What was read of the table.
+        state: The state of its change log.
+    """
+    own = state.own or {}
+    done = int(own.get("group", 0)) if own.get("number") == reading.number else 0
+    while reading.staged and reading.staged[0].number <= done:
+        reading = reading.emitted(reading.staged[0])
+    return reading
+
+
+def emit(
+    database: Database, table: Streaming, reading: Reading, groups: Sequence[Group], state: TableState
+) -> TableState:
+    """Write the rows of the first staged groups to the change log, in one commit that names them.
+
+    Args:
+        database: The database.
+        table: The table.
+        reading: What was read of it.
+        groups: Its first staged groups, all of them passed.
+        state: The state of its change log, at the end of whose stream the table stands.
+
+    Raises:
+        FencedError: Another run has written to the table; the next step begins from there.
+        FileNotFoundError: A staged file is gone.
+    """
+    # Before anything is written: a staged file that is gone is no fault of the place where rows go.
+    touched = [_touched(database, table, reading, group, state) for group in groups]
+    files = write_files(_rows(database, table, reading, list(zip(groups, touched, strict=True)), state), state.target)
+    facts = {
+        "kind": "incremental",
+        "number": reading.number,
+        "group": groups[-1].number,
+        "chunks": sum(group.chunks for group in groups),
+        "low": groups[0].low.text,
+        "position": table.position.text,
+        "epoch": table.epoch,
+        "run_id": database.run_id,
+    }
+    after = commit(state, files, facts, spark=database.spark)
+    written, read = sum(file.rows for file in files), sum(group.rows for group in groups)
+    changed = f"; {read - written} have changed since they were read" if read > written else ""
+    database.log(f"incremental snapshot of {table.member.table}: {written} of {read} rows emitted{changed}")
+    return after
+
+
+def record(
+    database: Database, session: SourceSession, seen: Survey, table: Streaming, state: TableState, offsets: Offsets
+) -> Offsets:
+    """Record emitted rows in `_offsets`: as a complete cut with them if every table stands at the same position.
+
+    Args:
+        database: The database.
+        session: A session on the source.
+        seen: The survey of this step.
+        table: The table.
+        state: The state of its change log.
+        offsets: All offsets.
+
+    Raises:
+        FencedError: Another run has advanced the table; its own row names the commit.
+    """
+    member, cut = table.member, offsets.last_cut()
+    entry = offsets.entry_of(member.table.text, member.captured.object_id)
+    if entry is None or state.own_batch <= (entry.batch or 0):
+        return offsets
+    tables = ((one.table.text, one.captured.object_id) for one in seen.tables.values())
+    known = ((name, offsets.entry_of(name, object_id)) for name, object_id in tables)
+    at = "streaming", entry.epoch, entry.to
+    entries = {
+        name: replace(found, rows=0)
+        for name, found in known
+        if found is not None and (found.status, found.epoch, found.to) == at
+    }
+    entries[member.table.text] = replace(
+        entry,
+        rows=0,
+        delta_table_id=state.table_id,
+        delta_version=state.delta_version,
+        batch=state.batch,
+        schema=table.schema.version,
+    )
+    is_known = cut is not None and (cut.epoch, cut.to) == (entry.epoch, entry.to)
+    row = chunks_emitted(
+        database.stamp(offsets.epoch),
+        entries,
+        to=table.position.text,
+        # A table that its snapshot closes is opened by the range that passes it.
+        complete=not offsets.closed_tables,
+        witness=cut.witness if cut is not None and is_known else session.witness(table.position),
+    )
+    members = [one.table.text for one in seen.facts.members] if row.complete else []
+    return append_offsets(
+        database.layout, row, seen=offsets, members=members, storage=database.storage, known=database.tables
+    )
+
+
+def _rows(
+    database: Database,
+    table: Streaming,
+    reading: Reading,
+    groups: Sequence[tuple[Group, Collection[object]]],
+    state: TableState,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the groups but for touched keys, as rows of the next commit at the stream's position."""
+    uri, storage = table.member.home.changes, database.storage
+    keyed = bool(table.schema.key_columns)
+    for group, touched in groups:
+        for batch in staged_rows(uri, group.files, table.schema, storage=storage):
+            own = _keys(batch, table, reading, "after")
+            kept = batch.filter(pa.array([key not in touched for key in own], pa.bool_()))
+            if kept.num_rows:
+                moved = _moved(kept, table.position, state.batch + 1)
+                check_batch(moved, keyed=keyed)
+                yield moved
+
+
+def _touched(
+    database: Database, table: Streaming, reading: Reading, group: Group, state: TableState
+) -> Collection[object]:
+    """The keys of a group that have an event behind its low mark. Events behind the stream's end count, too."""
+    uri, storage = table.member.home.changes, database.storage
+    columns = ["_key"] if table.schema.key_columns else ["after"]
+    staged = staged_rows(uri, group.files, table.schema, columns=columns, storage=storage)
+    own = {key for batch in staged for key in _keys(batch, table, reading, "after")}
+    low, found = cut_text(reading.epoch, group.low), set[object]()
+    for batch in scan(uri, batches=BatchSlice(group.batch, state.batch), columns=list(_COLUMNS), storage=storage):
+        later = pc.greater(batch.column("_pos"), low)
+        events = batch.filter(pc.and_(later, pc.is_null(batch.column("_snapshot"))))
+        for image in ("before", "after"):
+            found.update(own.intersection(_keys(events, table, reading, image)))
+    return found
+
+
+def _keys(rows: pa.RecordBatch, table: Streaming, reading: Reading, image: str) -> list[object]:
+    """What identifies each row: `_key`, or without a key what orders the chunks, before or after a change."""
+    if table.schema.key_columns:
+        return rows.column("_key").to_pylist()
+    return _values(rows.column(image), reading.keys)
+
+
+def _values(images: pa.StructArray, names: Sequence[str]) -> list[object]:
+    """The values of some columns of each image; a missing image has none of them."""
+    return list(zip(*(pc.struct_field(images, name).to_pylist() for name in names), strict=True))
+
+
+def _moved(rows: pa.RecordBatch, position: Lsn, number: int) -> pa.RecordBatch:
+    """The rows at another position, in another commit."""
+    source = rows.column("source")
+    count = rows.num_rows
+    children = [
+        pa.repeat(pa.scalar(position.text), count) if field.name == "commit_lsn" else source.field(field.name)
+        for field in SOURCE_BLOCK
+    ]
+    columns = {
+        "_pos": pc.utf8_replace_slice(rows.column("_pos"), 5, 25, position.raw.hex()),
+        "_batch": pa.repeat(pa.scalar(number, pa.int64()), count),
+        "source": pa.StructArray.from_arrays(children, fields=list(SOURCE_BLOCK)),
+    }
+    arrays = [columns.get(field.name, rows.column(field.name)) for field in rows.schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=rows.schema)

@@ -1,0 +1,194 @@
+"""The progress of incremental snapshots, and how signals change it: values only.
+
+A read-only staged-chunk algorithm (correctness C): chunks are read beside the stream in *groups*, each between a low
+mark L and a log end E, and wait as files until the stream has passed E. `store.py` keeps the state in the lake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from functools import cache
+
+from pydantic import TypeAdapter
+
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import Bound, LogMark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A table that waits to be read.
+
+    Attributes:
+        table: The table.
+        signal: The id of the signal that requested it.
+        condition: Only the rows that fulfill it (INC-04).
+        surrogate: The column that orders the chunks instead of the key (INC-05).
+    """
+
+    table: TableId
+    signal: str
+    condition: str | None = None
+    surrogate: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Chunks that were read one after another and are staged, not yet emitted.
+
+    Attributes:
+        number: Counts the groups of a table.
+        chunks: The number of its chunks.
+        upper: The last key that it holds.
+        low: L: captured before the read.
+        mark: E: the end of the log after the read.
+        batch: The newest `_batch` of the change log before L was taken: changes behind L have a larger one.
+        version: The structure of its rows.
+        offsets: The newest row of `_offsets` before L was taken.
+        files: The staged files.
+        rows: The number of its rows.
+    """
+
+    number: int
+    chunks: int
+    upper: Bound
+    low: Lsn
+    mark: LogMark
+    batch: int
+    version: int
+    offsets: int
+    files: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """The table that is being read.
+
+    Attributes:
+        wanted: What was requested.
+        object_id: Identifies the table across renames.
+        number: The snapshot's number, part of `_pos`.
+        epoch: The epoch in which it began.
+        begun: L0: captured when it began.
+        keys: The columns that order the chunks.
+        definition: The fingerprint of these columns: bounds are texts of their types.
+        maximum: The largest key when it began; rows behind it are left to the stream.
+        group: The number of the last emitted group.
+        chunks: The number of emitted chunks.
+        last: The last emitted key.
+        rows: The number of rows that were read in emitted groups.
+        staged: The groups that wait, in key order.
+    """
+
+    wanted: Wanted
+    object_id: int
+    number: int
+    epoch: int
+    begun: Lsn
+    keys: tuple[str, ...]
+    definition: str | None
+    maximum: Bound
+    group: int = 0
+    chunks: int = 0
+    last: Bound | None = None
+    rows: int = 0
+    staged: tuple[Group, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        """`_snapshot` of its rows."""
+        return f"incremental:{self.number}"
+
+    @property
+    def reached(self) -> Bound | None:
+        """The last key that was read."""
+        return self.staged[-1].upper if self.staged else self.last
+
+    @property
+    def is_read(self) -> bool:
+        """Whether every chunk was read, emitted or not."""
+        return self.reached == self.maximum
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every chunk was emitted."""
+        return self.last == self.maximum
+
+    def emitted(self, group: Group) -> Reading:
+        """Move behind the first staged group."""
+        return replace(
+            self,
+            group=group.number,
+            chunks=self.chunks + group.chunks,
+            last=group.upper,
+            rows=self.rows + group.rows,
+            staged=self.staged[1:],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """All incremental snapshots of a database; `taken` is the newest `_batch` of `_signals` that took effect."""
+
+    queue: tuple[Wanted, ...] = ()
+    reading: Reading | None = None
+    paused: bool = False
+    taken: int = 0
+
+    @property
+    def tables(self) -> tuple[TableId, ...]:
+        """The tables that are not finished, the one that is being read first."""
+        current = (self.reading.wanted.table,) if self.reading is not None else ()
+        return (*current, *(one.table for one in self.queue))
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is something to read or to emit, paused or not."""
+        return self.reading is not None or bool(self.queue)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do now: a pause lets staged chunks be emitted."""
+        staged = self.reading is not None and bool(self.reading.staged)
+        return staged or (self.is_running and not self.paused)
+
+    def asked(self, wanted: Collection[Wanted]) -> State:
+        """Append tables to the queue (INC-12), unless the same already waits."""
+        waiting = {(one.table, one.condition, one.surrogate) for one in self.queue}
+        new = tuple(one for one in wanted if (one.table, one.condition, one.surrogate) not in waiting)
+        return replace(self, queue=self.queue + new)
+
+    def stopped(self, tables: Collection[TableId] | None) -> State:
+        """Forget these tables (None: all); what they have staged is never emitted (INC-13)."""
+        if tables is None:
+            return replace(self, queue=(), reading=None, paused=False)
+        reading = None if self.reading is not None and self.reading.wanted.table in tables else self.reading
+        state = replace(self, queue=tuple(one for one in self.queue if one.table not in tables), reading=reading)
+        return state if state.is_running else replace(state, paused=False)
+
+    def next_table(self) -> State:
+        """Leave the table that was read, or could not be."""
+        return replace(self, reading=None)
+
+    def without_staged(self) -> State:
+        """Read again what is staged."""
+        assert self.reading is not None  # something is staged
+        return replace(self, reading=replace(self.reading, staged=()))
+
+
+def state_text(state: State) -> str:
+    """Serialize the state for the lake."""
+    return _states().dump_json(state).decode()
+
+
+def state_of_text(text: str) -> State:
+    """Parse a serialized state."""
+    return _states().validate_json(text)
+
+
+@cache
+def _states() -> TypeAdapter[State]:
+    return TypeAdapter(State)

@@ -1,0 +1,103 @@
+"""Keeps the state of incremental snapshots in the lake (`_incremental_snapshots`), and finds signals that wait for it.
+
+A row is the whole state after a step; the newest one counts. A step that begins from an older one is fenced, so of two
+runs one reads and emits a chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import State, state_of_text, state_text
+from mssql_cdc.capture.requests import REQUESTED
+from mssql_cdc.config.signals import (
+    ExecuteSnapshot,
+    PauseSnapshot,
+    ResumeSnapshot,
+    StopSnapshot,
+    parse_signal,
+)
+from mssql_cdc.lake.log import TableState
+from mssql_cdc.lake.read import BatchSlice, exists, scan
+from mssql_cdc.lake.small_tables import SmallTable, small_table
+
+Command = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot
+_COMPACT_EVERY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The newest state, and the signals that have not changed it yet, oldest first."""
+
+    state: State = field(default_factory=State)
+    commands: Sequence[Command] = ()
+    signals: int = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self.commands) or self.state.is_due
+
+
+def load(database: Database) -> Stored:
+    """Load the state and the signals that wait."""
+    state = _known_state(database)
+    table = small_table(database.layout, "signals", database.storage)
+    rows = database.tables.get(table.uri, table.rows, database.storage)
+    waiting = [row for row in rows if row["_batch"] > state.taken and row["status"] == REQUESTED]
+    parsed = (parse_signal(row["id"], row["type"], row["data"]) for row in waiting)
+    commands = [one for one in parsed if isinstance(one, Command) and _is_incremental(one)]
+    return Stored(state, commands, max((row["_batch"] for row in waiting), default=state.taken))
+
+
+class Store:
+    """The table of the states, as one step writes it: each state is based on the one before."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._table = small_table(database.layout, "incremental_snapshots", database.storage)
+        self._log: TableState = self._table.state()
+        if self._log.batch % _COMPACT_EVERY == _COMPACT_EVERY - 1:
+            self._table.compact()
+            self._log = self._table.state()
+        self.state = _newest(self._table, self._log.batch)
+
+    def save(self, state: State) -> None:
+        """Append a state.
+
+        Raises:
+            OvertakenError: Another run has appended one since the last one of this run.
+        """
+        row = {"state": state_text(state), "at": datetime.now(UTC)}
+        facts = {"kind": "incremental", "run_id": self._database.run_id}
+        self._log = self._table.append(self._log, [row], facts)
+        self.state = state
+
+
+def taken(state: State, stored: Stored) -> State:
+    """The state, which knows that the signals took effect."""
+    return replace(state, taken=stored.signals)
+
+
+def _known_state(database: Database) -> State:
+    table = small_table(database.layout, "incremental_snapshots", database.storage)
+    return database.tables.get(table.uri, lambda: _existing(table), database.storage)
+
+
+def _existing(table: SmallTable) -> State:
+    return _newest(table, table.state().batch) if exists(table.uri, table.storage) else State()
+
+
+def _newest(table: SmallTable, batch: int) -> State:
+    """The state of the newest commit: a large table has thousands, and the others are not read."""
+    newest = BatchSlice(batch - 1, batch)
+    for rows in scan(table.uri, batches=newest, columns=["state"], storage=table.storage):
+        return state_of_text(rows.column("state")[0].as_py())
+    return State()
+
+
+def _is_incremental(command: Command) -> bool:
+    return not isinstance(command, ExecuteSnapshot) or command.kind == "incremental"

@@ -1,0 +1,111 @@
+"""Lets a new lake go on where a Debezium connector stood: its tables stream from there, and no snapshot is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import versioned
+from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.errors import ConfigurationError, DataLostError
+from mssql_cdc.lake.offsets import append_offsets
+from mssql_cdc.lake.steps import Entry, positions_taken
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.plan.facts import Instance, Member
+from mssql_cdc.schema import TableId
+
+_ID = "take-over"
+
+
+def take_over(database: Database, commit: Lsn, *, again: bool) -> tuple[TableId, ...]:
+    """Let every table that was captured at a commit stream from it on; return these tables.
+
+    A table whose capture instance is younger was unknown to the other connector: it begins as any new table does.
+
+    Args:
+        database: A database without a lake.
+        commit: The changes up to this commit are known elsewhere.
+        again: Read the commit itself again, of which only a part is known.
+
+    Raises:
+        ConfigurationError: The lake has begun, or the source captures nothing that could be taken over.
+        DataLostError: The source no longer has all changes behind the position.
+    """
+    seen = survey(database)
+    if seen.offsets.entries:
+        raise ConfigurationError(
+            f"{database.layout.root} already has the state of {database.catalog}; expected none. Take over into a new "
+            "folder, or leave the offsets out to go on from this state"
+        )
+    position = commit.decrement() if again else commit
+    taken = {one.table: found for one in seen.facts.members if (found := _instance(one, position)) is not None}
+    lost = _lost(database, seen, [one for one in seen.facts.members if one.table not in taken], commit)
+    lost += [
+        f"{table} (its oldest change is {instance.min_lsn.text})"
+        for table, instance in taken.items()
+        if instance.min_lsn and instance.min_lsn > position.increment()
+    ]
+    if lost:
+        raise DataLostError(
+            f"CDC cleanup removed changes behind {commit.text} of {', '.join(lost)}. Take a snapshot: start without "
+            "the offsets"
+        )
+    if not taken:
+        raise ConfigurationError(
+            f"No captured table of {database.catalog} has a capture instance that begins before {commit.text}; are "
+            "these the offsets of this database?"
+        )
+    _write(database, seen, taken, position)
+    return tuple(taken)
+
+
+def _instance(member: Member, position: Lsn) -> Instance | None:
+    """Return the newest capture instance that has everything behind a position."""
+    begun = [one for one in member.instances if one.start <= position.increment()]
+    return begun[-1] if begun else None
+
+
+def _lost(database: Database, seen: Survey, members: Sequence[Member], commit: Lsn) -> list[str]:
+    """Return the tables that were captured at the commit, and whose changes behind it are gone.
+
+    Cleanup raises the start of a capture instance, so only its date tells whether it is younger than the commit.
+    """
+    with database.session() as session:
+        known = session.witness(commit)
+    at = datetime.fromisoformat(known.tran_end_time) if known is not None and known.start_lsn == commit else None
+    return [
+        f"{one.table} (its capture instances begin at {one.instances[0].start.text})"
+        for one in members
+        if one.instances and (at is None or min(_created(seen, one.table)) <= at)
+    ]
+
+
+def _created(seen: Survey, table: TableId) -> list[datetime]:
+    return [instance.created for instance in seen.tables[table].captured.instances]
+
+
+def _write(database: Database, seen: Survey, taken: dict[TableId, Instance], position: Lsn) -> None:
+    epoch = seen.facts.epoch
+    known = {table: seen.tables[table] for table in taken}
+    captured = {
+        table: next(one for one in found.captured.instances if one.object_id == taken[table].object_id)
+        for table, found in known.items()
+    }
+    structures = {table: found.structure(captured[table], position) for table, found in known.items()}
+    schemas, _ = versioned(database, structures, seen.history)
+    entries: dict[str, Entry] = {}
+    for table, found in known.items():
+        number = schemas[table].version
+        entries[table.text] = replace(
+            found.new_entry(),
+            status="streaming",
+            epoch=epoch,
+            to=position.text,
+            instance=captured[table].identity,
+            schema=number,
+            filled=number,
+        )
+    row = positions_taken(database.stamp(epoch), entries, snapshot=_ID)
+    append_offsets(database.layout, row, seen=seen.offsets, storage=database.storage)

@@ -1,0 +1,287 @@
+"""The command `records`: from the lake into an output, once or (`--follow`) as the connector captures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from threading import Timer, active_count
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from mssql_cdc.cli.options import config_option, debug_option, epilog, load, warehouse_option
+from mssql_cdc.cli.output import Output
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.run.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from mssql_cdc.config import Connector
+    from mssql_cdc.records import Selection
+    from mssql_cdc.records.source_offsets import SourceOffset
+    from mssql_cdc.serve.events import Events
+
+STANDARD_OUTPUT = "-"
+CONTROL = "MSSQL_CDC_CONTROL"
+INTERRUPTED = 130
+_END_SECONDS = 2.5
+"""The time that the end may take after SIGTERM; a kill at any moment loses nothing, so it ends by force then."""
+
+
+@click.command(
+    epilog=epilog(
+        "mssql-cdc records --config connectors/shop.json --output records.jsonl",
+        "mssql-cdc records --config connectors/shop.json --output delta:lake/records",
+        "mssql-cdc records --config connectors/shop.json --output - --table dbo.orders --from 2026-11-22T08:00:00Z",
+        "mssql-cdc records --config connectors/shop.json --follow --state-dir state --offsets offsets.json",
+    )
+)
+@config_option
+@warehouse_option
+@click.option(
+    "--output",
+    "target",
+    metavar="FILE",
+    help="File of JSON lines, or delta:PATH; a later call goes on where it ends. - is standard output, the default of "
+    "--follow.",
+)
+@click.option("--from", "start", metavar="LSN|TIME", help="Begin with this commit, or with the first one at this time.")
+@click.option("--to", "end", metavar="LSN|TIME", help="End after this commit, or before this time.")
+@click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table (dbo.orders); repeatable.")
+@click.option("--key", metavar="JSON", help="Only records with this key, as records show it.")
+@click.option("--follow", is_flag=True, help="Capture, too, and write records as they come; events are JSON lines.")
+@click.option(
+    "--offsets",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Begin behind these source offsets of a connector (Kafka Connect's JSON, or an engine's offsets.dat), unless "
+    "the output has records already.",
+)
+@click.option(
+    "--state-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="With --follow: keep the lake here, without current tables.",
+)
+@click.option("--task-id", metavar="N", help="With --follow: the task that the headers name.")
+@debug_option
+@click.pass_obj
+def records(
+    output: Output,
+    *,
+    config: Path,
+    warehouse: str | None,
+    target: str | None,
+    start: str | None,
+    end: str | None,
+    tables: tuple[str, ...],
+    key: str | None,
+    follow: bool,
+    offsets: Path | None,
+    state_dir: Path | None,
+    task_id: str | None,
+) -> int:
+    """Write the records that Debezium would send.
+
+    From the lake alone, without querying the source, up to the last complete cut; with --follow, capture goes on
+    meanwhile, and records follow about a second behind the source.
+    """
+    from mssql_cdc.records import Selection
+
+    selection = Selection(start, end, tuple(sorted(tables)), key)
+    if not follow:
+        for name, value in {"--state-dir": state_dir, "--task-id": task_id}.items():
+            if value is not None:
+                raise click.UsageError(f"{name} requires --follow")
+        if target is None:
+            raise click.UsageError("Missing option '--output'.")
+        if offsets is not None and start is not None:
+            raise click.UsageError("--offsets and --from both say where to begin; use one of them")
+        _write(output, config, target, selection, warehouse=warehouse, offsets=offsets)
+        return 0
+    if selection != Selection():
+        raise click.UsageError("--follow writes every record; it takes no --from, --to, --table or --key")
+    if state_dir is not None and warehouse is not None:
+        raise click.UsageError("--state-dir and --warehouse both name the lake's folder; use one of them")
+    code = _followed(
+        output,
+        config,
+        target or STANDARD_OUTPUT,
+        warehouse=warehouse,
+        offsets=offsets,
+        state_dir=state_dir,
+        task=task_id,
+    )
+    _leave(code)
+    return code
+
+
+def _write(
+    output: Output, config: Path, target: str, selection: Selection, *, warehouse: str | None, offsets: Path | None
+) -> None:
+    from mssql_cdc.records import open_output, write_records
+    from mssql_cdc.records.offset_files import read_offsets
+    from mssql_cdc.run.databases import warehouse_path
+
+    connector = load(output, config)
+    connector.require_rendered()  # Before a file is created for nothing.
+    begins = read_offsets(offsets, connector) if offsets is not None else None
+    with open_output(target, connector) as opened_output:
+        where = warehouse_path(warehouse)
+        count = write_records(connector, output=opened_output, warehouse=where, selection=selection, offsets=begins)
+    output.line(f"{count} records")
+
+
+def _followed(
+    output: Output,
+    config: Path,
+    target: str,
+    *,
+    warehouse: str | None,
+    offsets: Path | None,
+    state_dir: Path | None,
+    task: str | None,
+) -> int:
+    """Follow, and return the exit code; every error is an event."""
+    from mssql_cdc.serve.events import Events
+    from mssql_cdc.serve.serve import exit_code_of
+
+    events = Events(sys.stderr)
+    end = _EndSignal(signal.getsignal(signal.SIGINT))
+    try:
+        _follow(config, target, events, warehouse=warehouse, offsets=offsets, state_dir=state_dir, task=task)
+    except KeyboardInterrupt:
+        return 0 if end.noted else INTERRUPTED
+    except MssqlCdcError as error:
+        if end.noted or end.interrupted:  # An ODBC call that a signal ends raises the driver's error.
+            return 0 if end.noted else INTERRUPTED
+        if output.debug:
+            output.trace(error)
+        events.error(error)
+        return exit_code_of(error)
+    except BrokenPipeError:
+        events.log("The reader of the records has gone", "WARN")
+        return _gone()
+    except Exception as error:  # noqa: BLE001 - the last resort, as for every command
+        if output.debug:
+            output.trace(error)
+        events.error(error)
+        return 1
+    return 0
+
+
+def _follow(
+    config: Path,
+    target: str,
+    events: Events,
+    *,
+    warehouse: str | None,
+    offsets: Path | None,
+    state_dir: Path | None,
+    task: str | None,
+) -> None:
+    from mssql_cdc.config import load_connector
+    from mssql_cdc.records import open_output
+    from mssql_cdc.run.databases import open_databases, warehouse_path
+    from mssql_cdc.serve.control import Control
+    from mssql_cdc.serve.serve import serve
+
+    connector = load_connector(config)
+    events.redact = connector.redact
+    for notice in connector.notices:
+        events.log(notice)
+    connector = _as_connect_json(connector, task)
+    connector.require_rendered()
+    if state_dir is not None:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        warehouse = str(state_dir / "lake")
+    place = warehouse_path(warehouse)
+    begins = _offsets(connector, offsets, state_dir)
+    control = Control(sys.stdin, connector, events) if os.environ.get(CONTROL) == "stdin" else None
+    with (
+        open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases,
+        open_output(target, connector) as opened_output,
+    ):
+        serve(
+            connector,
+            databases,
+            opened_output,
+            events=events,
+            offsets=begins,
+            control=control,
+            warehouse=place,
+            state_dir=state_dir,
+            merge=state_dir is None,
+        )
+
+
+def _as_connect_json(connector: Connector, task: str | None) -> Connector:
+    """Return the connector with schemas in its records: their reader has only the records.
+
+    Unless a property of the converter says otherwise, NULL stays null, as in the records of Kafka Connect's sources.
+    """
+    own = connector.records
+    settings = replace(
+        own,
+        key_schemas=True,
+        value_schemas=True,
+        key_nulls=own.key_nulls if own.key_form.connect else False,
+        header_schemas=True,
+        value_nulls=own.value_nulls if own.value_form.connect else False,
+        header_nulls=False if own.header_nulls is None else own.header_nulls,
+        task_id=task or own.task_id,
+    )
+    return replace(connector, records=settings)
+
+
+def _offsets(connector: Connector, given: Path | None, state_dir: Path | None) -> dict[str, SourceOffset]:
+    """Return where to begin: behind the given offsets, or those that were committed."""
+    from mssql_cdc.records.offset_files import read_offsets
+    from mssql_cdc.serve.serve import committed_offsets
+
+    if given is not None:
+        return read_offsets(given, connector)
+    return committed_offsets(state_dir, connector) if state_dir is not None else {}
+
+
+class _EndSignal:
+    """A handler of SIGTERM: the same as Ctrl+C, but an end that was asked for; by force after a while."""
+
+    def __init__(self, interrupt: object) -> None:
+        self.noted = False
+        self._interrupt = interrupt
+        signal.signal(signal.SIGTERM, self)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl+C was noted."""
+        return isinstance(self._interrupt, Interrupts) and self._interrupt.noted
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Note the signal and interrupt the loop."""
+        self.noted = True
+        force = Timer(_END_SECONDS, os._exit, (0,))
+        force.daemon = True
+        force.start()
+        if callable(self._interrupt):
+            self._interrupt(signal.SIGINT, frame)
+        del number
+
+
+def _leave(code: int) -> None:
+    """End the process while threads are left, which wait for a pipe or are inside native code.
+
+    The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it.
+    """
+    if active_count() > 1:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _gone() -> int:
+    """Let nothing be flushed into the closed pipe when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0

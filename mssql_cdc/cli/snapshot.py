@@ -1,0 +1,75 @@
+"""The command `snapshot`: requests a snapshot, which the next run, or the one that follows the database, takes."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import click
+
+from mssql_cdc.cli.options import config_option, debug_option, epilog, opened, warehouse_option
+from mssql_cdc.cli.output import Output
+from mssql_cdc.errors import ConfigurationError
+
+
+@click.command(
+    epilog=epilog(
+        "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders",
+        "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders --incremental --where id=7",
+        "mssql-cdc snapshot --config connectors/shop.json --pause",
+    )
+)
+@config_option
+@warehouse_option
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME",
+    help="schema.table or database.schema.table, or a regular expression on them; may be repeated.",
+)
+@click.option("--incremental", is_flag=True, help="Read chunks while the tables keep streaming.")
+@click.option("--where", metavar="CONDITION", help="With --incremental: only the rows that fulfill it.")
+@click.option("--stop", "control", flag_value="stop", help="Stop incremental snapshots, of all tables or of --table.")
+@click.option("--pause", "control", flag_value="pause", help="Pause incremental snapshots.")
+@click.option("--resume", "control", flag_value="resume", help="Let paused incremental snapshots go on.")
+@debug_option
+@click.pass_obj
+def snapshot(
+    output: Output,
+    *,
+    config: Path,
+    warehouse: str | None,
+    tables: tuple[str, ...],
+    incremental: bool,
+    where: str | None,
+    control: str | None,
+) -> None:
+    """Request a snapshot, or control incremental ones.
+
+    `mssql-cdc run`, or a run in Dagster, takes it. The tables must be in the lake already.
+    """
+    if where and not incremental:
+        raise click.UsageError("--where needs --incremental")
+    if control and (incremental or (tables and control != "stop")):
+        raise click.UsageError(f"--{control} cannot be combined with --incremental" + (" or --table" if tables else ""))
+    if not control and not tables:
+        raise click.UsageError("name at least one --table")
+    from mssql_cdc.capture.requests import ask_for_snapshot, ask_to_control, known_tables
+
+    with opened(output, config, warehouse) as databases:
+        found = {database.catalog: known_tables(database, tables) for database in databases}
+        if tables and not any(found.values()):
+            raise ConfigurationError(f"{', '.join(tables)} matches no table of the lake; see mssql-cdc status")
+        for database in databases:
+            names = found[database.catalog]
+            if control and (names or not tables):
+                said = ask_to_control(database, str(uuid.uuid4()), f"{control}-snapshot", names, channel="command")
+            elif names:
+                kind = "incremental" if incremental else "blocking"
+                said = ask_for_snapshot(
+                    database, str(uuid.uuid4()), names, channel="command", kind=kind, condition=where
+                )
+            else:
+                continue
+            output.line(f"requested: {said}")

@@ -1,0 +1,88 @@
+"""The commands `take-over`, `offsets` and `schema-history`: from a Debezium connector to this one, and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from mssql_cdc.cli.options import config_option, debug_option, epilog, load, opened, warehouse_option
+from mssql_cdc.cli.output import Output
+from mssql_cdc.errors import ConfigurationError
+
+
+@click.command("take-over", epilog=epilog("mssql-cdc take-over --config connectors/shop.json --offsets offsets.json"))
+@config_option
+@warehouse_option
+@click.option(
+    "--offsets",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="The connector's source offsets: Kafka Connect's JSON, or an engine's offsets.dat.",
+)
+@debug_option
+@click.pass_obj
+def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: Path) -> None:
+    """Go on where a Debezium connector stood.
+
+    Every table streams from the offset of the stopped connector on; no snapshot is taken. Afterwards, `run` captures,
+    and `records --offsets` writes the records behind the offset. Current tables have only rows that change from then
+    on, until a snapshot is taken.
+    """
+    from mssql_cdc.capture.take_over import take_over as begin_at
+    from mssql_cdc.records.offset_files import read_offsets
+    from mssql_cdc.run.start import look
+
+    with opened(output, config, warehouse) as databases:
+        found = read_offsets(offsets, databases[0].connector)
+        for database in databases:
+            offset = found.get(database.catalog)
+            if offset is None or offset.commit is None or offset.is_unfinished_snapshot:
+                raise ConfigurationError(
+                    f"{offsets} has no position of {database.catalog} behind a completed snapshot. Let the other "
+                    "connector finish it, or begin with a snapshot: mssql-cdc run"
+                )
+            look(database)
+            for table in begin_at(database, offset.commit, again=offset.change_lsn is not None):
+                output.line(f"{table} streams from {offset.commit.text} on")
+
+
+@click.command(epilog=epilog("mssql-cdc offsets --config connectors/shop.json --output records.jsonl"))
+@config_option
+@click.option("--output", "target", required=True, metavar="FILE", help="The output of records, as in `records`.")
+@debug_option
+@click.pass_obj
+def offsets(output: Output, *, config: Path, target: str) -> None:
+    """Print where the records of an output end.
+
+    The source offsets, in the form of Kafka Connect's REST API, so that a Debezium connector can go on there.
+    """
+    from mssql_cdc.records import open_output
+    from mssql_cdc.records.source_offsets import offsets_text
+
+    connector = load(output, config)
+    with open_output(target, connector) as found:
+        kept = found.kept
+    states = kept.databases if kept is not None else {}
+    ends = {name: state.source_offset() for name, state in states.items()}
+    output.result(offsets_text(connector.topic_prefix, {name: one for name, one in ends.items() if one is not None}))
+
+
+@click.command("schema-history", epilog=epilog("mssql-cdc schema-history --config connectors/shop.json"))
+@config_option
+@warehouse_option
+@debug_option
+@click.pass_obj
+def schema_history(output: Output, *, config: Path, warehouse: str | None) -> None:
+    """Print the schema history as Debezium keeps it.
+
+    One JSON document per change, for FileSchemaHistory, or to be sent to the history topic in this order.
+    """
+    from mssql_cdc.records.history import schema_history as history_of
+    from mssql_cdc.run.databases import warehouse_path
+
+    connector = load(output, config)
+    for record in history_of(connector, warehouse=warehouse_path(warehouse)):
+        output.result(json.dumps(record, ensure_ascii=False))

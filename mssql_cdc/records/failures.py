@@ -1,0 +1,46 @@
+"""What happens to a change that cannot be rendered (`event.processing.failure.handling.mode`, ERR-01).
+
+Only records leave such a change out; the lake has it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from mssql_cdc.config.record_settings import FailureHandling
+from mssql_cdc.errors import ConversionError
+from mssql_cdc.schema import TableId
+
+CONVERSION_ERRORS = (pa.ArrowException, ValueError, OverflowError)
+"""What converters raise for a value. Everything else is no trouble of one change."""
+logger = logging.getLogger("mssql_cdc")
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Handles changes that cannot be rendered."""
+
+    mode: FailureHandling = "fail"
+
+    def handle(self, table: TableId, position: str, error: Exception) -> None:
+        """Handle a change; it is left out if this returns.
+
+        Args:
+            table: The table.
+            position: `_pos` of the change.
+            error: What a converter raised.
+
+        Raises:
+            ConversionError: Records stop at the change.
+        """
+        what = f"{table}: the values of the change at {position} cannot be converted: {error}"
+        if self.mode == "fail":
+            raise ConversionError(
+                f"{what}. Correct the modes of records, or leave such changes out of the records with "
+                "event.processing.failure.handling.mode=warn"
+            ) from error
+        if self.mode == "warn":
+            logger.warning("%s; its records are left out", what)

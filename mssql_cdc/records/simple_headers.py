@@ -1,0 +1,82 @@
+"""Keys in headers as Kafka Connect's SimpleHeaderConverter writes them: texts that look like JSON.
+
+It escapes only quotes and backslashes. Few records have such headers, so that this is done row by row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from mssql_cdc.config import RecordSettings
+from mssql_cdc.records.json_texts import Texts, json_text, quoted
+from mssql_cdc.records.rows import TableShape
+from mssql_cdc.schema import Column, Kind
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def simple_texts(keys: Texts, shape: TableShape, settings: RecordSettings) -> Texts:
+    """Return keys as JSON strings.
+
+    Args:
+        keys: The keys as JSON, with decimals as numbers.
+        shape: Their table.
+        settings: The modes.
+    """
+    fields = shape.key_fields if shape.header_fields is None else shape.header_fields
+    shown = {name: _number_style(column, settings) for name, column, _ in fields}
+    return quoted(pa.array([_text(key, shown) for key in keys.to_pylist()], pa.string()))
+
+
+def _number_style(column: Column, settings: RecordSettings) -> Callable[[str], str]:
+    """Return how Java shows the numbers of a column."""
+    kind, mode = column.type.kind, settings.decimal_handling
+    if kind is Kind.FLOAT or (kind is Kind.DECIMAL and mode == "double"):
+        return java_double
+    return _java_decimal if kind is Kind.DECIMAL and mode == "precise" else str
+
+
+def java_double(text: str) -> str:
+    """Return a number as Java's `Double.toString` does: with an exponent from ten million on and below 0.001."""
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        return text
+    figures = "".join(map(str, digits))
+    point = len(figures) + exponent
+    if not any(digits):
+        shown = "0.0"
+    elif -3 < point <= 7:
+        whole, rest = figures[: max(point, 0)], figures[max(point, 0) :]
+        shown = f"{whole.ljust(point, '0') or '0'}.{'0' * -min(point, 0)}{rest or '0'}"
+    else:
+        shown = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+    return f"-{shown}" if sign else shown
+
+
+def _java_decimal(text: str) -> str:
+    return str(Decimal(text))
+
+
+def _text(key: str, shown: Mapping[str, Callable[[str], str]]) -> str:
+    found: dict[str, Any] = json.loads(key, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+    return "{" + ",".join(f"{_escaped(name)}:{_value(value, shown[name])}" for name, value in found.items()) + "}"
+
+
+def _value(value: Any, shown: Callable[[str], str]) -> str:
+    if isinstance(value, _Number):
+        return shown(value)
+    return _escaped(value) if isinstance(value, str) else json_text(value)
+
+
+def _escaped(text: str) -> str:
+    found = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{found}"'

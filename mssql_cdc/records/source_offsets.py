@@ -1,0 +1,132 @@
+"""Debezium's source offsets: where a connector resumes, as Kafka Connect's REST API shows them.
+
+`{"offsets": [{"partition": {"server": …, "database": …}, "offset": {…}}]}` is read and written here. `resume.py` finds
+the place in the lake's stream. Offsets that a file of Kafka Connect or an engine stores are read by `offset_files.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lsn import Lsn
+
+_NONE = "NULL"
+"""What Debezium stores for an LSN that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOffset:
+    """A position behind which a connector resumes (features §3.10).
+
+    `serial` is the number of the last event with these LSNs. `snapshot` is the kind of the snapshot that the offset
+    belongs to; None while streaming. `transaction` is the open transaction's id. `values` is the offset as given.
+    """
+
+    values: Mapping[str, Any]
+    commit: Lsn | None
+    change_lsn: str | None = None
+    serial: int = 0
+    snapshot: str | None = None
+    completed: bool = False
+    transaction: str | None = None
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> SourceOffset:
+        """Read an offset.
+
+        Raises:
+            ConfigurationError: It is not an offset of this connector.
+        """
+        try:
+            commit, change = (_lsn(values.get(name)) for name in ("commit_lsn", "change_lsn"))
+            kind = values.get("snapshot")
+            # Before 3.0, `true` stood for the only kind that there was.
+            snapshot = None if kind in {None, False, "false"} else "INITIAL" if kind in {True, "true"} else str(kind)
+            completed = values.get("snapshot_completed") in {True, "true"}
+            serial = int(values.get("event_serial_no") or 0)
+        except ValueError as error:
+            raise ConfigurationError(
+                f"{json.dumps(dict(values))} is not an offset of this connector: {error}"
+            ) from error
+        change_lsn = None if change is None else change.text
+        return cls(dict(values), commit, change_lsn, serial, snapshot, completed, values.get("transaction_id"))
+
+    @property
+    def is_unfinished_snapshot(self) -> bool:
+        """Whether the snapshot has to be sent again from its beginning."""
+        return self.snapshot is not None and not self.completed
+
+
+def _lsn(text: Any) -> Lsn | None:
+    return None if text in {None, _NONE} else Lsn.parse(str(text))
+
+
+def parse_offsets(text: str, connector: Connector) -> dict[str, SourceOffset]:
+    """Return the offsets of a connector's databases.
+
+    Args:
+        text: The JSON of Kafka Connect's REST API (`GET /connectors/<name>/offsets`).
+        connector: The connector that resumes there.
+
+    Raises:
+        ConfigurationError: The text has another form, or the offsets are those of another connector or database.
+    """
+    try:
+        entries = json.loads(text)["offsets"]
+        pairs = [(dict(one["partition"]), one["offset"]) for one in entries]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ConfigurationError(
+            'The offsets have another form; expected {"offsets": [{"partition": {"server": …, "database": …}, '
+            '"offset": {…}}]}, as GET /connectors/<name>/offsets prints it'
+        ) from error
+    return offsets_by_database(pairs, connector)
+
+
+def offsets_by_database(
+    pairs: Collection[tuple[Mapping[str, Any], Mapping[str, Any] | None]], connector: Connector
+) -> dict[str, SourceOffset]:
+    """Return offsets by the connector's name of their database.
+
+    Args:
+        pairs: Source partitions and their offsets; None: the partition has none.
+        connector: The connector to which they must belong.
+
+    Raises:
+        ConfigurationError: They are those of another connector or database.
+    """
+    known = {name.casefold(): name for name in connector.databases}
+    found: dict[str, SourceOffset] = {}
+    for partition, values in pairs:
+        server, database = partition.get("server"), partition.get("database")
+        if server != connector.topic_prefix:
+            raise ConfigurationError(
+                f"The offsets belong to the connector with topic.prefix={server}; this one has {connector.topic_prefix}"
+            )
+        if database is None and len(known) == 1:
+            database = connector.databases[0]  # Connectors for one database once had no name of it in their partition.
+        name = known.get(str(database).casefold())
+        if name is None:
+            names = ", ".join(connector.databases)
+            raise ConfigurationError(f"The offsets name the database {database}; database.names has {names}")
+        if values is not None:
+            found[name] = SourceOffset.of(values)
+    return found
+
+
+def offsets_text(server: str, offsets: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the offsets of a connector's databases in the form of Kafka Connect's REST API.
+
+    Args:
+        server: `topic.prefix`.
+        offsets: The offset of each database.
+    """
+    entries = [
+        {"partition": {"server": server, "database": database}, "offset": dict(values)}
+        for database, values in offsets.items()
+    ]
+    return json.dumps({"offsets": entries}, ensure_ascii=False)

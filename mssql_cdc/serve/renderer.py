@@ -1,0 +1,108 @@
+"""Renders records behind the last complete cut, again and again, in a thread beside the loop that captures.
+
+A reader that is slow holds back this thread and nothing else: what is captured waits in the lake, so
+`max.queue.size` bounds nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from threading import Event, Thread
+
+from mssql_cdc.config import Connector
+from mssql_cdc.records.outputs import Output, Progress
+from mssql_cdc.records.resume import Resumed, resume, without_first
+from mssql_cdc.records.source_offsets import SourceOffset
+from mssql_cdc.records.stream import Rendered
+from mssql_cdc.records.write import database_records
+
+
+class Renderer:
+    """Writes the records of a connector's databases to an output as cuts become complete."""
+
+    def __init__(
+        self,
+        connector: Connector,
+        output: Output,
+        progress: Progress,
+        *,
+        offsets: Mapping[str, SourceOffset],
+        warehouse: str | None,
+    ) -> None:
+        """Start the thread.
+
+        Args:
+            connector: The configuration; its modes shape the records.
+            output: Where the records go.
+            progress: How far its records reach.
+            offsets: Where databases resume of which the output has nothing yet.
+            warehouse: Overrides `delta.warehouse`.
+        """
+        self.error: BaseException | None = None
+        self._connector, self._output, self._progress = connector, output, progress
+        self._offsets = offsets
+        self._resumed: dict[str, Resumed] = {}
+        self._warehouse = warehouse
+        self._due = Event()
+        self._is_last = self._is_stopped = False
+        self._thread = Thread(target=self._run, name="renderer", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Tell that there may be a new cut."""
+        self._due.set()
+
+    def finish(self, timeout: float | None = None) -> bool:
+        """Let it write what is there, and wait for it; return whether it has ended.
+
+        Args:
+            timeout: The most seconds to wait.
+        """
+        self._is_last = True
+        self._due.set()
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Let it write no further batch; what it has not written stays in the lake."""
+        self._is_stopped = True
+        self._due.set()
+
+    def _run(self) -> None:
+        try:
+            while True:
+                self._due.wait()
+                self._due.clear()
+                last = self._is_last
+                for database in self._connector.databases:
+                    self._write(database)
+                self._output.keep()
+                if last or self._is_stopped:
+                    return
+        except BaseException as error:  # noqa: BLE001 - the loop raises it
+            self.error = error
+
+    def _write(self, database: str) -> None:
+        for rendered in self._records(database):
+            if self._is_stopped:
+                return
+            self._progress = self._progress.at(database, rendered.state)
+            self._output.write(rendered.records, self._progress)
+
+    def _records(self, database: str) -> Iterator[Rendered]:
+        begins = self._begins(database)
+        if begins is not None:
+            records = database_records(self._connector, database, warehouse=self._warehouse, state=begins.state)
+            yield from without_first(records, begins.dropped)
+
+    def _begins(self, database: str) -> Resumed | None:
+        """Return where to go on; None while the lake has not reached the offset."""
+        written = self._progress.databases.get(database)
+        if written is not None or database not in self._offsets:
+            return Resumed(written)
+        if database not in self._resumed:
+            found = resume(self._connector, database, self._offsets[database], warehouse=self._warehouse)
+            if found is None:
+                return None
+            self._resumed[database] = found
+        return self._resumed[database]

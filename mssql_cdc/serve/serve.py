@@ -1,0 +1,143 @@
+"""Runs a connector and streams its records: the loop in the calling thread, rendering beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.requests import SignalRow
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.follow.signals import apply_signal
+from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.records.outputs import Output, begin
+from mssql_cdc.records.selection import Selection
+from mssql_cdc.records.source_offsets import SourceOffset, offsets_text, parse_offsets
+from mssql_cdc.run.execute import Done
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.loop import run_for
+from mssql_cdc.run.start import look
+from mssql_cdc.serve.begin import take_over_if_lost
+from mssql_cdc.serve.control import Commit, Control
+from mssql_cdc.serve.events import Events
+from mssql_cdc.serve.renderer import Renderer
+from mssql_cdc.serve.watch import Watch
+
+COMMITTED = "committed-offsets.json"
+
+
+def serve(
+    connector: Connector,
+    databases: Sequence[Database],
+    output: Output,
+    *,
+    events: Events,
+    offsets: Mapping[str, SourceOffset],
+    control: Control | None = None,
+    warehouse: str | None = None,
+    state_dir: Path | None = None,
+    merge: bool = True,
+) -> None:
+    """Capture and write records until interrupted; with a mode that does not stream, until its snapshot is written.
+
+    Args:
+        connector: The configuration.
+        databases: Its databases, opened.
+        output: Where the records go.
+        events: Receives what happens.
+        offsets: Where databases resume of which the output has nothing yet.
+        control: Commands of the consumer.
+        warehouse: Overrides `delta.warehouse`.
+        state_dir: Keeps the offsets that the consumer commits.
+        merge: Update current tables, too.
+
+    Raises:
+        MssqlCdcError: The connector cannot start, or cannot go on.
+    """
+    connector.require_rendered()
+    progress = begin(output, connector.topic_prefix, Selection().of_records)
+    for database in databases:
+        look(database)
+    take_over_if_lost(databases, offsets)
+    events.emit("started")
+    renderer = Renderer(connector, output, progress, offsets=offsets, warehouse=warehouse)
+    watch = Watch(events)
+    commands = _Commands(control, state_dir, connector)
+    newest: dict[str, int] = {}
+
+    def step(follower: Follower, done: Done | None) -> bool:
+        if renderer.error is not None:
+            raise renderer.error
+        commands.carry_out(follower.database, done)
+        watch(follower, done)
+        if done is not None and newest.get(follower.database.catalog) != done.offsets.number:
+            newest[follower.database.catalog] = done.offsets.number
+            renderer.wake()
+        return _is_complete(done)
+
+    try:
+        renderer.wake()
+        run_for(databases, seconds=None, progress=watch.snapshot, watch=step, merge=merge)
+        renderer.finish()
+    finally:
+        renderer.stop()
+        watch.end()
+    if renderer.error is not None:
+        raise renderer.error
+
+
+def _is_complete(done: Done | None) -> bool:
+    """Whether a connector that does not stream has nothing left to do (`initial_only`)."""
+    if done is None or not isinstance(done.decision, Wait) or done.seen.facts.policy.stream:
+        return False
+    members = done.seen.facts.members
+    return all(one.status not in {"new", "snapshot"} and one.closed_until is None for one in members)
+
+
+def committed_offsets(state_dir: Path, connector: Connector) -> dict[str, SourceOffset]:
+    """Return the offsets that the consumer committed last, by database.
+
+    Args:
+        state_dir: Where they are kept.
+        connector: The connector.
+    """
+    path = state_dir / COMMITTED
+    return parse_offsets(path.read_text(encoding="utf-8"), connector) if path.exists() else {}
+
+
+class _Commands:
+    """Carries out what the consumer asks for."""
+
+    def __init__(self, control: Control | None, state_dir: Path | None, connector: Connector) -> None:
+        self._control, self._state_dir, self._connector = control, state_dir, connector
+        self._signals: dict[str, list[SignalRow]] = {database: [] for database in connector.databases}
+
+    def carry_out(self, database: Database, done: Done | None) -> None:
+        """Keep committed offsets; apply signals to a database once it has been surveyed."""
+        for command in self._control.take() if self._control is not None else ():
+            if isinstance(command, Commit):
+                self._keep(command)
+            else:
+                for waiting in self._signals.values():
+                    waiting.append(command)
+        if done is None:
+            return
+        for signal in self._signals[database.catalog]:
+            database.log(apply_signal(database, signal, done.seen.tables, done.offsets, channel="stdin"))
+        self._signals[database.catalog].clear()
+
+    def _keep(self, command: Commit) -> None:
+        if self._state_dir is None:
+            return
+        known = committed_offsets(self._state_dir, self._connector) | command.offsets
+        path = self._state_dir / COMMITTED
+        partial = path.with_name(f"{path.name}.partial")
+        text = offsets_text(self._connector.topic_prefix, {name: one.values for name, one in known.items()})
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+
+
+def exit_code_of(error: MssqlCdcError) -> int:
+    """Return the exit code of a followed connector: 75 (EX_TEMPFAIL) if starting it again may help."""
+    return 75 if error.retriable else error.exit_code

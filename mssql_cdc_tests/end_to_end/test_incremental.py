@@ -1,0 +1,300 @@
+"""Incremental snapshots end to end: with changes beside them, after a kill, paused, stopped, with odd keys."""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from deltalake import DeltaTable
+
+from mssql_cdc.config import load_connector
+from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.test_signals import own_rows
+from mssql_cdc_tests.storm.lake import Killed, killed_at
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+READS = "SELECT after.id AS id, _snapshot FROM t WHERE op = 'r' ORDER BY _pos"
+
+
+@pytest.fixture
+def empty(place: Place) -> Place:
+    """A place with a signal table, whose connector reads no rows at its start, and three rows a chunk."""
+    place.configure(
+        signal_data_collection=f"{place.database}.dbo.signals",
+        snapshot_mode="no_data",
+        incremental_snapshot_chunk_size="3",
+        incremental_snapshot_option_recompile="true",
+    )
+    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
+    return place
+
+
+def ask(place: Place, key: str, *tables: str, **more: Any) -> None:
+    place.signal(key, **{"data-collections": [f"{place.database}.dbo.{table}" for table in tables]}, **more)
+
+
+def is_there(place: Place, table: str) -> bool:
+    """Whether the table has a change log: it begins with the first row."""
+    return DeltaTable.is_deltatable(place.uri(table, "changes"))
+
+
+def notes(place: Place) -> list[str]:
+    """The types of the notifications of incremental snapshots, with the status of those that have one."""
+    rows = own_rows(
+        place,
+        "notifications",
+        "SELECT type, additional_data FROM t WHERE aggregate_type LIKE 'Incr%' ORDER BY _batch, timestamp_ms",
+    )
+    return [" ".join(filter(None, (row["type"], dict(row["additional_data"]).get("status")))) for row in rows]
+
+
+@pytest.mark.feature("INC-01", "INC-06", "NOT-04")
+def test_signal_without_a_type_reads_the_rows_beside_the_stream(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders VALUES " + ", ".join(f"({n}, N'order {n}')" for n in range(10)))
+    empty.settle()
+    assert empty.catch_up() == 0
+    assert not is_there(empty, "orders")
+    ask(empty, "i1", "ord.*")
+    for _ in range(2):
+        assert empty.catch_up() == 0
+    reads = empty.query(READS, "orders", "changes")
+    assert [row["id"] for row in reads] == list(range(10))
+    assert len({row["_snapshot"] for row in reads}) == 1
+    assert empty.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 10}]
+    assert empty.check() == 0
+    (signal,) = own_rows(empty, "signals", "SELECT status, result FROM t")
+    assert signal["status"] == "requested"
+    assert signal["result"] == f"an incremental snapshot of {empty.database}.dbo.orders"
+    assert notes(empty) == [
+        "STARTED",
+        *["IN_PROGRESS"] * notes(empty).count("IN_PROGRESS"),
+        "TABLE_SCAN_COMPLETED SUCCEEDED",
+        "COMPLETED",
+    ]
+
+
+@pytest.mark.feature("INC-09", "INC-10")
+def test_changes_beside_the_chunks_are_neither_lost_nor_undone(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders SELECT value, N'order' FROM GENERATE_SERIES(1, 300)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    done = threading.Event()
+
+    def work() -> None:
+        with control(load_connector(empty.config).connection, empty.database) as own:
+            number = 0
+            while not done.wait(0.01):
+                number += 7
+                key = number % 300 + 1
+                own.execute(f"UPDATE dbo.orders SET name = N'u{number}' WHERE id = {key}", doing="working")
+                own.execute(f"DELETE FROM dbo.orders WHERE id = {(key * 11) % 300 + 1}", doing="working")
+                own.execute(f"INSERT INTO dbo.orders VALUES ({1000 + number}, N'new')", doing="working")
+                own.execute(f"UPDATE dbo.orders SET id = {-number} WHERE id = {(key * 13) % 300 + 1}", doing="working")
+
+    job = threading.Thread(target=work)
+    job.start()
+    try:
+        ask(empty, "i1", "orders")
+        with patch("mssql_cdc.capture.incremental.chunks.GROUP_ROWS", 20):
+            assert empty.command("run", "--seconds", "8") == 0
+    finally:
+        done.set()
+        job.join()
+    assert empty.catch_up() == 0
+    assert empty.check() == 0
+    assert empty.query("SELECT COUNT(*) AS n FROM t WHERE op = 'r'", "orders", "changes")[0]["n"] > 0
+
+
+@pytest.mark.feature("INC-11")
+@pytest.mark.parametrize(
+    ("write", "after"),
+    [
+        ("mssql_cdc.capture.incremental.emission.commit", False),
+        ("mssql_cdc.capture.incremental.emission.commit", True),
+        ("mssql_cdc.capture.incremental.emission.append_offsets", True),
+    ],
+)
+def test_killed_run_is_continued_and_no_row_is_emitted_twice(empty: Place, write: str, after: bool):  # noqa: FBT001
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders SELECT value, N'order' FROM GENERATE_SERIES(1, 20)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    with ExitStack() as stack:
+        stack.enter_context(patch("mssql_cdc.capture.incremental.chunks.GROUP_ROWS", 3))
+        stack.enter_context(patch("mssql_cdc.follow.incremental.MOST_STAGED", 2))
+        with killed_at(write, 2, after=after), pytest.raises(Killed):
+            empty.catch_up()
+        assert empty.catch_up() == 0
+    reads = empty.query(READS, "orders", "changes")
+    assert [row["id"] for row in reads] == list(range(1, 21))
+    assert empty.check() == 0
+
+
+def test_staged_files_that_vacuum_has_removed_are_read_again(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders SELECT value, N'order' FROM GENERATE_SERIES(1, 20)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    with killed_at("mssql_cdc.capture.incremental.emission.commit", 1, after=False), pytest.raises(Killed):
+        empty.catch_up()
+    table = DeltaTable(empty.uri("orders", "changes"))
+    removed = table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+    assert any(name.endswith(".parquet") for name in removed)
+    assert empty.catch_up() == 0
+    assert [row["id"] for row in empty.query(READS, "orders", "changes")] == list(range(1, 21))
+
+
+@pytest.mark.feature("INC-12", "INC-13", "INC-14")
+def test_snapshots_are_paused_resumed_and_stopped(empty: Place):
+    for table in ("orders", "people"):
+        empty.create(table, "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+        empty.sql(f"INSERT INTO dbo.{table} VALUES (1, N'one'), (2, N'two')")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    ask(empty, "i2", "people")
+    empty.sql("INSERT INTO dbo.signals VALUES ('p', 'pause-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    assert not is_there(empty, "orders")
+    stop = f'{{"type": "incremental", "data-collections": ["{empty.database}.dbo.people"]}}'
+    empty.sql(f"INSERT INTO dbo.signals VALUES ('s', 'stop-snapshot', '{stop}')")
+    empty.sql("INSERT INTO dbo.signals VALUES ('r', 'resume-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [1, 2]
+    assert not is_there(empty, "people")
+    assert notes(empty)[:5] == ["STARTED", "STARTED", "PAUSED", "ABORTED", "RESUMED"]
+    assert notes(empty)[-1] == "COMPLETED"
+
+
+@pytest.mark.feature("INC-04", "INC-05", "INC-07")
+def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, color varchar(10) NULL")
+    empty.sql("INSERT INTO dbo.orders SELECT value, IIF(value % 2 = 0, 'blue', 'red') FROM GENERATE_SERIES(1, 9)")
+    empty.create("notes", "id int NULL, note nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.notes VALUES (1, N'a'), (1, N'b'), (1, N'c'), (1, N'd'), (2, N'e'), (NULL, N'f')")
+    empty.settle()
+    assert empty.catch_up() == 0
+    orders = f"{empty.database}.dbo.orders"
+    ask(empty, "i1", "orders", **{"additional-conditions": [{"data-collection": orders, "filter": "color = 'blue'"}]})
+    ask(empty, "i2", "notes", **{"surrogate-key": "id"})
+    ask(empty, "i3", "notes")
+    assert empty.catch_up() == 0
+    assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [2, 4, 6, 8]
+    found = empty.query("SELECT after.note AS note FROM t WHERE op = 'r'", "notes", "changes")
+    assert sorted(row["note"] for row in found) == list("abcdef")
+    assert [one for one in notes(empty) if "COMPLETED " in one] == [
+        "TABLE_SCAN_COMPLETED SUCCEEDED",
+        "TABLE_SCAN_COMPLETED SUCCEEDED",
+        "TABLE_SCAN_COMPLETED NO_PRIMARY_KEY",
+    ]
+
+
+def test_command_requests_snapshots_and_a_quiet_database_shows_their_rows(place: Place):
+    """Nothing else happens in the database, so nothing else would make a complete cut of them."""
+    place.configure(snapshot_mode="no_data")
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two'), (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+    assert place.command("snapshot", "--incremental", "--table", "dbo.nothing") == 2
+    assert place.command("snapshot", "--incremental", "--table", "dbo.orders", "--where", "id < 3; DROP TABLE x") == 2
+    assert place.command("snapshot", "--incremental", "--table", "dbo.orders", "--where", "id < 3") == 0
+    assert place.command("snapshot", "--pause") == 0
+    assert place.catch_up() == 0
+    assert not is_there(place, "orders")
+    assert place.command("snapshot", "--resume") == 0
+    assert place.catch_up() == 0
+    assert place.query("SELECT id FROM t ORDER BY id", "orders") == [{"id": 1}, {"id": 2}]
+
+
+KEYS = {
+    "composite": ("a int NOT NULL, b nvarchar(20) NOT NULL", "a, b", "value % 3, CONCAT(N'k', value)"),
+    "text": ("a varchar(20) COLLATE SQL_Latin1_General_CP1_CI_AS NOT NULL", "a", "CONCAT('k-', value)"),
+    "guid": ("a uniqueidentifier NOT NULL", "a", "NEWID()"),
+    "time": ("a datetime NOT NULL", "a", "DATEADD(millisecond, 7 * value, '2024-01-01')"),
+    "binary": ("a varbinary(8) NOT NULL", "a", "CAST(value AS varbinary(8))"),
+    "number": ("a decimal(12, 3) NOT NULL", "a", "value * 1.5"),
+}
+
+
+@pytest.mark.feature("INC-16")
+def test_chunks_of_any_kind_of_key_cover_the_table(empty: Place):
+    for name, (columns, key, values) in KEYS.items():
+        empty.create(name, f"{columns}, note nvarchar(20) NULL, PRIMARY KEY ({key})")
+        empty.sql(f"INSERT INTO dbo.[{name}] SELECT {values}, N'x' FROM GENERATE_SERIES(1, 20)")
+    empty.create("nobody", "id int NOT NULL PRIMARY KEY")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", *KEYS, "nobody")
+    assert empty.catch_up() == 0
+    for name in KEYS:
+        assert empty.query("SELECT COUNT(*) AS n FROM t", name) == [{"n": 20}]
+    assert "TABLE_SCAN_COMPLETED EMPTY" in notes(empty)
+    empty.sql("INSERT INTO dbo.nobody VALUES (1)")  # A table without any row has no current table.
+    assert empty.catch_up() == 0
+    assert empty.check() == 0
+
+
+@pytest.mark.feature("EVO-10", "INC-18")
+def test_table_that_gets_another_structure_is_read_on(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders SELECT value, N'order' FROM GENERATE_SERIES(1, 20)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    with ExitStack() as stack:
+        stack.enter_context(patch("mssql_cdc.capture.incremental.chunks.GROUP_ROWS", 3))
+        stack.enter_context(patch("mssql_cdc.follow.incremental.MOST_STAGED", 2))
+        with killed_at("mssql_cdc.capture.incremental.emission.commit", 2, after=False), pytest.raises(Killed):
+            empty.catch_up()
+        empty.sql("ALTER TABLE dbo.orders ADD color varchar(10) NULL")
+        empty.enable("orders", instance="orders_2")
+        empty.sql("UPDATE dbo.orders SET color = 'blue' WHERE id IN (1, 20)")
+        empty.settle()
+        assert empty.catch_up() == 0
+    assert empty.check() == 0
+    assert empty.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 20}]
+
+
+@pytest.mark.feature("INC-19")
+def test_table_that_cannot_be_read_is_left_and_the_next_one_follows(empty: Place):
+    empty.create("broken", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.broken VALUES (1, N'one')")
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders VALUES (1, N'one')")
+    empty.settle()
+    assert empty.catch_up() == 0
+    broken = f"{empty.database}.dbo.broken"
+    wrong = [{"data-collection": broken, "filter": "no_such_column = 1"}]
+    ask(empty, "i1", "broken", "orders", **{"additional-conditions": wrong})
+    assert empty.catch_up() == 0
+    assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [1]
+    assert "TABLE_SCAN_COMPLETED SQL_EXCEPTION" in notes(empty)
+
+
+@pytest.mark.feature("EVT-25", "INC-20")
+def test_records_show_the_rows_as_those_of_an_incremental_snapshot(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    assert empty.catch_up() == 0
+    output = empty.folder / "records.jsonl"
+    assert empty.command("records", "--output", str(output)) == 0
+    records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    orders = [one["value"] for one in records if one["topic"].endswith(".dbo.orders")]
+    assert [(one["op"], one["after"]["id"], one["source"]["snapshot"]) for one in orders] == [
+        ("r", 1, "incremental"),
+        ("r", 2, "incremental"),
+    ]

@@ -1,0 +1,159 @@
+"""A running Debezium connector moves over, and back, at any moment: no change is missing, and none comes twice."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mssql_cdc.config import load_connector
+from mssql_cdc.records.offset_files import read_offsets
+from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, OracleUnavailableError, Record
+from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.load import TABLES, Change, change_of, changes_of, create, load
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumMachine]:
+    """A JVM for the real Debezium."""
+    try:
+        with DebeziumMachine(tmp_path_factory.mktemp("machine")) as found:
+            yield found
+    except OracleUnavailableError as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.mark.feature("STR-04", "STR-22")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_connector_moves_over_under_load_and_back(place: Place, machine: DebeziumMachine, seed: int):
+    create(place)
+    chance = random.Random(seed)
+    with ExitStack() as stack:
+        with DebeziumEngine(machine, _properties(place), place.folder / "engine") as engine:
+            engine.wait_until(lambda records: len(records) >= len(TABLES))  # The structures: the snapshot is done.
+            stack.enter_context(load(place))
+            engine.wait_until(lambda records: len(_changes(records)) >= 5)
+            time.sleep(chance.uniform(0, 1.5))
+        offsets = place.folder / "engine" / "offsets.dat"
+        assert place.command("take-over", "--offsets", str(offsets)) == 0
+        assert place.catch_up() == 0
+    theirs = _changes(_kept(engine.records, offsets, place))
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
+    ours = [json.loads(line) for line in output.read_text().splitlines()]
+    assert theirs + _changes_of_ours(ours) == changes_of(place), f"seed {seed}"
+    assert not [one for one in ours if "tableChanges" in (one["value"] or {})]
+
+    with load(place, first=1_000_000):
+        time.sleep(0.5)
+    place.settle()
+    assert place.catch_up() == 0
+    half = json.dumps({"offsets": [{"partition": ours[-1]["sourcePartition"], "offset": ours[-1]["sourceOffset"]}]})
+    assert _printed_offsets(place, output) == json.loads(half)
+    _store(machine, place, json.loads(half))
+    (place.folder / "engine" / "history.dat").write_text(
+        _printed(place, "schema-history", "--warehouse", str(place.warehouse))
+    )
+    with DebeziumEngine(machine, _properties(place), place.folder / "engine") as again:
+        wanted = changes_of(place)
+        count = len(wanted) - len(theirs) - len(_changes_of_ours(ours))
+        again.wait_until(lambda records: len(_changes(records)) >= count)
+    assert theirs + _changes_of_ours(ours) + _changes(again.records) == wanted, f"seed {seed}"
+
+
+def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, capsys: pytest.CaptureFixture[str]):
+    create(place)
+    offset = {"snapshot": "INITIAL", "snapshot_completed": False, "commit_lsn": "00000027:00000090:0004"}
+    path = place.folder / "offsets.json"
+    partition = {"server": "shop", "database": place.database}
+    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    assert place.command("take-over", "--offsets", str(path)) == 2
+    assert "behind a completed snapshot" in capsys.readouterr().err
+
+
+def test_changes_that_cleanup_has_removed_are_named_and_nothing_is_written(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1)", "INSERT INTO dbo.b VALUES (2, 1)")
+    place.settle()
+    position = place.control.value("SELECT CONVERT(char(20), MIN(__$start_lsn), 2) FROM cdc.dbo_a_CT", doing="reading")
+    place.sql("INSERT INTO dbo.a VALUES (3, 1)")
+    place.settle()
+    newest = place.control.value("SELECT CONVERT(char(22), MAX(__$start_lsn), 1) FROM cdc.dbo_a_CT", doing="reading")
+    place.sql(f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_a', @low_water_mark = {newest}")
+    lsn = f"{position[:8]}:{position[8:16]}:{position[16:]}".lower()
+    offset = {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
+    path = place.folder / "offsets.json"
+    partition = {"server": "shop", "database": place.database}
+    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    assert place.command("take-over", "--offsets", str(path)) == 4
+    assert f"{place.database}.dbo.a" in capsys.readouterr().err
+    assert not (place.warehouse / "shop").exists()
+
+
+def _properties(place: Place) -> dict[str, str]:
+    server = place.server
+    return {
+        "name": "shop",
+        "topic.prefix": "shop",
+        "database.hostname": server.host,
+        "database.port": str(server.port),
+        "database.user": server.user,
+        "database.password": server.password,
+        "database.names": place.database,
+    }
+
+
+def _kept(records: Sequence[Record], offsets: Path, place: Place) -> list[Record]:
+    """The records up to the stored offset: a consumer gets the others again."""
+    stored = read_offsets(offsets, load_connector(place.config))[place.database].values
+    last = max(number for number, one in enumerate(records) if one.source_offset == stored)
+    return list(records[: last + 1])
+
+
+def _changes(records: Sequence[Record]) -> list[Change]:
+    return _changes_in([one.value for one in records])
+
+
+def _changes_of_ours(records: Sequence[dict[str, Any]]) -> list[Change]:
+    return _changes_in([one["value"] for one in records])
+
+
+def _changes_in(values: Sequence[Any]) -> list[Change]:
+    return [change_of(value) for value in values if value is not None and value.get("op") in {"c", "u"}]
+
+
+def _printed_offsets(place: Place, output: Path) -> Any:
+    return json.loads(_printed(place, "offsets", "--output", str(output)))
+
+
+def _printed(place: Place, command: str, *options: str) -> str:
+    from mssql_cdc.cli import main
+
+    with redirect_stdout(io.StringIO()) as shown:
+        assert main([command, "--config", str(place.config), *options]) == 0
+    return shown.getvalue()
+
+
+def _store(machine: DebeziumMachine, place: Place, offsets: Any) -> None:
+    """Write offsets as an engine stores them; Kafka Connect takes them through its REST API."""
+    (entry,) = offsets["offsets"]
+    key = json.dumps(["shop", entry["partition"]], separators=(",", ":"))
+    java = machine.java
+    stored = java.java.util.HashMap()
+    stored.put(bytearray(key.encode()), bytearray(json.dumps(entry["offset"]).encode()))
+    file = java.java.io.FileOutputStream(str(place.folder / "engine" / "offsets.dat"))
+    stream = java.java.io.ObjectOutputStream(file)
+    stream.writeObject(stored)
+    stream.close()

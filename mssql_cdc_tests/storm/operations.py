@@ -1,0 +1,293 @@
+"""Rules that are a whole operation of an administrator, of a server or of a run: several steps in a row, as one.
+
+Drawn one by one, such steps would hardly ever follow each other. Their tables, numbers and pauses are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import timedelta
+from unittest.mock import patch
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from mssql_cdc_tests.storm.lake import is_known
+from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PLACES, VALUES, WITHIN, Schedule, of
+from mssql_cdc_tests.storm.worlds import Change
+
+TRANSACTIONS = st.lists(CHANGES, max_size=3)
+FEW = st.integers(0, 3)
+OWN_CHANGES = st.lists(st.tuples(KEYS, VALUES), max_size=3)
+"""Rows of one table."""
+SNAPSHOT_WRITES = st.tuples(
+    st.sampled_from(("chunk_groups.commit", "begin.append_offsets", "finish.append_offsets")),
+    st.integers(1, 4),
+    st.booleans(),
+)
+"""A write of a snapshot, which of its calls, and whether the process ends behind it."""
+EVENTS = st.sampled_from(("nothing", "changes", "cleanup", "another instance", "restore", "a table anew"))
+
+
+class Operations(Schedule):
+    """The operations."""
+
+    def replace_capture(self, name: str, changes: list[Change], instances: int = 1) -> None:
+        """Capture of a table is off while rows change; then it has new instances."""
+        self.disabled(name)
+        self.world.change(*changes)
+        for number in range(instances):
+            self.world.enable(name, more=number > 0)
+
+    @rule(changes=CHANGES)
+    def change_arrives(self, changes: list[Change]) -> None:
+        """A transaction is captured and read."""
+        self.world.change(*changes)
+        self.world.scan(500)
+        self.look()
+
+    @of("instances")
+    @rule(name=NAMES, keys=st.sets(st.integers(0, 3), max_size=3), gone=st.booleans(), instances=st.integers(1, 2))
+    def capture_is_set_up_again(self, name: str, keys: set[int], gone: bool, instances: int) -> None:  # noqa: FBT001 (drawn)
+        """A deployment takes capture away, changes or deletes rows of the table, and enables it again."""
+        self.replace_capture(name, [(name, key, None if gone else "deployed") for key in sorted(keys)], instances)
+
+    @of("instances")
+    @rule(name=NAMES, before=CHANGES, after=CHANGES, scans=st.booleans(), looks=FEW, done=st.booleans())
+    def table_gets_a_column(
+        self,
+        name: str,
+        before: list[Change],
+        after: list[Change],
+        scans: bool,  # noqa: FBT001 (drawn)
+        looks: int,
+        done: bool,  # noqa: FBT001 (drawn)
+    ) -> None:
+        """A second instance captures a new column; the first one goes when it has been read, or should have been."""
+        self.world.change((name, 0, "before"), *before)
+        if scans:
+            self.world.scan(500)
+        self.world.enable(name, more=True)
+        self.world.change((name, 1, "after"), *after)
+        self.world.scan(500)
+        self.look(looks)
+        if done:
+            self.disabled(name, oldest_only=True)
+
+    @of("cleanup")
+    @rule(work=TRANSACTIONS, empty=st.integers(0, 2), kept=st.integers(0, 2), only=st.none() | NAMES)
+    def connector_stands_still(self, work: list[list[Change]], empty: int, kept: int, only: str | None) -> None:
+        """The connector does not read for as long as changes are kept, or longer."""
+        self._write(work)
+        self.world.scan(500)
+        for _ in range(empty):
+            self.world.scan(500)
+        self.cleaned_up(kept, only)
+
+    @of("cleanup")
+    @rule(
+        work=TRANSACTIONS,
+        kept=st.integers(0, 2),
+        at=st.integers(0, 1),
+        within=st.integers(1, 14),
+        only=st.none() | NAMES,
+    )
+    def changes_go_while_they_are_read(
+        self, work: list[list[Change]], kept: int, at: int, within: int, only: str | None
+    ) -> None:
+        """Cleanup runs in the middle of a look that has found something to read."""
+        self._write(work)
+        self.world.scan(500)
+        self.look_while(lambda: self.cleaned_up(kept, only), at, within)
+
+    @of("restores")
+    @rule(
+        before=CHANGES,
+        work=TRANSACTIONS,
+        snapshot=st.none() | NAMES,
+        looks=FEW,
+        quiet=st.booleans(),
+        after=TRANSACTIONS,
+    )
+    def backup_is_brought_back(
+        self,
+        before: list[Change],
+        work: list[list[Change]],
+        snapshot: str | None,
+        looks: int,
+        quiet: bool,  # noqa: FBT001 (drawn)
+        after: list[list[Change]],
+    ) -> None:
+        """A backup; the connector goes on, reads a table anew, or stands idle for days; then the backup is restored."""
+        self.change_arrives(before)
+        self.look()
+        self.world.back_up()
+        self._write(work)
+        if snapshot is not None:
+            self.ask(snapshot)
+        self.look(looks)
+        if quiet:
+            self.quiet_days(early=False, changes=[])
+        self.brought_back()
+        self._write(after)
+
+    @of("lag", "restores")
+    @rule(early=st.booleans(), changes=CHANGES)
+    def quiet_days(self, early: bool, changes: list[Change]) -> None:  # noqa: FBT001 (drawn)
+        """Capture finds nothing, and the connector advances tables that would else fall behind the retention."""
+        if early:  # What is written while a scan runs is not in it.
+            self.world.begin_scan()
+            self.world.change(*changes)
+        for _ in range(2):
+            self.world.scan(4)
+        with ExitStack() as stack:
+            for module in ("capture.survey", "run.quiet_look"):
+                stack.enter_context(patch(f"mssql_cdc.{module}.DEFAULT_RETENTION", timedelta(0)))
+            self.look(2)
+
+    @of("lag", "snapshots")
+    @rule(
+        name=NAMES,
+        anew=st.booleans(),
+        other=NAMES,
+        count=st.integers(1, 5),
+        early=st.booleans(),
+        denied=st.none() | NAMES,
+        looks=st.integers(1, 6),
+        scans=st.lists(st.integers(1, 4), max_size=2),
+    )
+    def snapshot_while_capture_lags(
+        self,
+        name: str,
+        other: str,
+        count: int,
+        scans: list[int],
+        *,
+        anew: bool = False,
+        early: bool = False,
+        denied: str | None = None,
+        looks: int = 2,
+    ) -> None:
+        """A snapshot ends behind transactions that are not captured, and the next scans need not reach them.
+
+        `anew`: the table has been created before, so that its stream begins with the snapshot. `denied` is a table
+        whose changes the login may not read meanwhile.
+        """
+        if denied is not None:
+            self.world.interruption.refused.add(denied)
+            self.world.change((denied, 0, "denied"))
+        if anew:
+            self.world.drop_and_create(name)
+            self.world.scan(500)
+        else:
+            self.ask(name)
+        if early:
+            self.world.begin_scan()
+        for number in range(count):
+            self.world.change((other, number % 3, f"b{number}"))
+        self.look(looks)
+        for most in scans:
+            self.world.scan(most)
+            self.look(2)
+
+    @of("snapshots")
+    @rule(
+        name=NAMES,
+        rows=st.integers(0, 4),
+        anew=st.booleans(),
+        captured=st.booleans(),
+        event=EVENTS,
+        changes=OWN_CHANGES,
+        kept=st.integers(0, 2),
+        place=st.tuples(PLACES, WITHIN) | SNAPSHOT_WRITES,
+        looks=FEW,
+    )
+    def snapshot_is_disturbed(
+        self,
+        name: str,
+        rows: int,
+        anew: bool,  # noqa: FBT001 (drawn)
+        captured: bool,  # noqa: FBT001 (drawn)
+        event: str,
+        changes: list[tuple[int, str | None]],
+        kept: int,
+        place: tuple[int, int] | tuple[str, int, bool],
+        looks: int,
+    ) -> None:
+        """A table with so many rows is read whole; meanwhile, or while the run is dead, something happens to it.
+
+        `anew`: the table has been created before, so that this is its first snapshot.
+        """
+        if event == "restore":
+            self.world.back_up()
+        if anew:
+            self.world.drop_and_create(name)
+        self.world.change(*((name, key, f"s{key}") for key in range(rows)))
+        if captured:
+            self.world.scan(500)
+        if not anew and is_known(self.database, name):  # Else its first snapshot is due.
+            self.ask(name)
+        happens = self._event(event, name, [(name, key, value) for key, value in changes], kept)
+        if len(place) == 2:
+            at, within = place
+            self.look_while(happens, at, 0 if event == "restore" else within)
+        else:
+            part, call, after = place
+            write = next(write for write in self.world.writes if f"snapshot.{part}" in write)
+            self.look_and_die(write, call, after=after)
+            happens()
+        self.look(looks)
+
+    @of("runs")
+    @rule(
+        work=TRANSACTIONS,
+        write=st.sampled_from(("range.commit", "range.append_offsets")),
+        call=st.integers(1, 2),
+        after=st.booleans(),
+        looks=FEW,
+    )
+    def run_dies_in_a_range(
+        self,
+        work: list[list[Change]],
+        write: str,
+        call: int,
+        after: bool,  # noqa: FBT001 (drawn)
+        looks: int,
+    ) -> None:
+        """A run ends between two writes of a range, and others go on."""
+        self._write(work)
+        self.world.scan(500)
+        self.look_and_die(f"mssql_cdc.capture.{write}", call, after=after)
+        self.look(looks)
+
+    def _write(self, work: list[list[Change]]) -> None:
+        for changes in work:
+            self.world.change(*changes)
+
+    def _event(self, event: str, name: str, changes: list[Change], kept: int) -> Callable[[], None]:
+        def change() -> None:
+            self.world.change(*changes)
+            self.world.scan(500)
+
+        def replace() -> None:
+            self.replace_capture(name, changes)
+
+        def make_anew() -> None:
+            self.world.drop_and_create(name)
+
+        def clean_up() -> None:
+            change()
+            self.cleaned_up(kept)
+
+        def nothing() -> None:
+            """The run is started again."""
+
+        return {
+            "nothing": nothing,
+            "changes": change,
+            "cleanup": clean_up,
+            "another instance": replace,
+            "restore": self.brought_back,
+            "a table anew": make_anew,
+        }[event]

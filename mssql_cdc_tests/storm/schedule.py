@@ -1,0 +1,263 @@
+"""One schedule of the storm: its world, its runs of the connector, and what has to hold at every quiet point.
+
+`machine.py` and `operations.py` have the rules that a schedule plays.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.plan.decisions import Decision, Range, Restored, Wait
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.loss import go_on_after_restore
+from mssql_cdc.run.standing import standings
+from mssql_cdc_tests.storm.lake import (
+    Killed,
+    change_log,
+    is_known,
+    killed_at,
+    missing_columns,
+    missing_events,
+    rows_by_the_log,
+    untold_breaks,
+)
+from mssql_cdc_tests.storm.worlds import TABLES, World
+
+NAMES = st.sampled_from(TABLES)
+KEYS = st.integers(0, 3)
+VALUES = st.none() | st.integers(0, 99).map("v{}".format)
+CHANGES = st.lists(st.tuples(NAMES, KEYS, VALUES), min_size=1, max_size=3)
+PLACES = st.integers(0, 4)
+"""How many sessions and readers a step opens before something happens."""
+WITHIN = st.just(0) | st.integers(1, 12)
+"""How many further calls of a session it makes before."""
+ENOUGH = 60
+"""Looks that must do for the lake to come to rest."""
+FAMILIES = ("lag", "instances", "cleanup", "restores", "snapshots", "runs", "users")
+"""Rules that are played together; those of no family are played in every schedule."""
+
+
+def profiles(families: Collection[str]) -> st.SearchStrategy[frozenset[str]]:
+    """Which families of rules a schedule plays: mostly one, whose rules then meet each other often; or two, or all.
+
+    Args:
+        families: All families.
+    """
+    one, two = (st.frozensets(st.sampled_from(sorted(families)), min_size=n, max_size=n) for n in (1, 2))
+    return st.one_of(one, one, one, two, st.just(frozenset(families)))
+
+
+def of(*families: str) -> Callable[[Any], Any]:
+    """A rule of these families: a schedule whose profile has none of them does not play it."""
+    return precondition(lambda machine: not machine.profile.isdisjoint(families))
+
+
+class Schedule(RuleBasedStateMachine):
+    """A schedule in one world, without its rules."""
+
+    profile = frozenset(FAMILIES)
+    pause: int | None = None
+    """How many rules lie between two quiet points; None: there are those that are drawn, and the last one."""
+
+    def __init__(self, make: Callable[[Path], World]) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="storm-"))
+        self.world = make(self.folder)
+        self.database = self.world.database
+        self.stack = ExitStack()
+        self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self.stack.enter_context(self.world.open())
+        for name, value in (("CHUNK_ROWS", 2), ("GROUP_CHUNKS", 1)):
+            self.stack.enter_context(patch(f"mssql_cdc.capture.snapshot.take.{name}", value))
+        self.follower = self._follower()
+        self.repairs = self.played = 0
+        self.restored = self.cleaned = False
+        self.tampered: set[str] = set()
+        self.may_lack: set[str] = set()
+        self.rivals: list[tuple[Database, Survey, Decision]] = []
+
+    def teardown(self) -> None:
+        with self.stack:
+            self.come_to_rest()
+
+    def _follower(self) -> Follower:
+        return Follower(self.database, merge=self.world.merges)
+
+    @invariant()
+    def rest_between_rules(self) -> None:
+        """What a defect has done is seen before something else covers it."""
+        self.played += 1
+        if self.pause is not None and self.played % self.pause == 0:
+            self.come_to_rest()
+
+    # -- what happens -----------------------------------------------------------------------------------------
+
+    def disabled(self, name: str, *, oldest_only: bool = False) -> None:
+        """Capture ends, or its older instance goes; changes that were not read go with it."""
+        self.may_lack.add(name)
+        self.world.disable(name, oldest_only=oldest_only)
+
+    def cleaned_up(self, kept: int, only: str | None = None) -> None:
+        """Cleanup removes captured changes, of every table or of one."""
+        self.cleaned = True
+        self.may_lack.update(TABLES if only is None else (only,))
+        self.world.clean_up(kept, only=only)
+
+    def brought_back(self) -> None:
+        """The last backup takes the database's place."""
+        self.restored = True
+        self.may_lack.update(TABLES)
+        self.world.restore()
+
+    def ask(self, name: str) -> None:
+        """A snapshot of a table is requested."""
+        self.repairs += 1
+        ask_for_snapshot(self.database, f"storm-{self.repairs}", [f"dbo.{name}"], channel="storm")
+
+    def look(self, times: int = 1) -> None:
+        """The connector looks and does what there is to do."""
+        for _ in range(times):
+            self._step(self.follower)
+
+    def resume_after_restore(self, follower: Follower) -> None:
+        """An operator lets the connector go on, if it stopped because the source was restored."""
+        if isinstance(follower.decision, Restored):
+            go_on_after_restore(self.database, by="the storm")
+            self.restored = False
+
+    def look_while(self, meanwhile: Callable[[], None], at: int, within: int = 0) -> None:
+        """Something happens between two calls that a look makes."""
+        self.world.interruption.arm(meanwhile, at=at, within=within)
+        self.look()
+        self.world.interruption.arm(None)
+
+    def look_and_die(self, target: str, call: int, *, after: bool) -> None:
+        """The process of a look ends at the n-th call of a write, if there are as many."""
+        with killed_at(target, call, after=after):
+            try:
+                self.look()
+            except Killed:
+                self.follower = self._follower()
+
+    # -- what has to hold -------------------------------------------------------------------------------------
+
+    def come_to_rest(self) -> None:
+        """Everything is captured and read; what was lost is named, and one snapshot of it repairs it."""
+        self.world.interruption.arm(None)
+        self.world.interruption.refused.clear()
+        self._settle()
+        named, dark = self._findings(), self.world.dark()
+        for name in TABLES:
+            if name not in named and (name not in dark or is_known(self.database, name)):
+                self._same(name)
+        if named or dark:
+            if dark:
+                for name in dark:
+                    self.world.enable(name)
+                self._settle()
+            for name in named:
+                self.ask(name)
+            self._settle()
+            assert not self._findings(), "a snapshot did not repair what was lost"
+            for name in TABLES:
+                self._same(name)
+        self.may_lack.clear()
+
+    def _same(self, name: str) -> None:
+        wanted = self.world.rows(name)
+        found = rows_by_the_log(self.database, name, keyed=name in self.world.keyed)
+        assert found == wanted, f"the change log of {name} differs, and nothing says so"
+        log = change_log(self.database, name)
+        told = [change["_pos"] for change in log]
+        assert len(told) == len(set(told)), f"{name}: a position is there twice"
+        missing = missing_events(
+            self.database, name, log, self.world.captured_events(name), tampered=name in self.tampered
+        )
+        assert not missing, f"the change log of {name} lacks events, and no gap says so: {missing}"
+        if not self.cleaned:  # Else it may be unknown what an older instance holds, which then is read to its end.
+            lacking = missing_columns(self.database, log, self.world.captured_columns_by_event(name))
+            assert not lacking, f"the change log of {name} lacks columns that an instance had captured: {lacking}"
+
+    def _findings(self) -> set[str]:
+        """The tables of which the connector says that changes may be missing; each break of a stream is a gap."""
+        seen = survey(self.database, currents=False)
+        named = {text.rpartition(".")[2] for text in standings(seen).missing}
+        untold = untold_breaks(self.database, {name for name in TABLES if name in named})
+        assert not untold, f"streams broke off, and no gap says so: {untold}"
+        reasons = {gap.reason for gap in load_gaps(self.database.layout, self.database.storage)}
+        blamed = {reason for reason in reasons if reason.startswith("CDC cleanup")}
+        assert self.cleaned or not blamed, f"nothing was cleaned up: {blamed}"
+        assert named <= self.may_lack, f"nothing of {named - self.may_lack} can have been lost"
+        return named
+
+    def _settle(self) -> None:
+        """Runs read until nothing is left; each tries again what its predecessors gave up."""
+        for _ in range(3):
+            self._run_until_idle()
+            entries, dark = load_offsets(self.database.layout, self.database.storage).entries, self.world.dark()
+            given_up = {name.rpartition(".")[2] for name, entry in entries.items() if entry.status == "failed"}
+            if not given_up - dark:
+                return
+        raise AssertionError("tables that can be read again stay given up")
+
+    def _run_until_idle(self) -> None:
+        follower = self.follower = self._follower()
+        waits = 0
+        for look in range(ENOUGH):
+            if look < ENOUGH // 4:
+                self.world.beat()
+            self.world.scan(500)
+            self._step(follower)
+            self.resume_after_restore(follower)
+            waits = waits + 1 if isinstance(follower.decision, Wait) else 0
+            if waits == 4:
+                return
+        raise AssertionError(f"the lake does not come to rest: {follower.decision}")
+
+    def _step(self, follower: Follower) -> None:
+        earlier = follower.decision
+        self.world.interruption.opened = 0
+        tolerated(follower.step)
+        done = follower.decision
+        if done is earlier:  # The step failed before it decided.
+            return
+        assert self.restored or not isinstance(done, Restored), f"nothing was restored: {done.reason}"
+        if isinstance(done, Range):
+            assert done.slices or done.idle or done.complete or done.give_up, f"a range without effect: {done.key}"
+            assert follower.seen is not None
+            ahead = _left_behind(follower.seen, done)
+            assert not ahead, f"{done.key} ends below {ahead}, which a range has already read further"
+
+
+def _left_behind(seen: Survey, done: Range) -> dict[str, str]:
+    """The tables that stand beyond a new range though their changes are captured (A4).
+
+    A retry has the end of its first attempt, and a second instance may end a range earlier (B14).
+    """
+    facts = seen.facts
+    if done.attempt > 1 or done.give_up or facts.captured is None or any(len(m.instances) > 1 for m in facts.members):
+        return {}
+    streaming = ((m.table.name, m.position) for m in facts.members if m.status == "streaming" and m.position)
+    return {name: at.text for name, at in streaming if done.range.to < at <= facts.captured}
+
+
+def tolerated(action: Callable[[], object]) -> None:
+    """What a run reports as an error is no defect if a later run overcomes it; any other exception is one."""
+    with contextlib.suppress(MssqlCdcError):
+        action()
