@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 def lose(database: Database, source: ModelSource) -> None:
-    """Clean up changes of orders before they are read: up to the newest transaction, beyond which cleanup never goes."""
+    """Clean up changes of orders before they are read, up to the newest transaction: cleanup never goes beyond it."""
     write_some(source)
     settled(database, source)
     source.put("orders", 1, None)
