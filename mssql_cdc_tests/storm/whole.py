@@ -119,6 +119,9 @@ class WholeWorld:
         if self.replica:
             self.signal("log", "{}")
 
+    def fork_is_hidden(self) -> bool:
+        return False
+
     def hide_fork(self) -> None:
         """The sandbox shows it to every login that may capture."""
 
