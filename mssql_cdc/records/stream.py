@@ -175,7 +175,7 @@ class _BlockRows:
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
     ) -> tuple[Build, StreamState]:
         rows, markers = self.rows, self.rows.markers
-        texts = EnvelopeTexts(envelopes.connector, envelopes.database)
+        texts = EnvelopeTexts(envelopes.connector, envelopes.database, envelopes.extensions)
         newest = changes[-1]
         envelopes.newest = envelopes.source_info(newest, -1, markers[-1].as_py())
         within = InSnapshot(rows.block.number, rows.table_id.text, newest.pos[-1].as_py())
@@ -238,7 +238,7 @@ class _Window:
     ) -> tuple[Build, StreamState]:
         ordered = Ordered.of(changes)
         numbered, parts = ordered.number(self.marks, view, envelopes)
-        texts = EnvelopeTexts(envelopes.connector, envelopes.database)
+        texts = EnvelopeTexts(envelopes.connector, envelopes.database, envelopes.extensions)
         state = self._state(view, state).behind(envelopes)
 
         def build() -> pa.RecordBatch:
