@@ -20,6 +20,7 @@ from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.heartbeats import Beat, beats
+from mssql_cdc.records.notifications import SINK, Notice, notices
 from mssql_cdc.records.pieces import ChangeLog, Limits
 from mssql_cdc.records.schema_changes import Announcement, Described, Version, announcements, as_first_seen
 from mssql_cdc.records.selection import Selection
@@ -45,6 +46,7 @@ class DatabaseView:
     selection: Selection
     begins: StreamState
     others: Sequence[Described] = ()
+    notices: Sequence[Notice] = ()
 
     @property
     def streamed_logs(self) -> list[ChangeLog]:
@@ -115,11 +117,18 @@ class DatabaseView:
             snapshots=tuple(block.number for block in self.blocks if block.position < position),
             announced=tuple(one.name for one in self.announcements if one.position < position),
             beat_ms=max(beats, default=None),
+            notified=self._noticed(position),
         )
+
+    def _noticed(self, position: str) -> int:
+        """Return how many notifications stand before a position."""
+        return sum(notice.position < position for notice in self.notices)
 
     def behind(self, state: StreamState) -> DatabaseView:
         """Return the view without the changes before a state."""
         logs = {table: log.behind(state.position, state.batches.get(table.text, 0)) for table, log in self.logs.items()}
+        if SINK in self.connector.notifications.channels and state.notified is None:
+            state = replace(state, notified=self._noticed(state.position))
         return replace(self, logs=logs, begins=state)
 
     @classmethod
@@ -160,6 +169,9 @@ class DatabaseView:
             selection,
             StreamState(),
             _others(connector, layout, storage) if connector.records.schema_changes else (),
+            notices(small_table(layout, "notifications", storage).rows(), offsets.cuts())
+            if SINK in connector.notifications.channels
+            else (),
         )
 
 

@@ -270,6 +270,18 @@ def jdbc_type_name(column: Column) -> str:
 
 HEARTBEAT_KEY = struct([field("serverName", "string")], name="io.debezium.connector.common.ServerNameKey", version=1)
 HEARTBEAT_VALUE = struct([field("ts_ms", "int64")], name="io.debezium.connector.common.Heartbeat", version=1)
+NOTIFICATION_KEY = struct([field("id", "string")], name="io.debezium.connector.common.NotificationKey", version=1)
+NOTIFICATION_VALUE = struct(
+    [
+        *(field(name, "string") for name in ("id", "type", "aggregate_type")),
+        {
+            "type": "map", "keys": {"type": "string", "optional": False},
+            "values": {"type": "string", "optional": False}, "optional": True, "field": "additional_data",
+        },
+        field("timestamp", "int64"),
+    ],
+    name="io.debezium.connector.common.Notification", version=1,
+)  # fmt: skip
 TRANSACTION_KEY = struct([field("id", "string")], name="io.debezium.connector.common.TransactionMetadataKey", version=1)
 _COLLECTION = struct(
     [field("data_collection", "string"), field("event_count", "int64")],

@@ -454,6 +454,7 @@ OBSERVED: Mapping[str, Any] = {
     "schema.history.internal.store.only.captured.databases.ddl": lambda c: c.describes("shop", "audit", "log"),
     "event.processing.failure.handling.mode": unconverted,
     "notification.enabled.channels": lambda c: c.notifications.channels,
+    "notification.sink.topic.name": lambda c: c.notices,
     "poll.interval.ms": sensor,
     "data.query.mode": by_function,
     "max.iteration.transactions": read_in(survey, "connector.streaming.max_transactions"),
@@ -542,4 +543,4 @@ def test_every_effective_property_says_where_its_effect_is_seen() -> None:
 def test_only_properties_without_meaning_or_of_records_are_dropped() -> None:
     dropped = {one.name for one in ALL if one.path[0] == "inert"}
     assert dropped <= {one.name for one in ALL if one.effect in {Effect.INERT, Effect.NO_RECORDS}}
-    assert {one.name for one in ALL if one.effect is Effect.INERT} - dropped == {"notification.sink.topic.name"}
+    assert {one.name for one in ALL if one.effect is Effect.INERT} - dropped == set()

@@ -81,10 +81,6 @@ def test_what_would_change_rows_and_is_not_built_is_refused(name: str, value: st
         ({"topic.naming.strategy": "my.Strategy"}, "topic.naming.strategy"),
         ({"time.precision.mode": "structured"}, "time.precision.mode=structured"),
         ({"value.converter": "io.confluent.connect.avro.AvroConverter"}, "value.converter"),
-        (
-            {"notification.enabled.channels": "sink", "notification.sink.topic.name": "n"},
-            "notification.enabled.channels=sink",
-        ),
     ],
 )
 def test_what_changes_records_and_is_not_built_refuses_their_rendering(
