@@ -466,6 +466,7 @@ OBSERVED: Mapping[str, Any] = {
     "delta.warehouse": keys,
     "delta.storage.*": lambda c: Setup.of(c, "shop", ()).open().storage,
     "delta.current.interval": read_in(current_tables, "connector.delta.current_interval_s"),
+    "delta.records.output": keys,
     "delta.deletion.vectors": read_in(current, "connector.delta.deletion_vectors"),
     "delta.current.<table>.partition.by": laid_out,
     "delta.current.<table>.cluster.by": laid_out,
