@@ -42,6 +42,10 @@ class StorageError(ConfigurationError):
     """The warehouse does not support exactly-once commits (A10), or its path belongs to another connector."""
 
 
+class BusyOutputError(StorageError):
+    """Another run writes to the output of records; it may be free again soon."""
+
+
 # -- A retry may help ------------------------------------------------------------------------------
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.current_logs import CurrentLogs
@@ -25,9 +25,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mssql_cdc")
 
 
+def _ignore(notification: Mapping[str, Any]) -> None:
+    del notification
+
+
 @dataclass(frozen=True, slots=True)
 class Database:
-    """A captured database. `log` receives progress lines; `run_id` is part of every commit.
+    """A captured database. `log` receives progress lines, `run_id` is part of every commit.
+
+    `notify` receives each notification once it is written.
 
     `tables`, `states`, `current_logs` and `caught_up` are what is known of the small tables, of the change logs and of
     the current tables' Delta logs.
@@ -41,6 +47,7 @@ class Database:
     spark: Callable[[], SparkSession]
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     log: Callable[[str], None] = logger.info
+    notify: Callable[[Mapping[str, Any]], None] = field(default=_ignore, compare=False)
     tables: KnownTables = field(default_factory=KnownTables, compare=False)
     states: KnownStates = field(default_factory=KnownStates, compare=False)
     current_logs: CurrentLogs = field(default_factory=CurrentLogs, compare=False)

@@ -72,6 +72,8 @@ class Notifier:
         for name in self._database.connector.notifications.channels:
             if name in CHANNELS:
                 CHANNELS[name].send(self._database, self._collected)
+        for one in self._collected:
+            self._database.notify(asdict(one))
         self._collected = []
 
     @retry_overtaken

@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.check.canonical import lake_text
 from mssql_cdc.check.compared import Compared, Unknown
+from mssql_cdc.lake.canonical import lake_text
 from mssql_cdc.schema import Column, TableSchema, current_names
 from mssql_cdc.source.values import Texts
 

@@ -9,10 +9,13 @@ from functools import cache
 from types import MappingProxyType
 
 from mssql_cdc.config.driver import knows_jdbc_name
+from mssql_cdc.config.extension_points import EXTENSION_FAMILY
 from mssql_cdc.config.model import Configuration
 from mssql_cdc.config.property import Property, properties_of
 
 ALL: tuple[Property, ...] = tuple(properties_of(Configuration))
+EXTENSION_PROPERTIES: Property = next(one for one in ALL if one.name == EXTENSION_FAMILY)
+"""The properties whose names begin with that of an extension: only a configuration tells them from unknown ones."""
 
 
 def canonical_name(name: str) -> str:
@@ -59,6 +62,7 @@ def _older() -> Mapping[str, str]:
 @cache
 def _families() -> tuple[tuple[Property, re.Pattern[str]], ...]:
     """The families with the most fixed characters first; in the expressions, every placeholder is a group."""
-    families = [(one, re.split(r"<\w+>|\*$", one.name)) for one in ALL if one.is_family]
+    own = [one for one in ALL if one.is_family and one is not EXTENSION_PROPERTIES]
+    families = [(one, re.split(r"<\w+>|\*$", one.name)) for one in own]
     families.sort(key=lambda family: -sum(map(len, family[1])))
     return tuple((one, re.compile("(.+)".join(map(re.escape, fixed)))) for one, fixed in families)

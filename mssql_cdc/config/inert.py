@@ -43,10 +43,6 @@ class InertSettings:
     """Lists predicates of transforms."""
     predicates_settings: Family = _kafka("predicates.*", ())
     """Sets an option of a predicate."""
-    converters: Names = _shape("converters", ())
-    """Lists Java converters of values, which change records. Columns in the lake keep their lossless types."""
-    post_processors: Names = _shape("post.processors", ())
-    """Lists Java post-processors, which change records."""
     key_converter_settings: Family = _kafka("key.converter.*", ())
     """Sets an option of the key converter."""
     value_converter_settings: Family = _kafka("value.converter.*", ())
@@ -171,9 +167,6 @@ class InertSettings:
     """Names the file of the channel `file`, which is refused."""
 
     # Without effect on records
-    placeholder: str = _record("unavailable.value.placeholder", "__debezium_unavailable_value")
-    """Stands for a value that the post-processor ReselectColumns cannot read. Debezium's SQL Server connector itself
-    sends null for a value that CDC did not deliver, and so do the records."""
     timestamp_mode: Literal["commit", "processing"] = _record("source.timestamp.mode", "commit", features="STR-13")
     """Selects the time in the source block. Debezium has removed it: the commit time always counts."""
 

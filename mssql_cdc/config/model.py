@@ -31,6 +31,8 @@ from mssql_cdc.config.snapshot_settings import (
 from mssql_cdc.errors import ConfigurationError
 
 SQL_SERVER = "io.debezium.connector.sqlserver.SqlServerConnector"
+DELTA = "delta:"
+DATABASE = "{database}"
 _POLL_INTERVAL_MS = 500
 _TICK_SECONDS = 5
 _MOST_CLUSTERING = 4
@@ -47,6 +49,13 @@ def _absolute(warehouse: str) -> str:
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", warehouse):
         return warehouse
     return str(Path(warehouse).expanduser().absolute())
+
+
+def _absolute_output(target: str | None) -> str | None:
+    if target is None or target == "-":
+        return target
+    scheme, path = (DELTA, target.removeprefix(DELTA)) if target.startswith(DELTA) else ("", target)
+    return scheme + _absolute(path)
 
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -125,6 +134,10 @@ class DeltaSettings:
     current_interval_s: int = prop("delta.current.interval", 5, ge=0)
     """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
     last one."""
+    records_output: Annotated[str | None, AfterValidator(_absolute_output)] = prop("delta.records.output", None)
+    """Writes Debezium's records, too, while runs in Dagster capture: to a file of JSON lines, or, as `delta:<path or
+    URI>`, to a Delta table. Each database has an asset `records`. `{database}` stands for the database's name, which
+    connectors with several databases need."""
     deletion_vectors: Literal["auto", "true", "false"] = prop("delta.deletion.vectors", "auto")
     """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader opens
     the table; a table gets deletion vectors with the first update that would rewrite more than 30,000 rows. `true`:
@@ -139,6 +152,10 @@ class DeltaSettings:
     )
     """Clusters the current table of one source table by up to four columns (liquid clustering); `maintain` sorts the
     rows. Another list takes effect with the next update. A table is partitioned or clustered, not both."""
+
+    def records_output_of(self, catalog: str) -> str | None:
+        """The output of records of a database; None: there is none."""
+        return None if self.records_output is None else self.records_output.replace(DATABASE, catalog)
 
     def layout_of(self, catalog: str, schema: str, table: str) -> DataLayout:
         """How the files of a current table are laid out.
@@ -288,6 +305,17 @@ class Connector:
                 Report.of(info).complain("signal.data.collection", problem)
             tables.append(".".join(parts))
         return replace(signals, tables=tuple(tables))
+
+    @field_validator("delta")
+    @classmethod
+    def _output_of_each(cls, delta: DeltaSettings, info: ValidationInfo) -> DeltaSettings:
+        databases: tuple[str, ...] = info.data.get("databases", ())
+        if delta.records_output == "-":
+            Report.of(info).complain("delta.records.output", "found '-', expected a file or delta:<path or URI>")
+        elif delta.records_output and len(databases) > 1 and DATABASE not in delta.records_output:
+            problem = f"found {delta.records_output!r} for {len(databases)} databases; put {DATABASE} into it"
+            Report.of(info).complain("delta.records.output", problem)
+        return delta
 
     @field_validator("filters")
     @classmethod

@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from mssql_cdc.config.catalogue import ALL, canonical_name, find, nearest
+from mssql_cdc.config.catalogue import ALL, EXTENSION_PROPERTIES, canonical_name, find, nearest
 from mssql_cdc.config.model import Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
-from mssql_cdc.config.report import NO_MEANING, Report, shown_name
+from mssql_cdc.config.report import Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
 
@@ -91,11 +91,14 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         _section(tree, prop)
         if given.get(prop.name) and given.get(prop.excludes):
             report.complain(prop.name, f"cannot be set together with {prop.excludes}; keep one of them")
-    others = tuple(f"{one}." for name in _NAME_OTHERS for one in split(given.get(name, "")))
+    extensions = {one for name in _NAME_OTHERS for one in split(given.get(name, ""))}
     for name, text in given.items():
         found = find(name)
-        if found is None and others and name.startswith(others):
-            report.notice(name, NO_MEANING)
+        own = [one for one in extensions if name.startswith(f"{one}.")]
+        if found is None and own:
+            extension = max(own, key=len)
+            parts = (extension, name.removeprefix(f"{extension}."))
+            _put(tree, EXTENSION_PROPERTIES, GivenProperty(name, parts, text), report)
         elif found is None:
             like = nearest(name)
             report.complain(

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
+from mssql_cdc.config.extension_points import DEFAULT_FACTORY, ExtensionSettings
 from mssql_cdc.config.json_forms import CLOUD_EVENTS, JSON, SIMPLE_HEADERS, CloudEventSettings, DecimalFormat, JsonForm
 from mssql_cdc.config.patterns import PatternList, compile_java
 from mssql_cdc.config.property import Effect, Group, prop, regexes, section
@@ -172,10 +173,6 @@ class RecordSettings:
     """Begins the name of the heartbeat topic."""
     heartbeat_topic: str | None = prop("topic.heartbeat.name", None, "TOP-04")
     """Names the heartbeat topic as a whole (newer than 3.3.1)."""
-    topic_naming: str = prop(
-        "topic.naming.strategy", "io.debezium.schema.SchemaTopicNamingStrategy", "TOP-11", effect=Effect.NO_RECORDS
-    )
-    """Names the Java class that names topics."""
     sanitize_pattern: str | None = prop("custom.sanitize.pattern", None, "TOP-06", effect=Effect.NO_RECORDS)
     """Matches the characters to replace in names (newer than 3.3.1)."""
     source_maker: str = prop(
@@ -184,13 +181,7 @@ class RecordSettings:
         effect=Effect.NO_RECORDS,
     )
     """Names the Java class that builds the source block."""
-    transaction_factory: str = prop(
-        "transaction.metadata.factory",
-        "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory",
-        "SPI-11",
-        effect=Effect.NO_RECORDS,
-    )
-    """Names the Java class that builds transaction records."""
+    extensions: ExtensionSettings = Field(default_factory=ExtensionSettings)
 
     def propagates_type(self, catalog: str, schema: str, table: str, column: tuple[str, str]) -> bool:
         """Whether the schema of a value shows the column's source type (FLT-11, FLT-12).
@@ -268,6 +259,9 @@ class RecordSettings:
             report.notice("value.converter", "CloudEventsConverter reads value.converter.json.… instead")
         if not self.writes_cloud_events and self.cloud_events != CloudEventSettings():
             report.notice("value.converter", f"only {CLOUD_EVENTS} reads the options of CloudEvents")
+        if self.writes_cloud_events and self.extensions.transaction_factory.strip() != DEFAULT_FACTORY:
+            report.refuse_records("transaction.metadata.factory")
+            report.notice("transaction.metadata.factory", "CloudEvents show transactions as Debezium's default does")
         if self.writes_simple_headers and (self.header_schemas, self.header_nulls, self.header_decimals) != (None,) * 3:
             report.notice("header.converter", "SimpleHeaderConverter has no options")
         return self

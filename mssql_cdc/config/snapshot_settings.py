@@ -154,15 +154,15 @@ class SignalSettings:
 class NotificationSettings:
     """Channels of notifications beside the asset."""
 
-    channels: tuple[NotificationChannel, ...] = prop(
-        "notification.enabled.channels", (), "NOT-01", unrendered=("sink",), inert=("jmx",)
-    )
-    """Selects where notifications go. The `notifications` asset always has them all."""
-    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01", effect=Effect.INERT)
+    channels: tuple[NotificationChannel, ...] = prop("notification.enabled.channels", (), "NOT-01", inert=("jmx",))
+    """Selects where notifications go; `sink` makes records of them. The `notifications` asset always has them all."""
+    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01")
     """Names the topic of notification records; the channel `sink` requires it."""
 
     @model_validator(mode="after")
     def _check_sink(self, info: ValidationInfo) -> NotificationSettings:
         if "sink" in self.channels and not self.sink_topic:
             Report.of(info).complain("notification.sink.topic.name", "is required with the notification channel sink")
+        if self.sink_topic and "sink" not in self.channels:
+            Report.of(info).notice("notification.sink.topic.name", "no effect without the notification channel sink")
         return self

@@ -17,6 +17,8 @@ from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.failures import Failures
 from mssql_cdc.defs.handover import Handover
 from mssql_cdc.defs.recorder import Recorder
+from mssql_cdc.defs.records_asset import END_SECONDS as RECORDS_END_SECONDS
+from mssql_cdc.defs.records_asset import RecordsAsset
 from mssql_cdc.defs.report import OwnTables, verdict_result
 from mssql_cdc.defs.runs import ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
 from mssql_cdc.defs.setup import Setup
@@ -72,15 +74,18 @@ class Step:
             bound=None if self.by_sensor or not self.windows else self.windows[-1] + setup.windows.length,
             attempt=int(tags[ATTEMPT_TAG]) if ATTEMPT_TAG in tags else None,
         )
+        self.output = RecordsAsset.of(setup, database, self.recorder, self.book.lags)
+        self.writes_output = self.by_sensor or setup.records_key in context.selected_asset_keys
         self.own = OwnTables(setup, database)
         self.failures = Failures(setup.connector)
+        self._cut: int | None = None
 
     def run(self) -> Iterator[dg.AssetCheckResult]:
         """Do the step's work; checks that were selected alone are yielded."""
         for line in self.setup.connector.notices:
             self.context.log.info("%s", line)
         if self.by_sensor:
-            self.recorder.turn = self.book.turn
+            self.recorder.turn = self._turn
         self.recorder.start()
         self.recorder.post(self.own.remember)
         try:
@@ -93,6 +98,9 @@ class Step:
         except MssqlCdcError as error:
             raise self.failures.failure(error) from None
         finally:
+            if self.output is not None:
+                self.output.output.close(RECORDS_END_SECONDS)
+                self.recorder.post(self.output.finish)
             if self.by_sensor:
                 self.recorder.post(self.book.finish)
             self.recorder.post(self._own_tables)
@@ -107,8 +115,20 @@ class Step:
             self._add(done)
             self.recorder.post(self.book.currents)
         for key in self.context.selected_asset_check_keys:
-            table = self.setup.log_keys[key.asset_key]
-            yield verdict_result(self.setup, table, judge(self.work.database, table))
+            if key.asset_key != self.setup.records_key:
+                table = self.setup.log_keys[key.asset_key]
+                yield verdict_result(self.setup, table, judge(self.work.database, table))
+        self._catch_output_up()
+
+    def _catch_output_up(self) -> None:
+        """Write the records that the output lacks, if the asset or its check was selected; fail if that fails."""
+        checks = {key.asset_key for key in self.context.selected_asset_check_keys}
+        if self.output is None or self.setup.records_key not in {*self.context.selected_asset_keys, *checks}:
+            return
+        written = self.background.run(self.output.output.write)
+        problem = self.output.failure_text(written)
+        if problem is not None:
+            raise dg.Failure(f"The output of records cannot be written: {problem}", allow_retries=False)
 
     def _by_hand(self) -> None:
         """Read up to the end of the newest window that was selected, and report all windows that were."""
@@ -191,6 +211,14 @@ class Step:
             self.recorder.post(partial(self._unloaded, self.work.unloaded(done.seen)))
         if done.range is not None:
             self.recorder.post(self._own_tables)
+        if self.output is not None and self.writes_output and self._cut != done.offsets.number:
+            self._cut = done.offsets.number
+            self.output.output.wake()
+
+    def _turn(self) -> None:
+        self.book.turn()
+        if self.output is not None:
+            self.output.turn()
 
     def _own_tables(self) -> None:
         for event in self.own.grown():

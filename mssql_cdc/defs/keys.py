@@ -14,7 +14,7 @@ import dagster as dg
 from mssql_cdc.schema import TableId
 
 _ALLOWED = re.compile(r"[A-Za-z0-9_]")
-EXTRA_ASSETS = ("transactions", "schema_history", "signals", "notifications", "snapshots")
+EXTRA_ASSETS = ("transactions", "schema_history", "signals", "notifications", "snapshots", "records")
 MANY_TABLES = 50
 """Above this, the graph shows change logs and current tables in a group per schema of the source."""
 

@@ -247,6 +247,8 @@ class Tick:
         currents = {table: asset for asset, table in self.setup.current_keys.items()}
         logs = [self.setup.names.log_key(table) for table in tables]
         assets = [*logs, *(currents[table] for table in tables if table in currents), self.setup.transactions_key]
+        if self.setup.connector.delta.records_output:
+            assets.append(self.setup.records_key)
         state = {STATE_TAG: STREAMING} if self._continuous else {}
         return dg.RunRequest(
             job_name=self.runs.job_name,

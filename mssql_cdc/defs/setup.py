@@ -85,6 +85,11 @@ class Setup:
         return self.names.extra_key("snapshots")
 
     @property
+    def records_key(self) -> dg.AssetKey:
+        """The asset key of the output of records, which only some connectors have."""
+        return self.names.extra_key("records")
+
+    @property
     def layout(self) -> Layout:
         """The locations of the database's tables."""
         return Layout(self.warehouse or self.connector.delta.warehouse, self.connector.topic_prefix, self.database)

@@ -13,6 +13,7 @@ from mssql_cdc.defs.metadata import (
     current_lineage,
     static_metadata,
 )
+from mssql_cdc.defs.records_asset import records_check, records_spec
 from mssql_cdc.defs.setup import Setup
 
 CHECK = "captured_faithfully"
@@ -93,7 +94,8 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
             metadata={"dagster/uri": layout.own("transactions")},
         )
     )
-    return specs
+    target = setup.connector.delta.records_output_of(setup.database)
+    return specs if target is None else [*specs, records_spec(setup, target)]
 
 
 def snapshots_spec(setup: Setup) -> dg.AssetSpec:
@@ -145,8 +147,9 @@ def notices_metadata(setup: Setup) -> dict[str, dg.MetadataValue]:
 
 
 def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:
-    """Return one check per change log, evaluated inside the capture step."""
-    return [
+    """Return one check per change log, evaluated inside the capture step, and that of the output of records."""
+    output = [records_check(setup)] if setup.connector.delta.records_output else []
+    return output + [
         dg.AssetCheckSpec(
             CHECK,
             asset=setup.names.log_key(table.table_id),

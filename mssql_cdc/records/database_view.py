@@ -18,11 +18,13 @@ from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import CaptureTimes
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.heartbeats import Beat, beats
+from mssql_cdc.records.notifications import SINK, Notice, notices
 from mssql_cdc.records.pieces import ChangeLog, Limits
-from mssql_cdc.records.rows import Shapes, TableShape
 from mssql_cdc.records.schema_changes import Announcement, Described, Version, announcements, as_first_seen
 from mssql_cdc.records.selection import Selection
+from mssql_cdc.records.shapes import Shapes, TableShape
 from mssql_cdc.records.snapshots import Block, find_snapshots
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.schema import TableId
@@ -44,6 +46,7 @@ class DatabaseView:
     selection: Selection
     begins: StreamState
     others: Sequence[Described] = ()
+    notices: Sequence[Notice] = ()
 
     @property
     def streamed_logs(self) -> list[ChangeLog]:
@@ -77,6 +80,7 @@ class DatabaseView:
         warehouse: str | None,
         state: StreamState | None,
         selection: Selection,
+        extensions: Extensions,
     ) -> DatabaseView | None:
         """Look at a database's last complete cut; None before its first one.
 
@@ -86,6 +90,7 @@ class DatabaseView:
             warehouse: Overrides `delta.warehouse`.
             state: What was rendered before; None: begin at the start of the selection.
             selection: The wanted records.
+            extensions: The connector's extensions.
         """
         storage = Storage(dict(connector.delta.storage))
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
@@ -93,7 +98,7 @@ class DatabaseView:
         cut = offsets.last_cut()
         if cut is None:
             return None
-        view = cls._at(connector, layout, offsets, cut, selection)
+        view = cls._at(connector, layout, offsets, cut, selection, extensions=extensions)
         logs = list(view.logs.values())
         end = selection.end_position(cut.epoch, logs)
         if end is not None:
@@ -112,16 +117,30 @@ class DatabaseView:
             snapshots=tuple(block.number for block in self.blocks if block.position < position),
             announced=tuple(one.name for one in self.announcements if one.position < position),
             beat_ms=max(beats, default=None),
+            notified=self._noticed(position),
         )
+
+    def _noticed(self, position: str) -> int:
+        """Return how many notifications stand before a position."""
+        return sum(notice.position < position for notice in self.notices)
 
     def behind(self, state: StreamState) -> DatabaseView:
         """Return the view without the changes before a state."""
         logs = {table: log.behind(state.position, state.batches.get(table.text, 0)) for table, log in self.logs.items()}
+        if SINK in self.connector.notifications.channels and state.notified is None:
+            state = replace(state, notified=self._noticed(state.position))
         return replace(self, logs=logs, begins=state)
 
     @classmethod
     def _at(
-        cls, connector: Connector, layout: Layout, offsets: Offsets, cut: OffsetRow, selection: Selection
+        cls,
+        connector: Connector,
+        layout: Layout,
+        offsets: Offsets,
+        cut: OffsetRow,
+        selection: Selection,
+        *,
+        extensions: Extensions,
     ) -> DatabaseView:
         storage = Storage(dict(connector.delta.storage))
         versions = _versions(layout, storage)
@@ -141,7 +160,7 @@ class DatabaseView:
             connector,
             logs,
             versions,
-            Shapes(history, connector),
+            Shapes(history, connector, extensions),
             CaptureTimes.of(offsets),
             found.blocks,
             changes,
@@ -150,6 +169,9 @@ class DatabaseView:
             selection,
             StreamState(),
             _others(connector, layout, storage) if connector.records.schema_changes else (),
+            notices(small_table(layout, "notifications", storage).rows(), offsets.cuts())
+            if SINK in connector.notifications.channels
+            else (),
         )
 
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
 from mssql_cdc.records.capture_times import stamp_texts, stamps
-from mssql_cdc.records.event_values import VERSION, Event, Places, cloud_event, envelope, lsn_texts
+from mssql_cdc.records.event_values import VERSION, Event, Places, cloud_event, envelope, lsn_texts, with_images_of
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.json_texts import Texts, joined, json_text, repeated
-from mssql_cdc.records.names import transaction_topic
 from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.record_batch import Part, Record, batch_of
 from mssql_cdc.records.rows import Changes, Numbers
@@ -53,6 +53,7 @@ class Envelopes:
 
     connector: Connector
     database: str
+    extensions: Extensions
     serial: SerialNumbers = field(default_factory=SerialNumbers)
     transaction: Transaction = field(default_factory=Transaction)
     newest: SourceInfo | None = None
@@ -206,6 +207,7 @@ class EnvelopeTexts:
 
     connector: Connector
     database: str
+    extensions: Extensions
 
     def reads(
         self, changes: Changes, markers: pa.Array, captured_us: pa.Array, *, kind: str, last: bool
@@ -308,7 +310,7 @@ class EnvelopeTexts:
         changes, numbered, events = _taken(changes, rows), _taken_numbers(numbered, rows), events[rows]
         positions = self._positions(changes, numbered.serial)
         ms = stamp_texts(changes.commit_us)[0]
-        topic = transaction_topic(self.connector)
+        topic = self.extensions.topics.transaction_topic()
         ids = orders.transactions.take(pa.array(segments[events]))
         begin = joined(
             '{"status":"BEGIN","id":"', ids, '","event_count":null,"data_collections":null,"ts_ms":', ms, "}"
@@ -327,12 +329,16 @@ class EnvelopeTexts:
         return [(numbered.place[np.asarray(ended)] * SLOTS + _END, batch), *found]
 
     def _boundary(self, topic: str, ids: Texts, value: Texts, offset: Texts, changes: Changes) -> pa.RecordBatch:
-        settings = self.connector.records
-        key_schema = json_text(TRANSACTION_KEY) if settings.key_form.schemas else None
-        value_schema = json_text(TRANSACTION_VALUE) if settings.value_form.schemas else None
+        settings, made = self.connector.records, self.extensions.transactions
+        key_schema = json_text(TRANSACTION_KEY if made is None else made.key) if settings.key_form.schemas else None
+        value_schema = (
+            json_text(TRANSACTION_VALUE if made is None else made.value) if settings.value_form.schemas else None
+        )
+        key = joined('{"id":"', ids, '"}') if made is None else made.keys(ids)
+        value = value if made is None else made.values(value)
         shown = None if settings.writes_cloud_events else _with_schema(value, value_schema)
         columns = {
-            "topic": topic, "partition": None, "key": _with_schema(joined('{"id":"', ids, '"}'), key_schema),
+            "topic": topic, "partition": None, "key": _with_schema(key, key_schema),
             "value": shown, "headers": "{}",
             "source_partition": self._partition(), "source_offset": offset, "position": changes.pos,
         }  # fmt: skip
@@ -340,10 +346,14 @@ class EnvelopeTexts:
 
     def _batch(self, event: Event, key: Texts | None, headers: Texts | str, offset: Texts) -> pa.RecordBatch:
         changes, shape = event.changes, event.changes.shape
-        if self.connector.records.writes_cloud_events:
-            value = cloud_event(event, self.connector)
+        cloudy, made = self.connector.records.writes_cloud_events, self.extensions.transactions
+        if shape.checked is not None:
+            plain = envelope(event, self.connector, made)
+            key, payload = self.extensions.post_processors.process(key, plain, changes.pos, shape.checked)
+            value = cloud_event(with_images_of(event, plain, payload), self.connector) if cloudy else payload
         else:
-            value = _with_schema(envelope(event, self.connector), shape.value_schema)
+            value = cloud_event(event, self.connector) if cloudy else envelope(event, self.connector, made)
+        value = value if cloudy else _with_schema(value, shape.value_schema)
         columns = {
             "topic": shape.topic, "partition": None,
             "key": None if key is None else _with_schema(key, shape.key_schema),

@@ -5,21 +5,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConversionError
 from mssql_cdc.records.capture_times import stamp_texts
+from mssql_cdc.records.connect_values import dumped
 from mssql_cdc.records.json_texts import Texts, joined, json_text, or_null
+from mssql_cdc.records.post_processors import parsed
 from mssql_cdc.records.rows import Changes, Numbers
+from mssql_cdc.records.transaction_structs import TransactionTexts
 from mssql_cdc.records.transactions import Orders
 
 VERSION = "3.3.1.Final"
 """The Debezium version that the records match."""
 _EXTENSION = "iodebezium"
+_IMAGES = ("before", "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +73,23 @@ class Event:
         return self.places is not None and bool((self.places.events >= 0).any())
 
 
-def envelope(event: Event, connector: Connector) -> Texts:
-    """Return Debezium's envelopes, without their schema."""
+def envelope(event: Event, connector: Connector, made: TransactionTexts | None = None) -> Texts:
+    """Return Debezium's envelopes, without their schema.
+
+    Args:
+        event: What they show.
+        connector: The modes.
+        made: Makes the transaction blocks of a user's factory; None: they are Debezium's.
+    """
     ms, us, ns = stamp_texts(event.captured_us)
     block: Texts | str = "null"
     if event.places is not None and event.has_places:
         id_, total, table = event.places.columns()
-        block = or_null(joined('{"id":"', id_, '","total_order":', total, ',"data_collection_order":', table, "}"))
+        if made is None:
+            block = joined('{"id":"', id_, '","total_order":', total, ',"data_collection_order":', table, "}")
+        else:
+            block = made.blocks(id_, total, table)
+        block = or_null(block)
     return joined(
         '{"before":', event.before, ',"after":', event.after, ',"source":', _source(event, connector),
         ',"transaction":', block, ',"op":"', event.op, '","ts_ms":', ms, ',"ts_us":', us, ',"ts_ns":', ns, "}",
@@ -142,6 +158,32 @@ def _extensions(event: Event, name: str) -> Texts:
         texts |= {one: or_null(joined('"', column, '"')) for one, column in zip(names, columns, strict=True)}
     pieces = [piece for one, text in texts.items() for piece in (f',"{_EXTENSION}{one}":', text)]
     return joined(*pieces)
+
+
+def with_images_of(event: Event, before: Texts, after: Texts) -> Event:
+    """Return the event with the images of processed envelopes, for CloudEvents.
+
+    Args:
+        event: The event.
+        before: Its envelopes before the post-processors.
+        after: Its envelopes behind them.
+
+    Raises:
+        ConversionError: A post-processor changed something else, which a CloudEvent does not take from the envelope.
+    """
+    images: dict[str, list[str]] = {name: [] for name in _IMAGES}
+    for old, new, position in zip(before.to_pylist(), after.to_pylist(), event.changes.pos.to_pylist(), strict=True):
+        was, now = parsed(old), parsed(new)
+        others = [name for name in was if name not in _IMAGES and was[name] != now[name]]
+        if others:
+            raise ConversionError(
+                f"A post-processor changes {', '.join(others)} of the change at {position}; with CloudEvents, only "
+                "before and after can be changed"
+            )
+        for name in _IMAGES:
+            images[name].append(dumped(now[name]))
+    found: Sequence[Texts] = [pa.array(images[name], pa.string()) for name in _IMAGES]
+    return replace(event, before=found[0], after=found[1])
 
 
 def _inner(text: str) -> str:

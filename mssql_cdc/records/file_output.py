@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from mssql_cdc.errors import StorageError
+from mssql_cdc.errors import BusyOutputError, StorageError
 from mssql_cdc.records.outputs import Progress, write_lines
 
 KEEP_BYTES = 64 * 1024 * 1024
@@ -67,7 +67,7 @@ def open_file(target: str, *, keep_bytes: int = KEEP_BYTES) -> Generator[JsonLin
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StorageError(f"Another run writes records to {path}; wait for it, or name another file") from None
+            raise BusyOutputError(f"Another run writes records to {path}; wait for it, or name another file") from None
         found = file.tell()
         if found and not _progress_path(path).exists():
             raise StorageError(

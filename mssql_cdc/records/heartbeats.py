@@ -13,7 +13,6 @@ from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes
-from mssql_cdc.records.names import heartbeat_topic
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schemas import HEARTBEAT_KEY, HEARTBEAT_VALUE
 
@@ -42,7 +41,7 @@ def beat_record(beat: Beat, envelopes: Envelopes) -> Iterator[Record]:
         return
     connector = envelopes.connector
     yield envelopes.record(
-        heartbeat_topic(connector),
+        envelopes.extensions.topics.heartbeat_topic(),
         {"serverName": connector.topic_prefix},
         {"ts_ms": beat.at_ms},
         offset=envelopes.streaming_offset(),

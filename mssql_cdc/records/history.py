@@ -13,6 +13,7 @@ from typing import Any
 from mssql_cdc.config import Connector
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import streamed_record
 from mssql_cdc.records.selection import Selection
@@ -37,10 +38,13 @@ def schema_history(connector: Connector, *, warehouse: str | None = None) -> Ite
         f"{part}_{name}": None for part in ("key", "value") for name in ("converter", "schemas", "nulls", "decimals")
     }
     told = replace(connector, records=replace(connector.records, schema_changes=True, **plain))
+    extensions = Extensions.of(told)
     for database in connector.databases:
-        view = DatabaseView.load(told, database, warehouse=warehouse, state=None, selection=Selection())
+        view = DatabaseView.load(
+            told, database, warehouse=warehouse, state=None, selection=Selection(), extensions=extensions
+        )
         if view is not None:
-            yield from map(_history_record, _changes(view, Envelopes(told, database)))
+            yield from map(_history_record, _changes(view, Envelopes(told, database, extensions)))
 
 
 def _changes(view: DatabaseView, envelopes: Envelopes) -> Iterator[Record]:

@@ -1,46 +1,11 @@
-"""The names in records: topics, field names, Java's order of names (TOP-01 to TOP-08)."""
+"""The names of fields and schemas in records, and Java's order of names (TOP-08). `topics.py` names topics."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
 
-from mssql_cdc.config import Connector, NameAdjustment
-from mssql_cdc.schema import TableId
-
-_MAX_TOPIC = 249
-_NOT_IN_TOPICS = re.compile(r"[^A-Za-z0-9._\-]")
-
-
-def data_topic(connector: Connector, table_id: TableId) -> str:
-    """Return the topic `<prefix>.<db>.<schema>.<table>`."""
-    parts = [connector.topic_prefix, table_id.catalog or "", table_id.schema, table_id.name]
-    return sanitized(connector.records.topic_delimiter.join(parts))
-
-
-def heartbeat_topic(connector: Connector) -> str:
-    """Return the topic of heartbeats (TOP-04)."""
-    named = connector.records.heartbeat_topic
-    return named or connector.records.topic_delimiter.join(
-        [connector.records.heartbeat_topic_prefix, connector.topic_prefix]
-    )
-
-
-def transaction_topic(connector: Connector) -> str:
-    """Return the topic `<prefix>.transaction`; `topic.transaction` sets the suffix."""
-    return sanitized(
-        connector.records.topic_delimiter.join([connector.topic_prefix, connector.records.transaction_topic])
-    )
-
-
-def schema_change_topic(connector: Connector) -> str:
-    """Return the topic `<prefix>`."""
-    return sanitized(connector.topic_prefix)
-
-
-def sanitized(topic: str) -> str:
-    """Replace characters that Kafka rejects with `_`, and truncate the topic to 249 characters."""
-    return _NOT_IN_TOPICS.sub("_", topic)[:_MAX_TOPIC]
+from mssql_cdc.config import NameAdjustment
 
 
 def field_name(name: str, mode: NameAdjustment) -> str:
@@ -49,7 +14,7 @@ def field_name(name: str, mode: NameAdjustment) -> str:
         name = re.sub(r"[^A-Za-z0-9_]", "_", name)
         return f"_{name}" if name[:1].isdigit() else name
     if mode == "avro_unicode":
-        return _replaced(name, _unicode, first="A-Za-z", rest="A-Za-z0-9")
+        return _replaced(name, unicode_text, first="A-Za-z", rest="A-Za-z0-9")
     return name
 
 
@@ -59,7 +24,7 @@ def schema_name(name: str, mode: NameAdjustment) -> str:
         name = f"_{name}" if name[:1].isdigit() else name
         return _replaced(name, lambda _: "_", first="A-Za-z_", rest="A-Za-z0-9_.")
     if mode == "avro_unicode":
-        return _replaced(name, _unicode, first="A-Za-z", rest="A-Za-z0-9.")
+        return _replaced(name, unicode_text, first="A-Za-z", rest="A-Za-z0-9.")
     return name
 
 
@@ -87,7 +52,7 @@ def java_hash(name: str) -> int:
     return code ^ code >> 16
 
 
-def _unicode(character: str) -> str:
+def unicode_text(character: str) -> str:
     """Show UTF-16 units as Debezium does: its padding turns one digit into three."""
     codes = (unit.hex().lstrip("0") or "0" for unit in _units(character))
     return "".join(f"_u{'00' if len(code) <= 2 else ''}{code}" for code in codes)

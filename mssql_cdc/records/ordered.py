@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import SLOTS, Envelopes, Numbered, SourceInfo, offset_of
 from mssql_cdc.records.heartbeats import Beat, beat_record
-from mssql_cdc.records.record_batch import Part, batch_of_records
+from mssql_cdc.records.notifications import Notice, notice_record
+from mssql_cdc.records.record_batch import Part, Record, batch_of_records
 from mssql_cdc.records.rows import Changes
 from mssql_cdc.records.schema_changes import Announcement, streamed_record
 from mssql_cdc.records.transactions import Orders
 
 Numbers = np.ndarray[Any, Any]
-Mark = Announcement | Beat
+Mark = Announcement | Beat | Notice
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class Ordered:
         row = pc.sum(pc.less(self.positions, mark.position)).as_py() or 0
         if row:
             envelopes.newest = self._source(row - 1, is_read, serial, envelopes)
-        records = list(beat_record(mark, envelopes)) if isinstance(mark, Beat) else [streamed_record(mark, envelopes)]
+        records = _records_of(mark, envelopes)
         if events is not None and envelopes.newest is not None:
             # The envelopes have counted all events already, those behind the mark, too.
             count = int(events.before[row]) if row < len(events.before) else len(events.orders.begins)
@@ -150,6 +151,16 @@ class Ordered:
 
     def _ordered_texts(self, columns: list[pa.Array]) -> pa.Array:
         return _concatenated(columns).take(pa.array(self.order))
+
+
+def _records_of(mark: Mark, envelopes: Envelopes) -> list[Record]:
+    match mark:
+        case Beat():
+            return list(beat_record(mark, envelopes))
+        case Notice():
+            return [notice_record(mark, envelopes)]
+        case Announcement():
+            return [streamed_record(mark, envelopes)]
 
 
 def _is_unchanged(changes: Changes) -> Numbers:

@@ -15,6 +15,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
@@ -32,7 +33,12 @@ class Resumed:
 
 
 def resume(
-    connector: Connector, database: str, offset: SourceOffset, *, warehouse: str | None = None
+    connector: Connector,
+    database: str,
+    offset: SourceOffset,
+    *,
+    warehouse: str | None = None,
+    extensions: Extensions | None = None,
 ) -> Resumed | None:
     """Return where the stream goes on behind an offset; None while the lake has not reached it.
 
@@ -41,8 +47,12 @@ def resume(
         database: One of the connector's databases.
         offset: The offset of the last record that the consumer has.
         warehouse: Overrides `delta.warehouse`.
+        extensions: The connector's extensions; None: they are loaded.
     """
-    view = DatabaseView.load(connector, database, warehouse=warehouse, state=None, selection=_ALL)
+    extensions = extensions or Extensions.of(connector)
+    view = DatabaseView.load(
+        connector, database, warehouse=warehouse, state=None, selection=_ALL, extensions=extensions
+    )
     if view is None or not view.bound:
         return None
     if offset.commit is None:
@@ -56,7 +66,7 @@ def resume(
     if offset.change_lsn is None:
         return Resumed(view.state_at(behind))
     state = view.state_at(start)
-    records = stream(view.behind(state), Envelopes(connector, database), state)
+    records = stream(view.behind(state), Envelopes(connector, database, extensions), state)
     return Resumed(state, _count_up_to(offset, offset.commit, records))
 
 

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
 from typing import Any, Literal
@@ -15,17 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.config import Connector
-from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events.nested_arrays import map_value
-from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.records.converters import Convert, converter, null_text
+from mssql_cdc.records.converters import Convert
+from mssql_cdc.records.custom_converters import RowConvert
 from mssql_cdc.records.failures import CONVERSION_ERRORS, Failures
-from mssql_cdc.records.json_texts import Texts, json_text, objects, repeated
-from mssql_cdc.records.names import data_topic, field_name
-from mssql_cdc.records.schemas import key_schema, value_schema
-from mssql_cdc.schema import Column, TableId, TableSchema
+from mssql_cdc.records.json_texts import Texts, objects, repeated
+from mssql_cdc.records.reselect import Values
+from mssql_cdc.records.shapes import Shapes, TableShape
+from mssql_cdc.schema import Column, TableId
 
 Numbers = np.ndarray[Any, Any]
 Side = Literal["before", "after"]
@@ -36,114 +34,6 @@ READ_COLUMNS = (
 """The columns of a change log that records are rendered from."""
 STRICT = Failures()
 _BEFORE_SPLIT, _AFTER_SPLIT = 3, 4
-
-
-@dataclass(frozen=True, slots=True)
-class Large:
-    """A column whose before image CDC omits unless the update changed it (TYP-05), and the text shown `instead`."""
-
-    column: str
-    field: str
-    instead: str
-
-
-@dataclass(frozen=True)
-class TableShape:
-    """Defines how the rows of one schema version of a table are rendered.
-
-    `key_schema` and `value_schema` are texts, where records have schemas; `header_schema` is that of a key in a header.
-    `shares_texts`: a column looks the same in the key and in the value. `header_fields` are those of a key in a header,
-    if it looks different there.
-    """
-
-    schema: TableSchema
-    topic: str
-    fields: tuple[tuple[str, Column, Convert], ...]
-    key_fields: tuple[tuple[str, Column, Convert], ...]
-    large: tuple[Large, ...] = ()
-    key_schema: str | None = None
-    value_schema: str | None = None
-    shares_texts: bool = True
-    header_fields: tuple[tuple[str, Column, Convert], ...] | None = None
-    header_schema: str | None = None
-
-    @property
-    def table_id(self) -> TableId:
-        """The table's id, with its database."""
-        return self.schema.table_id
-
-    @classmethod
-    def of(cls, schema: TableSchema, connector: Connector) -> TableShape:
-        """Build the shape of a schema version under the connector's modes.
-
-        Raises:
-            SchemaError: `field.name.adjustment.mode` gives two columns the same name, or a column's type is unknown.
-        """
-        settings, table = connector.records, schema.table_id
-
-        def fields(columns: Sequence[Column], form: JsonForm) -> tuple[tuple[str, Column, Convert], ...]:
-            adjustment = settings.field_name_adjustment
-            found = [(field_name(c.name, adjustment), c, converter(c, settings, form)) for c in columns]
-            names = [name for name, _, _ in found]
-            if len(set(names)) < len(names):
-                raise SchemaError(
-                    f"{table}: field.name.adjustment.mode gives two columns the same name: {sorted(names)}"
-                )
-            return tuple((name, column, convert) for name, column, convert in found if convert is not None)
-
-        own = settings.keys.columns_for(
-            table.catalog or "", table.schema, table.name, [column.name for column in schema.columns]
-        )
-        keys, values, headers = settings.key_form, settings.value_form, settings.header_form
-        topic = data_topic(connector, table)
-        value_fields = fields(schema.value_columns, values)
-        key_columns = [schema.column(name) for name in own or schema.key_columns]
-        key_fields, header_fields = fields(key_columns, keys), fields(key_columns, headers)
-        return cls(
-            schema=schema,
-            topic=topic,
-            fields=value_fields,
-            key_fields=key_fields,
-            large=tuple(
-                Large(column.name, name, _undelivered(column, table, connector))
-                for name, column, _ in value_fields
-                if column.type.before_image != "always"
-            ),
-            key_schema=key_schema(topic, _columns(key_fields), settings, keys) if keys.schemas else None,
-            value_schema=value_schema(topic, _columns(value_fields), table, connector) if values.schemas else None,
-            shares_texts=keys.values == values.values,
-            header_fields=None if headers.values == keys.values else header_fields,
-            header_schema=key_schema(topic, _columns(header_fields), settings, headers) if headers.schemas else None,
-        )
-
-
-def _columns(fields: Sequence[tuple[str, Column, Convert]]) -> list[tuple[str, Column]]:
-    return [(name, column) for name, column, _ in fields]
-
-
-def _undelivered(column: Column, table: TableId, connector: Connector) -> str:
-    """Return Debezium's text for a value that the change table lacks; a mask of stars also replaces NULL."""
-    mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
-    if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
-        return json_text("*" * mask.length)
-    return null_text(column, connector.records, connector.records.value_form)
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """The shapes of all tables and schema versions of one database."""
-
-    history: SchemaHistory
-    connector: Connector
-    _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict[tuple[TableId, int], TableShape])
-
-    def of(self, table_id: TableId, version: int) -> TableShape:
-        """Return the shape of a version (raises SchemaError if the history does not contain it)."""
-        shape = self._known.get((table_id, version))
-        if shape is None:
-            shape = TableShape.of(self.history.version(table_id, version), self.connector)
-            self._known[table_id, version] = shape
-        return shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +187,11 @@ def _rejoined(batch: pa.RecordBatch, table_id: TableId) -> _Rows:
 
 def _same_version(rows: _Rows, shape: TableShape) -> Changes:
     after, source = rows.after, rows.after.column("source")
-    after_side, before_side = _side(after, shape, "after"), _side(rows.before, shape, "before")
+    again: dict[str, Values] = {}
+    if shape.reselect is not None:
+        key = [column.name for _, column, _ in shape.key_fields]
+        again = shape.reselect.read(shape.schema, key, after, rows.op)
+    after_side, before_side = _side(after, shape, "after", again), _side(rows.before, shape, "before", {})
     if before_side is not None and shape.large:
         _hide_untouched(before_side, after_side, rows, shape)
     count = after.num_rows
@@ -334,8 +228,8 @@ class _Side:
         return texts if pc.all(self.present).as_py() else pc.if_else(self.present, texts, "null")
 
 
-def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
-    """Render one image; None if no row has it."""
+def _side(batch: pa.RecordBatch, shape: TableShape, side: Side, again: Mapping[str, Values]) -> _Side | None:
+    """Render one image, with the values that were read again; None if no row has it."""
     image = batch.column(side)
     present = image.is_valid()
     if not pc.any(present).as_py():
@@ -343,13 +237,20 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side) -> _Side | None:
     exact = batch.column("_exact").field(side)
 
     def values(column: Column) -> tuple[pa.Array, pa.Array | None]:
+        if column.name in again:
+            return again[column.name]
         where = image.type.get_field_index(column.name)
         if column.excluded or where < 0:  # A key column hidden by a column filter: only the key contains it (EVT-03).
             return batch.column("key").field(column.name), None
         return image.field(where), map_value(exact, column.name) if column.type.loss != "never" else None
 
     def texts(column: Column, convert: Convert) -> Texts:
-        return convert(*values(column))
+        found, known = values(column)
+        if not isinstance(convert, RowConvert) or pc.all(present).as_py():
+            return convert(found, known)
+        own = convert(found.filter(present), None if known is None else known.filter(present))
+        rows = bools(present)
+        return pc.fill_null(own.take(pa.array(np.cumsum(rows) - 1, mask=~rows)), "null")
 
     fields = {name: texts(column, convert) for name, column, convert in shape.fields}
     keys = {

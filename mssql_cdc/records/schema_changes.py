@@ -17,7 +17,6 @@ from mssql_cdc.lake.structures import SeenStructure
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
-from mssql_cdc.records.names import schema_change_topic
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schemas import SCHEMA_CHANGE_KEY, SCHEMA_CHANGE_VALUE, jdbc_type_name
 from mssql_cdc.schema import TYPES, Column, TableId, TableSchema, TableStructure
@@ -168,7 +167,7 @@ def _record(
             }
         ],
     }
-    topic = schema_change_topic(envelopes.connector)
+    topic = envelopes.extensions.topics.schema_change_topic()
     key = {"databaseName": table.catalog}
     schemas = (SCHEMA_CHANGE_KEY, SCHEMA_CHANGE_VALUE)
     headers = envelopes.context()

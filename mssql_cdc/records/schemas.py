@@ -6,7 +6,8 @@ The schema of a column follows from its type and the modes, like its values (`co
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from mssql_cdc.config import Connector, RecordSettings
@@ -20,6 +21,9 @@ from mssql_cdc.schema import Column, Kind, TableId
 Schema = dict[str, Any]
 Fields = Sequence[tuple[str, Column]]
 """Columns with the names of their fields."""
+Custom = Mapping[str, Callable[[JsonForm], Schema]]
+"""What makes the schema of a column's field, without its name, where a converter of a user registered the column."""
+NONE: Custom = MappingProxyType({})
 _SOURCE_TYPE = "__debezium.source.column"
 _NUMBERS = {"tinyint": "int16", "smallint": "int16", "int": "int32", "bigint": "int64", "real": "float"}
 CLOUD_EVENT_DATA = "io.debezium.connector.sqlserver.Data"
@@ -60,7 +64,8 @@ def array(items: Schema, *, optional: bool = False, **more: Any) -> Schema:
     return {"type": "array", "items": items, "optional": optional, **more}
 
 
-def _transaction_block() -> Schema:
+def transaction_block() -> Schema:
+    """Return the schema of the block `transaction` in values."""
     return struct(
         [field("id", "string"), field("total_order", "int64"), field("data_collection_order", "int64")],
         optional=True, name="event.block", version=1, field="transaction",
@@ -85,7 +90,7 @@ def source_schema() -> Schema:
     return struct(fields, name="io.debezium.connector.sqlserver.Source", version=1, field="source")
 
 
-def key_schema(topic: str, fields: Fields, settings: RecordSettings, form: JsonForm) -> str:
+def key_schema(topic: str, fields: Fields, settings: RecordSettings, form: JsonForm, custom: Custom = NONE) -> str:
     """Return the text of the schema of a table's keys.
 
     Args:
@@ -93,13 +98,22 @@ def key_schema(topic: str, fields: Fields, settings: RecordSettings, form: JsonF
         fields: The key's columns.
         settings: The modes.
         form: How they are written.
+        custom: The schemas that converters of users registered, by column.
     """
     name = schema_name(f"{topic}.Key", settings.schema_names)
-    columns = [column_schema(one, column, settings, form) for one, column in fields]
+    columns = [_field_of(one, column, settings, form, custom) for one, column in fields]
     return json_text(struct(columns, name=name))
 
 
-def value_schema(topic: str, fields: Fields, table: TableId, connector: Connector) -> str:
+def value_schema(
+    topic: str,
+    fields: Fields,
+    table: TableId,
+    connector: Connector,
+    *,
+    custom: Custom = NONE,
+    transaction: Mapping[str, Any] | None = None,
+) -> str:
     """Return the text of the schema of a table's values, or of the data of its CloudEvents.
 
     Args:
@@ -107,28 +121,57 @@ def value_schema(topic: str, fields: Fields, table: TableId, connector: Connecto
         fields: The columns of `before` and `after`.
         table: The table.
         connector: The modes, the masks and the propagated types.
+        custom: The schemas that converters of users registered, by column.
+        transaction: The schema of the block of a user's factory; None: Debezium's.
+    """
+    envelope = envelope_schema(topic, fields, table, connector, custom=custom, transaction=transaction)
+    if connector.records.writes_cloud_events:
+        return json_text(struct(envelope["fields"][:2], name=CLOUD_EVENT_DATA))
+    return json_text(envelope)
+
+
+def envelope_schema(
+    topic: str,
+    fields: Fields,
+    table: TableId,
+    connector: Connector,
+    *,
+    custom: Custom = NONE,
+    transaction: Mapping[str, Any] | None = None,
+) -> Schema:
+    """Return the schema of a table's values.
+
+    Args:
+        topic: As for `value_schema`.
+        fields: The same.
+        table: The same.
+        connector: The same.
+        custom: The same.
+        transaction: The same.
     """
     settings = connector.records
     columns: list[Schema] = []
     for name, column in fields:
-        found = column_schema(name, column, settings, settings.value_form)
+        found = _field_of(name, column, settings, settings.value_form, custom)
         added = _added_parameters(column, table, connector)
         if added:
             found["parameters"] = found.get("parameters", {}) | added
         columns.append(found)
     value = schema_name(f"{topic}.Value", settings.schema_names)
     images = [struct(columns, optional=True, name=value, field=image) for image in ("before", "after")]
-    if settings.writes_cloud_events:
-        return json_text(struct(images, name=CLOUD_EVENT_DATA))
-    return json_text(
-        struct(
-            [
-                *images, source_schema(), _transaction_block(), field("op", "string"),
-                *(field(name, "int64", optional=True) for name in ("ts_ms", "ts_us", "ts_ns")),
-            ],
-            name=schema_name(f"{topic}.Envelope", settings.schema_names), version=2,
-        )
+    block = transaction_block() if transaction is None else {**transaction, "optional": True, "field": "transaction"}
+    return struct(
+        [
+            *images, source_schema(), block, field("op", "string"),
+            *(field(name, "int64", optional=True) for name in ("ts_ms", "ts_us", "ts_ns")),
+        ],
+        name=schema_name(f"{topic}.Envelope", settings.schema_names), version=2,
     )  # fmt: skip
+
+
+def _field_of(name: str, column: Column, settings: RecordSettings, form: JsonForm, custom: Custom) -> Schema:
+    own = custom.get(column.name)
+    return column_schema(name, column, settings, form) if own is None else {**own(form), "field": name}
 
 
 def column_schema(name: str, column: Column, settings: RecordSettings, form: JsonForm) -> Schema:
@@ -227,6 +270,18 @@ def jdbc_type_name(column: Column) -> str:
 
 HEARTBEAT_KEY = struct([field("serverName", "string")], name="io.debezium.connector.common.ServerNameKey", version=1)
 HEARTBEAT_VALUE = struct([field("ts_ms", "int64")], name="io.debezium.connector.common.Heartbeat", version=1)
+NOTIFICATION_KEY = struct([field("id", "string")], name="io.debezium.connector.common.NotificationKey", version=1)
+NOTIFICATION_VALUE = struct(
+    [
+        *(field(name, "string") for name in ("id", "type", "aggregate_type")),
+        {
+            "type": "map", "keys": {"type": "string", "optional": False},
+            "values": {"type": "string", "optional": False}, "optional": True, "field": "additional_data",
+        },
+        field("timestamp", "int64"),
+    ],
+    name="io.debezium.connector.common.Notification", version=1,
+)  # fmt: skip
 TRANSACTION_KEY = struct([field("id", "string")], name="io.debezium.connector.common.TransactionMetadataKey", version=1)
 _COLLECTION = struct(
     [field("data_collection", "string"), field("event_count", "int64")],

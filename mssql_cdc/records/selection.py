@@ -18,7 +18,7 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.json_texts import json_text
 from mssql_cdc.records.pieces import ChangeLog
-from mssql_cdc.records.rows import TableShape
+from mssql_cdc.records.shapes import TableShape
 from mssql_cdc.schema import TableId
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from mssql_cdc.config import RecordSettings
 from mssql_cdc.records.json_texts import Texts, json_text, quoted
-from mssql_cdc.records.rows import TableShape
+from mssql_cdc.records.shapes import TableShape
 from mssql_cdc.schema import Column, Kind
 
 

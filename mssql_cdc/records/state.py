@@ -29,7 +29,8 @@ class StreamState:
     """The state of one database's stream behind a record.
 
     Changes with a smaller `position`, and a batch that is not larger than the table's (by `TableId.text`), are
-    written; so are the `snapshots` and `announced` schema versions, and heartbeats up to `beat_ms`.
+    written; so are the `snapshots` and `announced` schema versions, heartbeats up to `beat_ms`, and as many
+    notifications as `notified` says (None: as many as stand before the position).
     """
 
     position: str = ""
@@ -39,6 +40,7 @@ class StreamState:
     within: InSnapshot | None = None
     announced: tuple[str, ...] = ()
     beat_ms: int | None = None
+    notified: int | None = None
     newest: SourceInfo | None = None
     serial: SerialNumbers = field(default_factory=SerialNumbers)
     transaction: Transaction = field(default_factory=Transaction)

@@ -22,6 +22,7 @@ from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes, EnvelopeTexts
 from mssql_cdc.records.failures import Failures
 from mssql_cdc.records.heartbeats import Beat
+from mssql_cdc.records.notifications import Notice
 from mssql_cdc.records.ordered import Mark, Ordered
 from mssql_cdc.records.pieces import Batch, streamed
 from mssql_cdc.records.record_batch import Part, batch_of_records, in_order
@@ -96,6 +97,7 @@ def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
     ]
     marks += [(one.position, 1, one) for one in view.announcements if one.name not in state.announced]
     marks += [(one.position, 2, one) for one in view.beats if state.beat_ms is None or one.at_ms > state.beat_ms]
+    marks += [(one.position, 2 + one.number, one) for one in view.notices if one.number > (state.notified or 0)]
     marks = [mark for mark in marks if mark[0] < view.bound]
     marks.sort(key=lambda mark: mark[:2], reverse=True)
     if (within := state.within) is not None:
@@ -175,7 +177,7 @@ class _BlockRows:
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
     ) -> tuple[Build, StreamState]:
         rows, markers = self.rows, self.rows.markers
-        texts = EnvelopeTexts(envelopes.connector, envelopes.database)
+        texts = EnvelopeTexts(envelopes.connector, envelopes.database, envelopes.extensions)
         newest = changes[-1]
         envelopes.newest = envelopes.source_info(newest, -1, markers[-1].as_py())
         within = InSnapshot(rows.block.number, rows.table_id.text, newest.pos[-1].as_py())
@@ -238,7 +240,7 @@ class _Window:
     ) -> tuple[Build, StreamState]:
         ordered = Ordered.of(changes)
         numbered, parts = ordered.number(self.marks, view, envelopes)
-        texts = EnvelopeTexts(envelopes.connector, envelopes.database)
+        texts = EnvelopeTexts(envelopes.connector, envelopes.database, envelopes.extensions)
         state = self._state(view, state).behind(envelopes)
 
         def build() -> pa.RecordBatch:
@@ -251,6 +253,7 @@ class _Window:
         position = max((f"{batch.rows.column('_pos')[-1].as_py()}+" for batch in self.batches), default="")
         beats = [mark.at_ms for mark in self.marks if isinstance(mark, Beat)]
         announced = [mark.name for mark in self.marks if isinstance(mark, Announcement)]
+        notified = [mark.number for mark in self.marks if isinstance(mark, Notice)]
         is_late = position < state.position
         batches = state.batches if is_late and not self.is_end else view.batches
         return replace(
@@ -259,6 +262,7 @@ class _Window:
             batches=batches,
             announced=(*state.announced, *announced),
             beat_ms=max([*beats, state.beat_ms or 0]) if beats else state.beat_ms,
+            notified=max(notified, default=state.notified),
         )
 
 

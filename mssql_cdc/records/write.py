@@ -9,6 +9,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, NotCaughtUpError
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.outputs import Output, begin
 from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.selection import Selection
@@ -53,13 +54,21 @@ def write_records(
         raise ConfigurationError(
             "The output goes on where its records end. Leave the start out, or name another output"
         )
+    extensions = Extensions.of(connector)
     count = 0
     for database in databases if databases is not None else connector.databases:
         begins = Resumed(progress.databases.get(database))
         offset = (offsets or {}).get(database)
         if begins.state is None and offset is not None:
             begins = _resumed(connector, database, offset, warehouse)
-        found = database_records(connector, database, warehouse=warehouse, state=begins.state, selection=selection)
+        found = database_records(
+            connector,
+            database,
+            warehouse=warehouse,
+            state=begins.state,
+            selection=selection,
+            extensions=extensions,
+        )
         for rendered in without_first(found, begins.dropped):
             progress = progress.at(database, rendered.state)
             output.write(rendered.records, progress)
@@ -84,6 +93,7 @@ def database_records(
     warehouse: str | None = None,
     state: StreamState | None = None,
     selection: Selection = ALL,
+    extensions: Extensions | None = None,
 ) -> Iterator[Rendered]:
     """Yield the records of one database in Debezium's order; none before its first complete cut.
 
@@ -93,11 +103,15 @@ def database_records(
         warehouse: Overrides `delta.warehouse`.
         state: Begin behind this state; None: at the start of the selection.
         selection: The wanted records.
+        extensions: The connector's extensions; None: they are loaded.
 
     Raises:
-        ConfigurationError: A selected table is unknown.
+        ConfigurationError: A selected table is unknown, or an extension cannot be loaded.
     """
-    view = DatabaseView.load(connector, database, warehouse=warehouse, state=state, selection=selection)
+    extensions = extensions or Extensions.of(connector)
+    view = DatabaseView.load(
+        connector, database, warehouse=warehouse, state=state, selection=selection, extensions=extensions
+    )
     if view is not None:
         selection.check(view.versions)
-        yield from stream(view, Envelopes(connector, database), view.begins)
+        yield from stream(view, Envelopes(connector, database, extensions), view.begins)

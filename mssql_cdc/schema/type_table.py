@@ -2,7 +2,7 @@
 
 A new type of a known kind needs only one row here. Rows are data: the `Kind` decides how values are handled, in one
 place per package: fetching in `source/sqlserver/columns`, chunk bounds in `source/sqlserver/chunks`, Debezium's format
-in `records/converters` and `records/defaults`, the check's format in `check/canonical`. `types.py` applies a
+in `records/converters` and `records/defaults`, the check's format in `lake/canonical`. `types.py` applies a
 declaration such as `decimal(10, 2)` to its row.
 """
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from threading import Event, Thread
 
 from mssql_cdc.config import Connector
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.outputs import Output, Progress
 from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.source_offsets import SourceOffset
@@ -40,7 +41,7 @@ class Renderer:
         """
         self.error: BaseException | None = None
         self._connector, self._output, self._progress = connector, output, progress
-        self._offsets = offsets
+        self._offsets, self._extensions = offsets, Extensions.of(connector)
         self._resumed: dict[str, Resumed] = {}
         self._warehouse = warehouse
         self._due = Event()
@@ -92,7 +93,13 @@ class Renderer:
     def _records(self, database: str) -> Iterator[Rendered]:
         begins = self._begins(database)
         if begins is not None:
-            records = database_records(self._connector, database, warehouse=self._warehouse, state=begins.state)
+            records = database_records(
+                self._connector,
+                database,
+                warehouse=self._warehouse,
+                state=begins.state,
+                extensions=self._extensions,
+            )
             yield from without_first(records, begins.dropped)
 
     def _begins(self, database: str) -> Resumed | None:
@@ -101,7 +108,13 @@ class Renderer:
         if written is not None or database not in self._offsets:
             return Resumed(written)
         if database not in self._resumed:
-            found = resume(self._connector, database, self._offsets[database], warehouse=self._warehouse)
+            found = resume(
+                self._connector,
+                database,
+                self._offsets[database],
+                warehouse=self._warehouse,
+                extensions=self._extensions,
+            )
             if found is None:
                 return None
             self._resumed[database] = found

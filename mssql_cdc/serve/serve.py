@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import SignalRow
@@ -11,6 +14,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.follow.signals import apply_signal
 from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.records.notifications import SINK
 from mssql_cdc.records.outputs import Output, begin
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset, offsets_text, parse_offsets
@@ -63,6 +67,13 @@ def serve(
     events.emit("started")
     renderer = Renderer(connector, output, progress, offsets=offsets, warehouse=warehouse)
     watch = Watch(events)
+
+    def notified(database: str, notification: Mapping[str, Any]) -> None:
+        watch.notified(database, notification)
+        if SINK in connector.notifications.channels:
+            renderer.wake()
+
+    databases = [replace(one, notify=partial(notified, one.catalog)) for one in databases]
     commands = _Commands(control, state_dir, connector)
     newest: dict[str, int] = {}
 

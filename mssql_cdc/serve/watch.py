@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from mssql_cdc.capture.notifications import INCREMENTAL
 from mssql_cdc.capture.range import RangeResult
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.errors import MssqlCdcError
@@ -15,6 +17,11 @@ from mssql_cdc.plan.decisions import Range, Snapshot, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.serve.events import Events
+
+_INCREMENTAL_STATES = {
+    "STARTED": "started", "IN_PROGRESS": "progress", "TABLE_SCAN_COMPLETED": "table", "PAUSED": "paused",
+    "RESUMED": "resumed", "ABORTED": "aborted", "SKIPPED": "skipped", "COMPLETED": "completed",
+}  # fmt: skip
 
 
 @dataclass
@@ -71,6 +78,20 @@ class Watch:
         elif isinstance(done.decision, Wait) and done.seen.facts.policy.stream:
             self._begin_streaming(database)
 
+    def notified(self, database: str, notification: Mapping[str, Any]) -> None:
+        """Tell of a notification, and of the incremental snapshot that it is about.
+
+        Args:
+            database: The database.
+            notification: It, with the fields of `Notification`.
+        """
+        told = {name: value for name, value in notification.items() if name != "timestamp_ms"}
+        self._events.emit("notification", database=database, **told, timestamp=notification["timestamp_ms"])
+        state = _INCREMENTAL_STATES.get(notification["type"])
+        if notification["aggregate_type"] == INCREMENTAL and state is not None:
+            data = {name: value for name, value in notification["additional_data"].items() if name != "connector_name"}
+            self._tell(database, "incremental", state, id=notification["id"], **_members(data))
+
     def end(self) -> None:
         """Tell that the connector streams no more."""
         for database, seen in self._seen.items():
@@ -120,6 +141,15 @@ class Watch:
         seen = self._of(database)
         _count(seen, done.range)
         self._events.emit("metrics", context="streaming", database=database, values=_streaming_metrics(seen, done))
+
+
+def _members(data: Mapping[str, str]) -> dict[str, Any]:
+    """Return what an event about an incremental snapshot has beside its state."""
+    names = {"current_collection_in_progress": "table", "scanned_collection": "table", "total_rows_scanned": "rows"}
+    found: dict[str, Any] = {names.get(name, name): value for name, value in data.items()}
+    if "data_collections" in found:
+        found["data_collections"] = found["data_collections"].split(",")
+    return found | ({"rows": int(found["rows"])} if "rows" in found else {})
 
 
 def _kind(signal: str | None) -> str:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.check.canonical import lake_text
+from mssql_cdc.lake.canonical import lake_text
 from mssql_cdc.schema import Column, SqlServerType
 from mssql_cdc.source.sqlserver.check_texts import source_text
 

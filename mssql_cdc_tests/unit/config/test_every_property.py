@@ -28,6 +28,7 @@ from mssql_cdc.capture.snapshot import chunk_groups
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc.config.documentation import default_text
+from mssql_cdc.config.extension_points import DEFAULT_NAMING, RESELECT
 from mssql_cdc.config.json_forms import CLOUD_EVENTS
 from mssql_cdc.config.property import Effect, Property
 from mssql_cdc.config.report import shown_name
@@ -40,6 +41,7 @@ from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.records import JsonLinesStream, write_records
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.failures import Failures
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
@@ -98,6 +100,8 @@ SAMPLES: dict[str, str] = {
     "event.processing.failure.handling.mode": "skip",
     "snapshot.query.mode": "custom",
     "snapshot.locking.mode": "none",
+    "<extension>.*": "false",
+    "topic.naming.strategy": DEFAULT_NAMING,
     "transforms": "unwrap",
     "time.precision.mode": "isostring",
     "binary.handling.mode": "hex",
@@ -136,6 +140,7 @@ FAMILIES: dict[str, str] = {
     "delta.current.<table>.partition.by": "delta.current.dbo.things.partition.by",
     "delta.current.<table>.cluster.by": "delta.current.dbo.things.cluster.by",
     "spark.*": "spark.executor.cores",
+    "<extension>.*": "own.reselect.null.values",
     "schema.history.internal.*": "schema.history.internal.producer.acks",
 }
 BESIDE: dict[str, dict[str, object]] = {
@@ -143,6 +148,7 @@ BESIDE: dict[str, dict[str, object]] = {
     "snapshot.mode.configuration.based.start.stream": {"snapshot.mode": "configuration_based"},
     "snapshot.mode.configuration.based.snapshot.on.data.error": {"snapshot.mode": "configuration_based"},
     "guardrail.collections.limit.action": {"guardrail.collections.max": "1"},
+    "<extension>.*": {"post.processors": "own", "own.type": RESELECT},
     "schema.history.internal.store.only.captured.tables.ddl": {"table.exclude.list": r"audit\.log"},
     "schema.history.internal.store.only.captured.databases.ddl": {"schema.include.list": "dbo"},
     "snapshot.select.statement.overrides": {
@@ -448,6 +454,7 @@ OBSERVED: Mapping[str, Any] = {
     "schema.history.internal.store.only.captured.databases.ddl": lambda c: c.describes("shop", "audit", "log"),
     "event.processing.failure.handling.mode": unconverted,
     "notification.enabled.channels": lambda c: c.notifications.channels,
+    "notification.sink.topic.name": lambda c: c.notices,
     "poll.interval.ms": sensor,
     "data.query.mode": by_function,
     "max.iteration.transactions": read_in(survey, "connector.streaming.max_transactions"),
@@ -459,6 +466,7 @@ OBSERVED: Mapping[str, Any] = {
     "delta.warehouse": keys,
     "delta.storage.*": lambda c: Setup.of(c, "shop", ()).open().storage,
     "delta.current.interval": read_in(current_tables, "connector.delta.current_interval_s"),
+    "delta.records.output": keys,
     "delta.deletion.vectors": read_in(current, "connector.delta.deletion_vectors"),
     "delta.current.<table>.partition.by": laid_out,
     "delta.current.<table>.cluster.by": laid_out,
@@ -468,6 +476,12 @@ OBSERVED: Mapping[str, Any] = {
     "dagster.window.days": lambda c: Setup.of(c, "shop", ()).windows,
     "dagster.max.run.seconds": read_in(capture_step, "connector.dagster.max_run_seconds"),
     "spark.*": lambda c: c.spark.read(),
+    "converters": lambda c: c.records.extensions.own_converters,
+    "post.processors": lambda c: c.records.extensions.own_post_processors,
+    "<extension>.*": lambda c: Extensions.of(c).reselect,
+    "topic.naming.strategy": RECORDS,
+    "transaction.metadata.factory": lambda c: c.unrendered,
+    "unavailable.value.placeholder": lambda c: c.notices,
     **dict.fromkeys(
         (
             "heartbeat.interval.ms", "tombstones.on.delete", "skipped.operations", "skip.messages.without.change",
@@ -530,4 +544,4 @@ def test_every_effective_property_says_where_its_effect_is_seen() -> None:
 def test_only_properties_without_meaning_or_of_records_are_dropped() -> None:
     dropped = {one.name for one in ALL if one.path[0] == "inert"}
     assert dropped <= {one.name for one in ALL if one.effect in {Effect.INERT, Effect.NO_RECORDS}}
-    assert {one.name for one in ALL if one.effect is Effect.INERT} - dropped == {"notification.sink.topic.name"}
+    assert {one.name for one in ALL if one.effect is Effect.INERT} - dropped == set()

@@ -9,6 +9,7 @@ import pytest
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
+from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.heartbeats import Beat, beat_record, beats
 from mssql_cdc_tests.unit.config.samples import connector
 
@@ -31,7 +32,7 @@ def test_heartbeats_keep_their_interval_and_zero_disables_them():
 
 @pytest.mark.feature("HB-04", "TOP-04")
 def test_a_heartbeat_contains_the_server_and_the_position():
-    envelopes = Envelopes(connector(), "shop")
+    envelopes = Envelopes(connector(), "shop", Extensions.of(connector()))
     assert list(beat_record(Beat("x", 17), envelopes)) == []
     envelopes.newest = SourceInfo("shop", "dbo", "orders", None, commit_lsn="00000027:00000ac0:0002")
     (record,) = beat_record(Beat("x", 17), envelopes)
@@ -42,7 +43,7 @@ def test_a_heartbeat_contains_the_server_and_the_position():
 
 @pytest.mark.feature("HB-04", "EVT-19")
 def test_a_heartbeat_behind_a_snapshot_has_the_offset_that_debezium_streams_on_from():
-    envelopes = Envelopes(connector(), "shop")
+    envelopes = Envelopes(connector(), "shop", Extensions.of(connector()))
     envelopes.newest = SourceInfo("shop", "dbo", "orders", None, "last", commit_lsn="00000027:00000ac0:0002")
     (record,) = beat_record(Beat("x", 17), envelopes)
     assert record["sourceOffset"] == {

@@ -11,18 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.records.names import (
-    data_topic,
-    field_name,
-    java_order,
-    sanitized,
-    schema_change_topic,
-    transaction_topic,
-)
+from mssql_cdc.records.names import field_name, java_order
 from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.transactions import Transaction
-from mssql_cdc.schema import TableId
-from mssql_cdc_tests.unit.config.samples import connector_with
 
 
 @pytest.mark.feature("EVT-15")
@@ -93,22 +84,6 @@ def test_the_buckets_of_javas_map_grow_and_never_shrink():
 def test_collections_are_in_the_order_of_a_java_map():
     names = ["testDB1.dbo.nokey", "testDB1.dbo.debezium_signal", "testDB1.dbo.orders"]
     assert java_order(names, 16) == ["testDB1.dbo.orders", "testDB1.dbo.debezium_signal", "testDB1.dbo.nokey"]
-
-
-@pytest.mark.feature("TOP-01", "TOP-02", "TOP-03")
-def test_topics_are_named_after_prefix_database_schema_and_table():
-    connector = connector_with({})
-    assert data_topic(connector, TableId("testDB", "dbo", "my orders")) == "server1.testDB.dbo.my_orders"
-    assert schema_change_topic(connector) == "server1"
-    assert transaction_topic(connector) == "server1.transaction"
-
-
-@pytest.mark.feature("TOP-05", "TOP-06")
-def test_topics_contain_only_characters_that_kafka_accepts():
-    delimited = connector_with({"topic.delimiter": "_", "topic.transaction": "tx"})
-    assert data_topic(delimited, TableId("testDB", "dbo", "t")) == "server1_testDB_dbo_t"
-    assert transaction_topic(delimited) == "server1_tx"
-    assert sanitized("é" * 300) == "_" * 249
 
 
 @pytest.mark.feature("TOP-08")

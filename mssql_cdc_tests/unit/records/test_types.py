@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.encodings import unscaled_text, unscaled_texts
-from mssql_cdc.records.rows import Shapes, changes_of
+from mssql_cdc.records.extending import Extensions
+from mssql_cdc.records.rows import changes_of
 from mssql_cdc.records.schema_changes import table_structure
+from mssql_cdc.records.shapes import Shapes
 from mssql_cdc.records.temporal import timestamps, zoned_timestamps
 from mssql_cdc.schema import Column, TableSchema
 from mssql_cdc_tests.lake_kit import Change, column, neutral
@@ -169,7 +171,7 @@ def rendered(schema: TableSchema, *changes: Change, **properties: object) -> lis
     connector = connector_with({name.replace("__", "."): value for name, value in properties.items()})
     history = SchemaHistory({schema.table_id.text: (schema,)})
     batch = to_change_log(neutral(schema, *changes), table_schema=schema, batch_number=1, snapshot="1")
-    (found,) = changes_of(batch, schema.table_id, Shapes(history, connector))
+    (found,) = changes_of(batch, schema.table_id, Shapes(history, connector, Extensions.of(connector)))
     assert found.key_after is not None
     pairs = zip(found.key_after.to_pylist(), found.after.to_pylist(), strict=True)
     return [(json.loads(key), json.loads(after)) for key, after in pairs]

@@ -1,0 +1,103 @@
+"""Post-processors of users (SPI-10): they change the key and the value of a record before it is written.
+
+As Debezium's `io.debezium.processors.spi.PostProcessor`, they see each record of a table's change (snapshot, streaming,
+incremental), never tombstones, schema changes, transactions or heartbeats. An entry point in the group
+`mssql_cdc.post_processors` names the class. ReselectColumns, which works on the lake's values, is in `reselect.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from mssql_cdc.config import Connector
+from mssql_cdc.config.extension_points import POST_PROCESSORS, RESELECT
+from mssql_cdc.errors import ConversionError
+from mssql_cdc.extensions import load_extension
+from mssql_cdc.records.connect_values import Schema, check_json, dumped
+from mssql_cdc.records.json_texts import Texts
+
+Struct = dict[str, Any]
+
+
+class PostProcessor(Protocol):
+    """Changes records in place."""
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        """Take the post-processor's properties, without its name in front; called once, before all others."""
+        ...
+
+    def apply(self, key: Struct | None, value: Struct) -> None:
+        """Change a record's key (None: it has none) and value: the JSON of Kafka Connect's converter without schemas.
+
+        Numbers are int or Decimal. The fields stay those of the schema.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PostProcessors:
+    """The post-processors of a connector, in their order."""
+
+    own: tuple[tuple[str, PostProcessor], ...] = ()
+
+    @classmethod
+    def of(cls, connector: Connector) -> PostProcessors:
+        """Load and configure them (raises ConfigurationError)."""
+        found: list[tuple[str, PostProcessor]] = []
+        for one in connector.records.extensions.own_post_processors:
+            if one.type != RESELECT:
+                setting = f"{one.name}.type"
+                made = load_extension(POST_PROCESSORS, one.type, setting=setting, methods=("configure", "apply"))
+                made.configure(one.read())
+                found.append((one.name, made))
+        return cls(tuple(found))
+
+    def process(
+        self, keys: Texts | None, values: Texts, positions: pa.Array, schemas: tuple[Schema | None, Schema]
+    ) -> tuple[Texts | None, Texts]:
+        """Return keys and values behind the post-processors.
+
+        Args:
+            keys: The keys, without schemas; None: the records have none.
+            values: The envelopes, without schemas.
+            positions: `_pos` of each, for errors.
+            schemas: The schemas of key and value.
+
+        Raises:
+            ConversionError: One fails, or makes what the schema does not allow.
+        """
+        found_keys: list[str] = []
+        found_values: list[str] = []
+        texts = keys.to_pylist() if keys is not None else [None] * len(values)
+        for key, value, position in zip(texts, values.to_pylist(), positions.to_pylist(), strict=True):
+            new_key, new_value = self._one(key, value, position, schemas)
+            found_keys.append(new_key or "null")
+            found_values.append(new_value)
+        return None if keys is None else pa.array(found_keys, pa.string()), pa.array(found_values, pa.string())
+
+    def _one(
+        self, key: str | None, value: str, position: str, schemas: tuple[Schema | None, Schema]
+    ) -> tuple[str | None, str]:
+        structs = parsed(key) if key is not None else None, parsed(value)
+        for name, processor in self.own:
+            try:
+                processor.apply(*structs)
+                for schema, struct in zip(schemas, structs, strict=True):
+                    if schema is not None and struct is not None:
+                        check_json(schema, struct)
+            except Exception as error:
+                raise ConversionError(
+                    f"The post-processor {name!r} fails for the change at {position}: {type(error).__name__}: {error}"
+                ) from error
+        return None if structs[0] is None else dumped(structs[0]), dumped(structs[1])
+
+
+def parsed(text: str) -> Struct:
+    """Return a struct as post-processors see it."""
+    return json.loads(text, parse_float=Decimal)

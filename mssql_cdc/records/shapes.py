@@ -1,0 +1,161 @@
+"""How the rows of each schema version of a table are rendered: names of fields, converters, schemas (features §3).
+
+`rows.py` renders with it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mssql_cdc.config import Connector
+from mssql_cdc.config.json_forms import JsonForm
+from mssql_cdc.errors import SchemaError
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.records.converters import Convert, converter, null_text
+from mssql_cdc.records.custom_converters import Registered, RowConvert
+from mssql_cdc.records.extending import Extensions
+from mssql_cdc.records.json_texts import json_text
+from mssql_cdc.records.names import field_name
+from mssql_cdc.records.reselect import Reselect
+from mssql_cdc.records.schemas import Schema, envelope_schema, key_schema, value_schema
+from mssql_cdc.schema import Column, TableId, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Large:
+    """A column whose before image CDC omits unless the update changed it (TYP-05), and the text shown `instead`."""
+
+    column: str
+    field: str
+    instead: str
+
+
+@dataclass(frozen=True)
+class TableShape:
+    """Defines how the rows of one schema version of a table are rendered.
+
+    `key_schema` and `value_schema` are texts, where records have schemas; `header_schema` is that of a key in a header.
+    `shares_texts`: a column looks the same in the key and in the value. `header_fields` are those of a key in a header,
+    if it looks different there. `checked` are the schemas of key and value that post-processors must keep to;
+    `reselect` reads missing values again.
+    """
+
+    schema: TableSchema
+    topic: str
+    fields: tuple[tuple[str, Column, Convert], ...]
+    key_fields: tuple[tuple[str, Column, Convert], ...]
+    large: tuple[Large, ...] = ()
+    key_schema: str | None = None
+    value_schema: str | None = None
+    shares_texts: bool = True
+    header_fields: tuple[tuple[str, Column, Convert], ...] | None = None
+    header_schema: str | None = None
+    checked: tuple[Schema | None, Schema] | None = None
+    reselect: Reselect | None = None
+
+    @property
+    def table_id(self) -> TableId:
+        """The table's id, with its database."""
+        return self.schema.table_id
+
+    @classmethod
+    def of(cls, schema: TableSchema, connector: Connector, extensions: Extensions) -> TableShape:
+        """Build the shape of a schema version under the connector's modes.
+
+        Args:
+            schema: The schema version.
+            connector: The configuration.
+            extensions: Its extensions.
+
+        Raises:
+            SchemaError: `field.name.adjustment.mode` gives two columns the same name, or a column's type is unknown.
+        """
+        settings, table = connector.records, schema.table_id
+        registered = extensions.converters.registered(schema)
+        custom = {name: one.field for name, one in registered.items()}
+        block = None if extensions.transactions is None else extensions.transactions.block
+
+        def convert_of(column: Column, form: JsonForm) -> Convert | None:
+            own = registered.get(column.name)
+            return converter(column, settings, form) if own is None else RowConvert(own, form)
+
+        def fields(columns: Sequence[Column], form: JsonForm) -> tuple[tuple[str, Column, Convert], ...]:
+            adjustment = settings.field_name_adjustment
+            found = [(field_name(c.name, adjustment), c, convert_of(c, form)) for c in columns]
+            names = [name for name, _, _ in found]
+            if len(set(names)) < len(names):
+                raise SchemaError(
+                    f"{table}: field.name.adjustment.mode gives two columns the same name: {sorted(names)}"
+                )
+            return tuple((name, column, convert) for name, column, convert in found if convert is not None)
+
+        own = settings.keys.columns_for(
+            table.catalog or "", table.schema, table.name, [column.name for column in schema.columns]
+        )
+        keys, values, headers = settings.key_form, settings.value_form, settings.header_form
+        topic = extensions.topics.data_change_topic(table)
+        value_fields = fields(schema.value_columns, values)
+        key_columns = [schema.column(name) for name in own or schema.key_columns]
+        key_fields, header_fields = fields(key_columns, keys), fields(key_columns, headers)
+        return cls(
+            schema=schema,
+            topic=topic,
+            fields=value_fields,
+            key_fields=key_fields,
+            large=tuple(
+                Large(column.name, name, _undelivered(column, table, connector, registered))
+                for name, column, _ in value_fields
+                if column.type.before_image != "always"
+            ),
+            key_schema=key_schema(topic, _columns(key_fields), settings, keys, custom) if keys.schemas else None,
+            value_schema=value_schema(topic, _columns(value_fields), table, connector, custom=custom, transaction=block)
+            if values.schemas
+            else None,
+            shares_texts=keys.values == values.values,
+            header_fields=None if headers.values == keys.values else header_fields,
+            header_schema=key_schema(topic, _columns(header_fields), settings, headers, custom)
+            if headers.schemas
+            else None,
+            checked=(
+                json.loads(key_schema(topic, _columns(key_fields), settings, keys, custom)) if key_fields else None,
+                envelope_schema(topic, _columns(value_fields), table, connector, custom=custom, transaction=block),
+            )
+            if extensions.post_processors.own
+            else None,
+            reselect=extensions.reselect,
+        )
+
+
+def _columns(fields: Sequence[tuple[str, Column, Convert]]) -> list[tuple[str, Column]]:
+    return [(name, column) for name, column, _ in fields]
+
+
+def _undelivered(column: Column, table: TableId, connector: Connector, registered: Mapping[str, Registered]) -> str:
+    """Return Debezium's text for a value that the change table lacks; a mask of stars also replaces NULL."""
+    own = registered.get(column.name)
+    if own is not None:
+        return own.text(None, connector.records.value_form)
+    mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
+    if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
+        return json_text("*" * mask.length)
+    return null_text(column, connector.records, connector.records.value_form)
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes of all tables and schema versions of one database."""
+
+    history: SchemaHistory
+    connector: Connector
+    extensions: Extensions
+    _known: dict[tuple[TableId, int], TableShape] = field(default_factory=dict[tuple[TableId, int], TableShape])
+
+    def of(self, table_id: TableId, version: int) -> TableShape:
+        """Return the shape of a version (raises SchemaError if the history does not contain it)."""
+        shape = self._known.get((table_id, version))
+        if shape is None:
+            shape = TableShape.of(self.history.version(table_id, version), self.connector, self.extensions)
+            self._known[table_id, version] = shape
+        return shape

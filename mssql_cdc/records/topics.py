@@ -1,0 +1,150 @@
+"""The names of topics (TOP-01 to TOP-11): what a naming strategy is, and those of Debezium.
+
+A strategy of a user is an entry point in the group `mssql_cdc.topic_naming_strategies`. The names of fields and schemas
+belong to `names.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from mssql_cdc.config import Connector, reveal
+from mssql_cdc.config.extension_points import (
+    BUILT_IN,
+    DEFAULT_NAMING,
+    DEFAULT_UNICODE_NAMING,
+    NAMING_STRATEGIES,
+    SCHEMA_UNICODE_NAMING,
+)
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.extensions import load_extension
+from mssql_cdc.records.names import unicode_text
+from mssql_cdc.schema import TableId
+
+MAX_LENGTH = 249
+"""Kafka's limit."""
+_INVALID = re.compile(r"[^A-Za-z0-9._\-]")
+_NOT_UNICODE = re.compile(r"[^A-Za-z0-9.\-]")
+_TOPIC = re.compile(rf"[A-Za-z0-9._\-]{{1,{MAX_LENGTH}}}")
+_METHODS = ("configure", "data_change_topic", "schema_change_topic", "heartbeat_topic", "transaction_topic")
+
+
+class TopicNamingStrategy(Protocol):
+    """Names the topics of a connector, as Debezium's `io.debezium.spi.topic.TopicNamingStrategy`."""
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        """Take the connector's properties; called once, before all others."""
+        ...
+
+    def data_change_topic(self, table: TableId) -> str:
+        """Return the topic of a table's changes; the names of its records' schemas begin with it, too."""
+        ...
+
+    def schema_change_topic(self) -> str:
+        """Return the topic of schema changes."""
+        ...
+
+    def heartbeat_topic(self) -> str:
+        """Return the topic of heartbeats."""
+        ...
+
+    def transaction_topic(self) -> str:
+        """Return the topic of transactions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DebeziumTopics:
+    """Debezium's own strategies: they differ in the parts of a table's name and in what replaces characters."""
+
+    connector: Connector
+    with_schema: bool = True
+    invalid: re.Pattern[str] = _INVALID
+    replace: Callable[[str], str] = lambda _: "_"
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        """Do nothing: the connector has been read."""
+
+    def data_change_topic(self, table: TableId) -> str:
+        """Return `<prefix>.<db>.<schema>.<table>`, or without the schema."""
+        parts = [self.connector.topic_prefix, table.catalog or "", table.schema if self.with_schema else "", table.name]
+        return self._sanitized(self._joined(*parts))
+
+    def schema_change_topic(self) -> str:
+        """Return `<prefix>`."""
+        return self.connector.topic_prefix
+
+    def heartbeat_topic(self) -> str:
+        """Return `<topic.heartbeat.prefix>.<prefix>` (TOP-04)."""
+        settings = self.connector.records
+        return settings.heartbeat_topic or self._joined(settings.heartbeat_topic_prefix, self.connector.topic_prefix)
+
+    def transaction_topic(self) -> str:
+        """Return `<prefix>.<topic.transaction>`."""
+        return self._joined(self.connector.topic_prefix, self.connector.records.transaction_topic)
+
+    def _joined(self, *parts: str) -> str:
+        return self.connector.records.topic_delimiter.join(part for part in parts if part.strip())
+
+    def _sanitized(self, topic: str) -> str:
+        """Replace the characters that are not valid, and truncate the topic to Kafka's limit."""
+        found = self.invalid.sub(lambda match: self.replace(match.group()), topic)[:MAX_LENGTH]
+        return found.replace(".", self.replace(".")) if found in {".", ".."} else found
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTopics:
+    """A strategy of a user; a topic that Kafka would refuse is an error."""
+
+    name: str
+    strategy: TopicNamingStrategy
+
+    def configure(self, properties: Mapping[str, str]) -> None:
+        """Hand on the properties."""
+        self.strategy.configure(properties)
+
+    def data_change_topic(self, table: TableId) -> str:
+        """Return its topic."""
+        return self._checked(self.strategy.data_change_topic(table), f"{table}")
+
+    def schema_change_topic(self) -> str:
+        """Return its topic."""
+        return self._checked(self.strategy.schema_change_topic(), "schema changes")
+
+    def heartbeat_topic(self) -> str:
+        """Return its topic."""
+        return self._checked(self.strategy.heartbeat_topic(), "heartbeats")
+
+    def transaction_topic(self) -> str:
+        """Return its topic."""
+        return self._checked(self.strategy.transaction_topic(), "transactions")
+
+    def _checked(self, topic: object, of: str) -> str:
+        if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
+            raise ConfigurationError(
+                f"topic.naming.strategy: {self.name} names the topic of {of} {topic!r}; expected 1 to {MAX_LENGTH} "
+                "letters, digits, '.', '_' and '-'"
+            )
+        return topic
+
+
+def topics_of(connector: Connector) -> TopicNamingStrategy:
+    """Return the connector's naming strategy, configured.
+
+    Raises:
+        ConfigurationError: It is not installed, or cannot be loaded.
+    """
+    name = connector.records.extensions.topic_naming.strip()
+    if name not in BUILT_IN[NAMING_STRATEGIES]:
+        made: TopicNamingStrategy = load_extension(
+            NAMING_STRATEGIES, name, setting="topic.naming.strategy", methods=_METHODS
+        )
+        made.configure({key: reveal(value) for key, value in connector.properties})
+        return CheckedTopics(name, made)
+    with_schema = name not in {DEFAULT_NAMING, DEFAULT_UNICODE_NAMING}
+    if name in {DEFAULT_UNICODE_NAMING, SCHEMA_UNICODE_NAMING}:
+        return DebeziumTopics(connector, with_schema, _NOT_UNICODE, unicode_text)
+    return DebeziumTopics(connector, with_schema)

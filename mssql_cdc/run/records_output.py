@@ -1,0 +1,139 @@
+"""Writes the records of one database to the connector's output (`delta.records.output`), beside the run that captures.
+
+A thread of its own renders what complete cuts have brought, so that an output that is slow or broken delays nothing.
+The output is open only while it is written to: the run that follows writes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event, Thread
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import BusyOutputError, ConfigurationError, FencedError, MssqlCdcError
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.extending import Extensions
+from mssql_cdc.records.open_output import open_output
+from mssql_cdc.records.outputs import begin
+from mssql_cdc.records.selection import Selection
+from mssql_cdc.records.state import StreamState
+from mssql_cdc.records.write import database_records
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What an attempt at writing led to.
+
+    Attributes:
+        count: the records that it wrote.
+        total: the records of the database in the output; None: unknown.
+        commit_lsn: the commit position of the last one.
+        lag_seconds: the age of the oldest complete cut whose records the output lacks.
+        error: why it ended early; None: the output has everything up to the last complete cut.
+    """
+
+    count: int = 0
+    total: int | None = None
+    commit_lsn: str | None = None
+    lag_seconds: float = 0.0
+    error: Exception | None = None
+
+
+Tell = Callable[[Written], None]
+
+
+class RecordsOutput:
+    """Writes records when it is woken."""
+
+    def __init__(self, database: Database, *, warehouse: str | None, tell: Tell) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            database: The database.
+            warehouse: Overrides `delta.warehouse`.
+            tell: Receives the result of each attempt, in the thread that made it.
+        """
+        self._database, self._warehouse, self._tell = database.apart(), warehouse, tell
+        self._extensions: Extensions | None = None
+        self._state: StreamState | None = None
+        self._due = Event()
+        self._is_last = self._is_stopped = False
+        self._thread: Thread | None = None
+
+    def wake(self) -> None:
+        """Tell that there may be a new cut."""
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="records", daemon=True)
+            self._thread.start()
+        self._due.set()
+
+    def close(self, patience: float) -> None:
+        """Let the thread write what is there, and wait; afterwards it ends with the batch that it writes.
+
+        Args:
+            patience: The most seconds to wait for what is there, and then again for that batch.
+        """
+        if self._thread is None:
+            return
+        self._is_last = True
+        self._due.set()
+        self._thread.join(patience)
+        self._is_stopped = True
+        self._thread.join(patience)
+
+    def write(self) -> Written:
+        """Write everything up to the last complete cut now, in this thread; tell of it, and return it."""
+        found = self._write()
+        if not isinstance(found.error, BusyOutputError | FencedError):  # Another run writes the same records.
+            self._tell(found)
+        return found
+
+    def _run(self) -> None:
+        while True:
+            self._due.wait()
+            self._due.clear()
+            last = self._is_last
+            self.write()
+            if last or self._is_stopped:
+                return
+
+    def _write(self) -> Written:
+        connector, catalog = self._database.connector, self._database.catalog
+        count, error = 0, None
+        try:
+            connector.require_rendered()
+            self._extensions = self._extensions or Extensions.of(connector)
+            target = connector.delta.records_output_of(catalog)
+            if target is None:
+                raise ConfigurationError("delta.records.output is not set")
+            with open_output(target, connector) as output:
+                progress = begin(output, connector.topic_prefix, Selection().of_records)
+                self._state = progress.databases.get(catalog)
+                for rendered in database_records(
+                    connector, catalog, warehouse=self._warehouse, state=self._state, extensions=self._extensions
+                ):
+                    progress = progress.at(catalog, rendered.state)
+                    output.write(rendered.records, progress)
+                    count += rendered.records.num_rows
+                    self._state = rendered.state
+                    if self._is_stopped:
+                        break
+        except Exception as caught:  # noqa: BLE001 (any: an output must not end capture)
+            error = caught
+        state = self._state
+        offset = state.source_offset() if state is not None else None
+        total = state.records if state is not None else None
+        return Written(count, total, offset["commit_lsn"] if offset else None, self._lag(), error)
+
+    def _lag(self) -> float:
+        """Return the age of the oldest complete cut that the state does not contain."""
+        position = self._state.position if self._state is not None else ""
+        try:
+            cuts = load_offsets(self._database.layout, self._database.storage).cuts()
+        except MssqlCdcError:
+            return 0.0  # The lake cannot be read; the tables' own lags tell it.
+        lacking = [cut.at for cut in cuts if cut.to and cut_text(cut.epoch, Lsn.parse(cut.to)) > position]
+        return round((datetime.now(UTC) - min(lacking)).total_seconds(), 3) if lacking else 0.0

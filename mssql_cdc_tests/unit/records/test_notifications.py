@@ -1,0 +1,126 @@
+"""Notifications as records: where they stand, and that each is written once (NOT-01, NOT-02)."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.records import JsonLinesStream, database_records, write_records
+from mssql_cdc_tests.lake_kit import AT, Change
+from mssql_cdc_tests.unit.config.samples import MINIMAL, problems_of
+from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
+
+SINK = {"notification.enabled.channels": "sink", "notification.sink.topic.name": "told"}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    found = Lake(tmp_path, SINK)
+    found.add(table("a"))
+    return found
+
+
+def tell(lake: Lake, kind: str, *, minutes: float, aggregate: str = "Initial Snapshot") -> None:
+    """Write a notification so many minutes after the usual time of a cut."""
+    target = small_table(lake.layout, "notifications")
+    at = int((AT + timedelta(minutes=minutes)).timestamp() * 1000)
+    row = {
+        "id": "n", "aggregate_type": aggregate, "type": kind, "additional_data": [("connector_name", "server1")],
+        "timestamp_ms": at,
+    }  # fmt: skip
+    target.append(target.state(), [row], {"kind": "notifications"})
+
+
+def shown(records: list[dict[str, Any]]) -> list[Any]:
+    """The types of notifications among the keys of rows."""
+    kept = [one for one in records if one["topic"] != "server1"]
+    return [one["value"]["type"] if one["topic"] == "told" else one["key"]["id"] for one in kept]
+
+
+def play(lake: Lake) -> None:
+    """A snapshot's notifications around a row, and others behind the second cut."""
+    tell(lake, "STARTED", minutes=-2)
+    tell(lake, "IN_PROGRESS", minutes=-1)
+    lake.append(table("a"), Change(5, "c", after={"id": 1}))
+    tell(lake, "TABLE_SCAN_COMPLETED", minutes=-0.5)
+    lake.cut(5)
+    tell(lake, "COMPLETED", minutes=1)
+    lake.append(table("a"), Change(6, "c", after={"id": 2}))
+    lake.cut(6, minutes=2)
+    tell(lake, "PAUSED", minutes=3, aggregate="Incremental Snapshot")
+
+
+@pytest.mark.feature("NOT-02")
+def test_notification_stands_behind_what_was_captured_before_it(lake: Lake) -> None:
+    play(lake)
+    records = lake.records()
+    assert shown(records) == ["STARTED", "IN_PROGRESS", 1, "TABLE_SCAN_COMPLETED", 2, "COMPLETED", "PAUSED"]
+    first, last = records[0], records[-1]
+    assert (first["key"], first["partition"], first["headers"], first["sourceOffset"]) == ({"id": "n"}, None, {}, {})
+    assert first["value"] == {
+        "id": "n", "type": "STARTED", "aggregate_type": "Initial Snapshot",
+        "additional_data": {"connector_name": "server1"},
+        "timestamp": int((AT - timedelta(minutes=2)).timestamp() * 1000),
+    }  # fmt: skip
+    assert last["sourceOffset"] == next(one for one in records if one["key"] == {"id": 2})["sourceOffset"]
+
+
+@pytest.mark.feature("NOT-01")
+def test_without_the_channel_there_are_no_records_of_notifications(lake: Lake) -> None:
+    play(lake)
+    lake.properties = {}
+    assert shown(lake.records()) == [1, 2]
+
+
+@pytest.mark.feature("NOT-02")
+def test_stream_that_goes_on_writes_each_notification_once(lake: Lake) -> None:
+    play(lake)
+    whole = list(database_records(lake.connector, DATABASE))
+    topics = [topic for one in whole for topic in one.records.column("topic").to_pylist()]
+    assert topics.count("told") == 5
+    state = whole[-1].state
+    assert not [one for one in database_records(lake.connector, DATABASE, state=state) if one.records.num_rows]
+    tell(lake, "RESUMED", minutes=4, aggregate="Incremental Snapshot")
+    (more,) = [one for one in database_records(lake.connector, DATABASE, state=state) if one.records.num_rows]
+    assert [json.loads(text)["type"] for text in more.records.column("value").to_pylist()] == ["RESUMED"]
+
+
+@pytest.mark.feature("NOT-01")
+def test_channel_that_is_enabled_later_does_not_write_what_was_before(lake: Lake) -> None:
+    play(lake)
+    lake.properties = {}
+    state = list(database_records(lake.connector, DATABASE))[-1].state
+    lake.properties = SINK
+    tell(lake, "RESUMED", minutes=4, aggregate="Incremental Snapshot")
+    lake.append(table("a"), Change(7, "c", after={"id": 3}))
+    lake.cut(7, minutes=5)
+    found = [one for one in database_records(lake.connector, DATABASE, state=state) if one.records.num_rows]
+    assert [text for one in found for text in one.records.column("topic").to_pylist()] == ["server1.testDB1.dbo.a"]
+    tell(lake, "STARTED", minutes=6)
+    more = list(database_records(lake.connector, DATABASE, state=found[-1].state))
+    assert [text for one in more for text in one.records.column("topic").to_pylist()] == ["told"]
+
+
+@pytest.mark.feature("NOT-02")
+def test_first_notification_of_an_idle_database_is_written(lake: Lake) -> None:
+    lake.append(table("a"), Change(5, "c", after={"id": 1}))
+    lake.cut(5)
+    state = list(database_records(lake.connector, DATABASE))[-1].state
+    tell(lake, "STARTED", minutes=1)
+    found = list(database_records(lake.connector, DATABASE, state=state))
+    assert [text for one in found for text in one.records.column("topic").to_pylist()] == ["told"]
+
+
+@pytest.mark.feature("NOT-01")
+def test_sink_without_a_topic_is_refused_and_with_one_renders(lake: Lake) -> None:
+    found = problems_of(MINIMAL | {"notification.enabled.channels": "sink"})
+    assert "notification.sink.topic.name: is required with the notification channel sink" in found
+    lake.cut(1)
+    assert lake.connector.unrendered == lake.connector.notices == ()
+    assert write_records(lake.connector, output=JsonLinesStream(io.BytesIO())) >= 0
