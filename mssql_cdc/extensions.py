@@ -1,0 +1,107 @@
+"""Extensions: code of users that takes part through Python's entry points, as Debezium's do through Java's classes.
+
+A distribution names its classes in a group of entry points, such as `mssql_cdc.post_processors`; a property names one
+of them. Here: finding and loading an entry point by group and name, and the errors that tell which are installed. Not
+here: the contracts of the single groups, which stand beside the code that calls them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from mssql_cdc.errors import ConfigurationError
+
+_JAVA_CLASS = re.compile(r"(?:[a-z_]\w*\.)+[A-Z]\w*")
+_DOCUMENTATION = "docs/extensions.md"
+
+
+def installed_names(group: str) -> tuple[str, ...]:
+    """The names that the installed distributions give in a group, sorted, each once."""
+    return tuple(sorted({one.name for one in entry_points(group=group)}))
+
+
+def find_entry_point(group: str, name: str, *, setting: str) -> EntryPoint:
+    """The entry point of a group by its name. Nothing of it is imported.
+
+    Args:
+        group: the group of entry points.
+        name: the name in it.
+        setting: the property that names it, for the error.
+
+    Raises:
+        ConfigurationError: no entry point has the name, or several with different targets have it.
+    """
+    found = [one for one in entry_points(group=group) if one.name == name]
+    targets = sorted({one.value for one in found})
+    if not found:
+        raise ConfigurationError(f"{setting}: {_unknown(group, name)}")
+    if len(targets) > 1:
+        raise ConfigurationError(
+            f"{setting}: {len(targets)} installed distributions name an entry point {name!r} in the group {group} "
+            f"({', '.join(targets)}); uninstall all but one"
+        )
+    return found[0]
+
+
+def load_extension(
+    group: str,
+    name: str,
+    *,
+    setting: str,
+    methods: Iterable[str] = (),
+    arguments: Mapping[str, Any] | None = None,
+) -> Any:
+    """The object that an entry point makes: it names a class, or a function without arguments of its own.
+
+    Args:
+        group: the group of entry points.
+        name: the name in it.
+        setting: the property that names it, for errors.
+        methods: the methods that the object must have.
+        arguments: keyword arguments for the class or function.
+
+    Raises:
+        ConfigurationError: the entry point is not installed, cannot be imported or called, or its object lacks a
+            method.
+    """
+    point = find_entry_point(group, name, setting=setting)
+    where = f"{setting}: the entry point {name!r} in the group {group} ({point.value})"
+    try:
+        factory = point.load()
+    except Exception as error:
+        raise ConfigurationError(f"{where} cannot be imported: {_told(error)}") from error
+    if not callable(factory):
+        raise ConfigurationError(f"{where} is {type(factory).__name__}, expected a class or a function")
+    try:
+        made = factory(**(arguments or {}))
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"{where} cannot be called: {_told(error)}") from error
+    missing = [method for method in methods if not callable(getattr(made, method, None))]
+    if missing:
+        raise ConfigurationError(
+            f"{where} makes {type(made).__name__}, which lacks {', '.join(missing)}; see {_DOCUMENTATION}"
+        )
+    return made
+
+
+def _unknown(group: str, name: str) -> str:
+    names = installed_names(group)
+    listed = f"installed are {', '.join(names)}" if names else "none is installed"
+    if _JAVA_CLASS.fullmatch(name):
+        return (
+            f"{name} is a Java class, which cannot run here; write it in Python, name it as an entry point in the "
+            f"group {group} ({listed}) and set the name of that. {_DOCUMENTATION} shows how"
+        )
+    like = difflib.get_close_matches(name, names, n=1)
+    question = f"did you mean {like[0]}?" if like else f"{_DOCUMENTATION} shows how to install one"
+    return f"found {name!r}, expected the name of an entry point in the group {group} ({listed}); {question}"
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
