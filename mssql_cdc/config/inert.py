@@ -115,8 +115,6 @@ class InertSettings:
     """Is internal to Debezium."""
 
     # Signals
-    signal_interval_ms: int = _signal("signal.poll.interval.ms", 5000, features="SIG-01", ge=1)
-    """Sets how often Debezium looks for signals. Here the sensor does."""
     signal_topic: str | None = _signal("signal.kafka.topic", None)
     """Names the signal topic, by default `<prefix>-signal`."""
     signal_group: str = _signal("signal.kafka.groupId", "kafka-signal")
@@ -167,8 +165,6 @@ class InertSettings:
     """Lets Kafka Connect flush its offsets between a snapshot and streaming. Here a snapshot's end is committed."""
     check_position: bool = _stream("log.position.check.enable", True, features="SNP-12")
     """Checks that the log still has the position. Here the check cannot be turned off."""
-    signal_file: str = _signal("signal.file", "file-signals.txt", features="SIG-06")
-    """Names the file of the channel `file`, which is refused."""
 
     # Without effect on records
     placeholder: str = _record("unavailable.value.placeholder", "__debezium_unavailable_value")

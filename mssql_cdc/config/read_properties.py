@@ -14,15 +14,19 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from mssql_cdc.config.catalogue import ALL, canonical_name, find, nearest
+from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.model import Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
 from mssql_cdc.config.report import NO_MEANING, Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
+from mssql_cdc.extensions import installed_names
 
 _REMOTE = "spark.remote"
 _NAME_OTHERS = ("converters", "post.processors")
 """Each name in these lists is the prefix of further properties."""
+_NAME_EXTENSIONS = ("signal.enabled.channels",)
+"""Each name here is the prefix of further properties, which its extension reads."""
 
 
 def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connector:
@@ -92,10 +96,13 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         if given.get(prop.name) and given.get(prop.excludes):
             report.complain(prop.name, f"cannot be set together with {prop.excludes}; keep one of them")
     others = tuple(f"{one}." for name in _NAME_OTHERS for one in split(given.get(name, "")))
+    extensions = _extension_prefixes(given)
     for name, text in given.items():
         found = find(name)
         if found is None and others and name.startswith(others):
             report.notice(name, NO_MEANING)
+        elif found is None and name.startswith(extensions):
+            pass  # The extension reads it; `Connector.properties` has it.
         elif found is None:
             like = nearest(name)
             report.complain(
@@ -105,6 +112,12 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         else:
             _put(tree, found[0], GivenProperty(name, found[1], text), report)
     return tree
+
+
+def _extension_prefixes(given: Mapping[str, str]) -> tuple[str, ...]:
+    """What properties of extensions begin with: the names of those that are chosen, and of installed actions."""
+    named = [one for name in _NAME_EXTENSIONS for one in split(given.get(name, ""))]
+    return tuple(f"{one}." for one in (*named, *installed_names(ExtensionGroup.SIGNAL_ACTIONS)))
 
 
 def _put(tree: dict[str, Any], prop: Property, given: GivenProperty, report: Report) -> None:

@@ -1,6 +1,6 @@
-"""Snapshots, signals and notifications: the properties of `snapshot.*`, `incremental.*`, `signal.*`, `notification.*`.
+"""Snapshots: the properties of `snapshot.*` and `incremental.*`.
 
-`signals.py` parses the signals themselves; `capture/snapshot/` and `capture/incremental/` take snapshots.
+`signal_settings.py` has those of signals; `capture/snapshot/` and `capture/incremental/` take snapshots.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ SnapshotMode = Literal[
     "configuration_based",
 ]
 IsolationMode = Literal["read_uncommitted", "read_committed", "repeatable_read", "snapshot", "exclusive"]
-SignalChannel = Literal["source", "kafka", "jmx"]
-NotificationChannel = Literal["sink", "log", "jmx"]
 
 _HISTORY = "schema.history.internal.store.only.captured"
 _OVERRIDES = "snapshot.select.statement.overrides"
@@ -128,41 +126,3 @@ class SnapshotSettings:
         """
         names = {f"{schema}.{table}".lower(), f"{catalog}.{schema}.{table}".lower()} & set(self.overridden)
         return next((sql for name, sql in self.overrides if name in names), None)
-
-
-@section(Group.SIGNAL)
-class SignalSettings:
-    """`tables`: full names `db.schema.table`; a connector with one database may leave the database out."""
-
-    tables: tuple[str, ...] = prop("signal.data.collection", (), "SIG-02")
-    """Names the signal table of each database, `db.schema.table`."""
-    channels: tuple[SignalChannel, ...] = prop(
-        "signal.enabled.channels", ("source",), "SIG-01", refused=("file",), inert=("kafka", "jmx")
-    )
-    """Selects where signals come from. The launchpad of the `signals` asset always works."""
-
-    def table_of(self, catalog: str) -> tuple[str, str] | None:
-        """(schema, table) of the signal table in a database, or None."""
-        for name in self.tables:
-            found_catalog, schema, table = name.split(".", 2)
-            if found_catalog.lower() == catalog.lower():
-                return schema, table
-        return None
-
-
-@section(Group.SIGNAL)
-class NotificationSettings:
-    """Channels of notifications beside the asset."""
-
-    channels: tuple[NotificationChannel, ...] = prop(
-        "notification.enabled.channels", (), "NOT-01", unrendered=("sink",), inert=("jmx",)
-    )
-    """Selects where notifications go. The `notifications` asset always has them all."""
-    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01", effect=Effect.INERT)
-    """Names the topic of notification records; the channel `sink` requires it."""
-
-    @model_validator(mode="after")
-    def _check_sink(self, info: ValidationInfo) -> NotificationSettings:
-        if "sink" in self.channels and not self.sink_topic:
-            Report.of(info).complain("notification.sink.topic.name", "is required with the notification channel sink")
-        return self

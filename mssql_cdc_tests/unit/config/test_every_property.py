@@ -35,7 +35,7 @@ from mssql_cdc.defs import capture_step
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
-from mssql_cdc.follow import current, signals
+from mssql_cdc.follow import current, polled_signals, signals
 from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.policy import policy_of
@@ -81,7 +81,7 @@ SAMPLES: dict[str, str] = {
     "database.server.timezone": "Europe/Paris",
     "custom.retriable.exception": ".*weather.*",
     "signal.data.collection": "dbo.signals",
-    "signal.enabled.channels": "kafka",
+    "signal.enabled.channels": "source,file",
     "schema.include.list": "sales",
     "schema.exclude.list": "dbo",
     "table.include.list": "dbo.orders",
@@ -94,6 +94,7 @@ SAMPLES: dict[str, str] = {
     "snapshot.select.statement.overrides": "dbo.things",
     "message.key.columns": "dbo.things:price",
     "notification.enabled.channels": "log",
+    "signal.poll.interval.ms": "1000",
     "skipped.operations": "d",
     "event.processing.failure.handling.mode": "skip",
     "snapshot.query.mode": "custom",
@@ -178,6 +179,7 @@ BESIDE: dict[str, dict[str, object]] = {
     "column.propagate.source.type": {"value.converter.schemas.enable": "true"},
     "datatype.propagate.source.type": {"value.converter.schemas.enable": "true"},
     "schema.name.adjustment.mode": {"value.converter.schemas.enable": "true", "topic.delimiter": "-"},
+    "signal.poll.interval.ms": {"signal.enabled.channels": "file"},
     "delta.key.secret": {"column.mask.with.3.chars": "dbo.things.first-name"},
 }
 """What else has to be set for a property to mean anything."""
@@ -423,6 +425,8 @@ OBSERVED: Mapping[str, Any] = {
     "database.server.timezone": lambda c: change_reader(c)[2].server_timezone,
     "signal.data.collection": captured,
     "signal.enabled.channels": read_in(signals, "connector.signals.channels"),
+    "signal.file": read_in(polled_signals, "connector.signals.file"),
+    "signal.poll.interval.ms": sensor,
     **dict.fromkeys(("schema.include.list", "schema.exclude.list"), captured),
     **dict.fromkeys(("table.include.list", "table.exclude.list"), captured),
     **dict.fromkeys(("table.ignore.builtin", "column.include.list", "column.exclude.list"), captured),

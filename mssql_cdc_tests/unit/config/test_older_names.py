@@ -63,7 +63,7 @@ def test_sanitize_field_names_means_avro() -> None:
     [
         ("snapshot.mode", "custom"),
         ("snapshot.locking.mode", "custom"),
-        ("signal.enabled.channels", "source,file"),
+        ("signal.enabled.channels", "source,kafka"),
         ("capture.instance.include.list", "dbo_.*"),
     ],
 )
