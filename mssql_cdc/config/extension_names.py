@@ -20,6 +20,10 @@ class ExtensionGroup(StrEnum):
 
     SIGNAL_CHANNELS = "mssql_cdc.signal_channels"
     SIGNAL_ACTIONS = "mssql_cdc.signal_actions"
+    NOTIFICATION_CHANNELS = "mssql_cdc.notification_channels"
+    SNAPSHOTTERS = "mssql_cdc.snapshotters"
+    SNAPSHOT_QUERIES = "mssql_cdc.snapshot_queries"
+    SNAPSHOT_LOCKS = "mssql_cdc.snapshot_locks"
 
 
 class ExtensionProperties(Mapping[str, str]):

@@ -151,12 +151,6 @@ class InertSettings:
     """Sets an option of the store, its producer or its consumer."""
 
     # What is always, or never, so here
-    decisions_schema: bool = _snapshot("snapshot.mode.configuration.based.snapshot.schema", False, features="SNP-08")
-    """Reads the table structure, in the mode `configuration_based`. Here it is always read."""
-    decisions_schema_error: bool = _snapshot(
-        "snapshot.mode.configuration.based.snapshot.on.schema.error", False, features="SNP-08"
-    )
-    """Reads a lost table structure again, in the mode `configuration_based`. Here it is read at every look."""
     snapshot_delay_ms: int = _snapshot("snapshot.delay.ms", 0, features="SNP-30", ge=0)
     """Waits until Kafka Connect has spread its tasks before a snapshot. Here nothing moves a snapshot."""
     scan_all_columns: bool = _snapshot("snapshot.scan.all.columns.force", False, features="SNP-22")

@@ -25,7 +25,13 @@ from mssql_cdc.extensions import installed_names
 _REMOTE = "spark.remote"
 _NAME_OTHERS = ("converters", "post.processors")
 """Each name in these lists is the prefix of further properties."""
-_NAME_EXTENSIONS = ("signal.enabled.channels",)
+_NAME_EXTENSIONS = (
+    "signal.enabled.channels",
+    "notification.enabled.channels",
+    "snapshot.mode.custom.name",
+    "snapshot.locking.mode.custom.name",
+    "snapshot.query.mode.custom.name",
+)
 """Each name here is the prefix of further properties, which its extension reads."""
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
@@ -15,10 +15,11 @@ from mssql_cdc.config.property import Effect, Group, prop, section
 from mssql_cdc.config.report import Report
 from mssql_cdc.extensions import installed_names
 
-NotificationChannel = Literal["sink", "log", "jmx"]
 SOURCE_CHANNEL, FILE_CHANNEL = "source", "file"
+LOG_CHANNEL, SINK_CHANNEL = "log", "sink"
 
 _CHANNELS = "signal.enabled.channels"
+_NOTIFICATIONS = "notification.enabled.channels"
 
 
 def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
@@ -42,6 +43,23 @@ def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str,
         else:
             require_installed(ExtensionGroup.SIGNAL_CHANNELS, name, setting=_CHANNELS, report=report)
             found.append(name)
+    return tuple(dict.fromkeys(found))
+
+
+def _notification_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+    """The same of notification channels; `sink` is one of records."""
+    report, found = Report.of(info), list[str]()
+    for name in names:
+        built_in = name.lower()
+        if built_in == "jmx":
+            report.notice(_NOTIFICATIONS, "jmx has no meaning here")
+        elif built_in in {LOG_CHANNEL, SINK_CHANNEL}:
+            found.append(built_in)
+        else:
+            require_installed(ExtensionGroup.NOTIFICATION_CHANNELS, name, setting=_NOTIFICATIONS, report=report)
+            found.append(name)
+    if SINK_CHANNEL in found:
+        report.refuse_records(f"{_NOTIFICATIONS}={SINK_CHANNEL}")
     return tuple(dict.fromkeys(found))
 
 
@@ -85,15 +103,14 @@ class SignalSettings:
 class NotificationSettings:
     """Channels of notifications beside the asset."""
 
-    channels: tuple[NotificationChannel, ...] = prop(
-        "notification.enabled.channels", (), "NOT-01", unrendered=("sink",), inert=("jmx",)
-    )
-    """Selects where notifications go. The `notifications` asset always has them all."""
+    channels: Annotated[tuple[str, ...], AfterValidator(_notification_channels)] = prop(_NOTIFICATIONS, (), "NOT-01")
+    """Selects where notifications go: `log`, `sink`, and channels of your own by the names of their entry points. The
+    `notifications` asset always has them all."""
     sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01", effect=Effect.INERT)
     """Names the topic of notification records; the channel `sink` requires it."""
 
     @model_validator(mode="after")
     def _check_sink(self, info: ValidationInfo) -> NotificationSettings:
-        if "sink" in self.channels and not self.sink_topic:
+        if SINK_CHANNEL in self.channels and not self.sink_topic:
             Report.of(info).complain("notification.sink.topic.name", "is required with the notification channel sink")
         return self

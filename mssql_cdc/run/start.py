@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot, open_requests
+from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.history import load_history
@@ -73,9 +74,9 @@ def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> 
 
 def snapshot_at_start(database: Database) -> None:
     """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway."""
-    if database.connector.snapshot.mode != "always":
-        return
     offsets = load_offsets(database.layout, database.storage)
+    if not policy(database, offsets).at_start:
+        return
     if any(asked.signal_id.startswith(_START) for asked in open_requests(database, offsets)):
         return  # The snapshot requested by the last start has not begun yet.
     tables = database.connector.filters.tables

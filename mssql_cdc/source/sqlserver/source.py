@@ -12,6 +12,7 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
+from mssql_cdc.source.snapshot_lock import custom_statements
 from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume
 from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database, signal_table
@@ -111,7 +112,7 @@ class SqlServerSource:
         """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says.
 
         Raises:
-            ConfigurationError: `snapshot.locking.mode=none`.
+            ConfigurationError: `snapshot.locking.mode=none`, or the user's own lock is faulty.
         """
         settings = self.connector
         if settings.snapshot.locking == "none":
@@ -120,7 +121,9 @@ class SqlServerSource:
                 f"snapshot.locking.mode=none: the rows of {names} can be read exactly only under a lock, because the "
                 "table has no usable key or snapshot.isolation.mode is exclusive. Remove the property, or add a key"
             )
-        with locked(settings.connection, catalog, list(schemas), settings.snapshot.lock_timeout_ms) as holder:
+        first = custom_statements(settings, schemas) if settings.snapshot.locking == "custom" else ()
+        most = settings.snapshot.lock_timeout_ms
+        with locked(settings.connection, catalog, list(schemas), most, first=first) as holder:
             yield SqlServerLock(holder)
 
     def signal_table(self, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:

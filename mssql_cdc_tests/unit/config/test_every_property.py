@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import pytest
 
-from mssql_cdc.capture import current_tables, survey, write_task
+from mssql_cdc.capture import current_tables, snapshot_extensions, survey, write_task
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental import chunks
 from mssql_cdc.capture.snapshot import chunk_groups
@@ -36,9 +36,9 @@ from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
 from mssql_cdc.follow import current, polled_signals, signals
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
-from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.records.failures import Failures
 from mssql_cdc.run.heartbeat import beat
@@ -143,6 +143,8 @@ BESIDE: dict[str, dict[str, object]] = {
     "snapshot.mode.configuration.based.snapshot.data": {"snapshot.mode": "configuration_based"},
     "snapshot.mode.configuration.based.start.stream": {"snapshot.mode": "configuration_based"},
     "snapshot.mode.configuration.based.snapshot.on.data.error": {"snapshot.mode": "configuration_based"},
+    "snapshot.mode.configuration.based.snapshot.schema": {"snapshot.mode": "configuration_based"},
+    "snapshot.mode.configuration.based.snapshot.on.schema.error": {"snapshot.mode": "configuration_based"},
     "guardrail.collections.limit.action": {"guardrail.collections.max": "1"},
     "schema.history.internal.store.only.captured.tables.ddl": {"table.exclude.list": r"audit\.log"},
     "schema.history.internal.store.only.captured.databases.ddl": {"schema.include.list": "dbo"},
@@ -332,8 +334,8 @@ def guarded_tables(connector: Connector) -> Any:
 
 
 def policy(connector: Connector) -> Any:
-    flags = connector.snapshot.decisions
-    return policy_of(connector.snapshot.mode, data=flags.data, stream=flags.stream, on_data_error=flags.on_data_error)
+    database = Database.of(connector, "shop", spark=lambda: None)  # type: ignore[arg-type,return-value]
+    return snapshot_extensions.policy(database, Offsets())
 
 
 def limits(connector: Connector) -> Any:
@@ -438,6 +440,11 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.mode.configuration.based.snapshot.data": policy,
     "snapshot.mode.configuration.based.start.stream": policy,
     "snapshot.mode.configuration.based.snapshot.on.data.error": policy,
+    "snapshot.mode.configuration.based.snapshot.schema": policy,
+    "snapshot.mode.configuration.based.snapshot.on.schema.error": policy,
+    "snapshot.mode.custom.name": lambda c: c.snapshot.custom_mode,
+    "snapshot.query.mode.custom.name": lambda c: c.snapshot.custom_query,
+    "snapshot.locking.mode.custom.name": lambda c: c.snapshot.custom_locking,
     "snapshot.isolation.mode": chunk_reader,
     "snapshot.locking.mode": lock_refused,
     "snapshot.lock.timeout.ms": lambda c: c.snapshot.lock_timeout_ms,
