@@ -36,6 +36,7 @@ from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import LOOK_AGAIN
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.recovery import require_recoverable
 from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
 
@@ -101,6 +102,7 @@ class Tick:
             for line in self.setup.connector.notices:
                 self.database.log(line)
             look(self.database)
+            require_recoverable(self.database)
             snapshot_at_start(self.database)
             self.memory = replace(self.memory, started=at)
 

@@ -19,6 +19,7 @@ from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, dat
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
@@ -304,6 +305,10 @@ class SqlServerSession:
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
         """A table's chunks (`chunks`)."""
         return chunks.plan_chunks(self.control, schema, rows_per_chunk)
+
+    def altered(self, positions: Mapping[int, Lsn]) -> dict[int, str]:
+        """The tables that were altered behind these positions (`ddl_history`)."""
+        return altered(self.control, positions)
 
     def estimated_rows(self) -> dict[int, int]:
         """The rows of each table by its object id (`chunks`)."""
