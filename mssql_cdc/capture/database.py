@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from mssql_cdc.capture.loaded_extensions import LoadedExtensions
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
@@ -36,7 +37,7 @@ class Database:
     `notify` receives each notification once it is written.
 
     `tables`, `states`, `current_logs` and `caught_up` are what is known of the small tables, of the change logs and of
-    the current tables' Delta logs.
+    the current tables' Delta logs; `extensions` are the users' that were loaded.
     """
 
     connector: Connector
@@ -52,6 +53,7 @@ class Database:
     states: KnownStates = field(default_factory=KnownStates, compare=False)
     current_logs: CurrentLogs = field(default_factory=CurrentLogs, compare=False)
     caught_up: CaughtUp = field(default_factory=CaughtUp, compare=False)
+    extensions: LoadedExtensions = field(default_factory=LoadedExtensions, compare=False)
 
     @classmethod
     def of(

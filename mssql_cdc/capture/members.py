@@ -122,7 +122,8 @@ def load_tables(
         if entry is not None and entry.schema is not None and not history.holds(table.table_id, entry.schema):
             raise StorageError(
                 f"{database.layout.own('schema_history')} lacks version {entry.schema} of {name}, which rows of its "
-                "change log need. Restore the folder, or delete the connector's folder and start again"
+                "change log need. Restore the folder; or, if no captured table was altered since the last run, set "
+                "snapshot.mode=recovery and start again; or delete the connector's folder and start again"
             )
         incarnation = entry.incarnation if entry else 1
         recreated = bool(entry and known and known.object_id != table.object_id and known.incarnation == incarnation)

@@ -1,46 +1,72 @@
-"""Channels for notifications besides `_notifications`: one class per channel in `notification.enabled.channels`.
+"""Channels for notifications beside `_notifications`, as `notification.enabled.channels` names them.
 
-To add a channel, write a class with a `send` method and add it to `CHANNELS`.
+To add a channel, write a class as `notification_contract.py` describes it and make it in `channel_of`; a channel of a
+user is an entry point.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.notification_contract import Notification, NotificationChannel
+from mssql_cdc.config.extension_names import ExtensionGroup
+from mssql_cdc.config.signal_settings import LOG_CHANNEL, SINK_CHANNEL
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notification:
-    """One notification in Debezium's format (NOT-04)."""
+def send_all(database: Database, notifications: Sequence[Notification]) -> None:
+    """Send notifications to every enabled channel, in order; a channel that fails is left until the next time.
 
-    id: str
-    aggregate_type: str
-    type: str
-    additional_data: Mapping[str, str]
-    timestamp_ms: int
+    Args:
+        database: The database.
+        notifications: The notifications.
+    """
+    for name in database.connector.notifications.channels:
+        if name == SINK_CHANNEL:
+            continue  # Consumers of records get them.
+        try:
+            channel = channel_of(database, name)
+            for one in notifications:
+                channel.send(one)
+        except Exception as error:  # noqa: BLE001 - whatever a channel raises, snapshots go on
+            database.log(f"notification channel {name}: {type(error).__name__}: {error}")
 
 
-class NotificationChannel(Protocol):
-    """Delivers notifications; an error that it raises ends the step that sent them."""
+def channel_of(database: Database, name: str) -> NotificationChannel:
+    """The channel of this name.
 
-    def send(self, database: Database, notifications: Sequence[Notification]) -> None:
-        """Send these notifications, in order."""
-        ...
+    Args:
+        database: The database.
+        name: The name in `notification.enabled.channels`.
+
+    Raises:
+        ConfigurationError: A channel of a user cannot be loaded.
+    """
+    if name == LOG_CHANNEL:
+        return LogChannel(database.log)
+    return database.extensions.get(
+        database.connector,
+        ExtensionGroup.NOTIFICATION_CHANNELS,
+        name,
+        setting="notification.enabled.channels",
+        methods=("send",),
+    )
 
 
+@dataclass(frozen=True, slots=True)
 class LogChannel:
     """Log lines, as Debezium's `log` channel writes them (NOT-02)."""
 
-    def send(self, database: Database, notifications: Sequence[Notification]) -> None:
-        """Log a line for each."""
-        for one in notifications:
-            database.log(
-                f"[Notification Service] {{aggregateType='{one.aggregate_type}', type='{one.type}', "
-                f"additionalData={dict(one.additional_data)}}}"
-            )
+    log: Callable[[str], None]
 
+    def send(self, notification: Notification) -> None:
+        """Log a line.
 
-CHANNELS: Mapping[str, NotificationChannel] = {"log": LogChannel()}
+        Args:
+            notification: The notification.
+        """
+        self.log(
+            f"[Notification Service] {{aggregateType='{notification.aggregate_type}', type='{notification.type}', "
+            f"additionalData={dict(notification.additional_data)}}}"
+        )

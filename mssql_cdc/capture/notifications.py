@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.notification_channels import CHANNELS, Notification
+from mssql_cdc.capture.notification_channels import send_all
+from mssql_cdc.capture.notification_contract import Notification
 from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 
 INITIAL, INCREMENTAL = "Initial Snapshot", "Incremental Snapshot"
@@ -69,9 +70,7 @@ class Notifier:
         if not self._collected:
             return
         self._append()
-        for name in self._database.connector.notifications.channels:
-            if name in CHANNELS:
-                CHANNELS[name].send(self._database, self._collected)
+        send_all(self._database, self._collected)
         for one in self._collected:
             self._database.notify(asdict(one))
         self._collected = []

@@ -189,9 +189,9 @@ def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
     action = parse_signal(row["id"], row["type"], row["data"])
     if not isinstance(action, ExecuteSnapshot) or action.kind != "blocking":
         return None
-    return Request(snapshot_key(row["at"], epoch=epoch), _identity(row), action)
+    return Request(snapshot_key(row["at"], epoch=epoch), identity(row), action)
 
 
-def _identity(row: Mapping[str, Any]) -> str:
+def identity(row: Mapping[str, Any]) -> str:
     """A signal's id need not be unique: its row's number in `_signals` makes it so."""
     return f"{row['id']}@{row['_batch']}:{row['position'] or ''}"

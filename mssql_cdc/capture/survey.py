@@ -13,12 +13,12 @@ from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.requests import Request, open_requests
+from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.errors import SourceRestoredError
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.facts import Absent, Asked, Cursor, Facts, Instance, Limits, Member
-from mssql_cdc.plan.policy import SnapshotPolicy, policy_of
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Standing
@@ -113,7 +113,7 @@ def survey(
             snapshots=frozenset(row.partition for row in offsets.snapshot_rows if row.partition),
             behind=tuple(behind),
             due=tuple(table for table, is_due in behind.items() if is_due),
-            policy=policy(database),
+            policy=policy(database, offsets),
             limits=_limits(database, source.retention),
             cursor=cursor,
         )
@@ -154,13 +154,6 @@ def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _S
         before=_before(session, tables),
         retention=session.retention() if idle_for >= LEAST_IDLE else None,
     )
-
-
-def policy(database: Database) -> SnapshotPolicy:
-    """The policy of `snapshot.mode`."""
-    settings = database.connector.snapshot
-    flags = settings.decisions
-    return policy_of(settings.mode, data=flags.data, stream=flags.stream, on_data_error=flags.on_data_error)
 
 
 def _asked(request: Request, tables: Sequence[CapturedTable]) -> Asked:

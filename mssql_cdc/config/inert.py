@@ -111,8 +111,6 @@ class InertSettings:
     """Is internal to Debezium."""
 
     # Signals
-    signal_interval_ms: int = _signal("signal.poll.interval.ms", 5000, features="SIG-01", ge=1)
-    """Sets how often Debezium looks for signals. Here the sensor does."""
     signal_topic: str | None = _signal("signal.kafka.topic", None)
     """Names the signal topic, by default `<prefix>-signal`."""
     signal_group: str = _signal("signal.kafka.groupId", "kafka-signal")
@@ -149,12 +147,6 @@ class InertSettings:
     """Sets an option of the store, its producer or its consumer."""
 
     # What is always, or never, so here
-    decisions_schema: bool = _snapshot("snapshot.mode.configuration.based.snapshot.schema", False, features="SNP-08")
-    """Reads the table structure, in the mode `configuration_based`. Here it is always read."""
-    decisions_schema_error: bool = _snapshot(
-        "snapshot.mode.configuration.based.snapshot.on.schema.error", False, features="SNP-08"
-    )
-    """Reads a lost table structure again, in the mode `configuration_based`. Here it is read at every look."""
     snapshot_delay_ms: int = _snapshot("snapshot.delay.ms", 0, features="SNP-30", ge=0)
     """Waits until Kafka Connect has spread its tasks before a snapshot. Here nothing moves a snapshot."""
     scan_all_columns: bool = _snapshot("snapshot.scan.all.columns.force", False, features="SNP-22")
@@ -163,8 +155,6 @@ class InertSettings:
     """Lets Kafka Connect flush its offsets between a snapshot and streaming. Here a snapshot's end is committed."""
     check_position: bool = _stream("log.position.check.enable", True, features="SNP-12")
     """Checks that the log still has the position. Here the check cannot be turned off."""
-    signal_file: str = _signal("signal.file", "file-signals.txt", features="SIG-06")
-    """Names the file of the channel `file`, which is refused."""
 
     # Without effect on records
     timestamp_mode: Literal["commit", "processing"] = _record("source.timestamp.mode", "commit", features="STR-13")

@@ -23,11 +23,8 @@ from mssql_cdc.config.record_settings import RecordSettings
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, is_sensitive, reveal
-from mssql_cdc.config.snapshot_settings import (
-    NotificationSettings,
-    SignalSettings,
-    SnapshotSettings,
-)
+from mssql_cdc.config.signal_settings import NotificationSettings, SignalSettings
+from mssql_cdc.config.snapshot_settings import SnapshotSettings
 from mssql_cdc.errors import ConfigurationError
 
 SQL_SERVER = "io.debezium.connector.sqlserver.SqlServerConnector"

@@ -14,15 +14,25 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from mssql_cdc.config.catalogue import ALL, EXTENSION_PROPERTIES, canonical_name, find, nearest
+from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.model import Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
 from mssql_cdc.config.report import Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
+from mssql_cdc.extensions import installed_names
 
 _REMOTE = "spark.remote"
 _NAME_OTHERS = ("converters", "post.processors")
 """Each name in these lists is the prefix of further properties."""
+_NAME_EXTENSIONS = (
+    "signal.enabled.channels",
+    "notification.enabled.channels",
+    "snapshot.mode.custom.name",
+    "snapshot.locking.mode.custom.name",
+    "snapshot.query.mode.custom.name",
+)
+"""Each name here is the prefix of further properties, which its extension reads."""
 
 
 def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connector:
@@ -91,14 +101,17 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         _section(tree, prop)
         if given.get(prop.name) and given.get(prop.excludes):
             report.complain(prop.name, f"cannot be set together with {prop.excludes}; keep one of them")
-    extensions = {one for name in _NAME_OTHERS for one in split(given.get(name, ""))}
+    listed = {one for name in _NAME_OTHERS for one in split(given.get(name, ""))}
+    chosen = _extension_prefixes(given)
     for name, text in given.items():
         found = find(name)
-        own = [one for one in extensions if name.startswith(f"{one}.")]
+        own = [one for one in listed if name.startswith(f"{one}.")]
         if found is None and own:
             extension = max(own, key=len)
             parts = (extension, name.removeprefix(f"{extension}."))
             _put(tree, EXTENSION_PROPERTIES, GivenProperty(name, parts, text), report)
+        elif found is None and name.startswith(chosen):
+            pass  # The extension reads it; `Connector.properties` has it.
         elif found is None:
             like = nearest(name)
             report.complain(
@@ -108,6 +121,12 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         else:
             _put(tree, found[0], GivenProperty(name, found[1], text), report)
     return tree
+
+
+def _extension_prefixes(given: Mapping[str, str]) -> tuple[str, ...]:
+    """What properties of extensions begin with: the names of those that are chosen, and of installed actions."""
+    named = [one for name in _NAME_EXTENSIONS for one in split(given.get(name, ""))]
+    return tuple(f"{one}." for one in (*named, *installed_names(ExtensionGroup.SIGNAL_ACTIONS)))
 
 
 def _put(tree: dict[str, Any], prop: Property, given: GivenProperty, report: Report) -> None:

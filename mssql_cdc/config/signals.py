@@ -18,6 +18,19 @@ from mssql_cdc.config.patterns import compile_java
 
 SnapshotKind = Literal["incremental", "blocking"]
 TableName = tuple[str, str, str]
+_WATERMARKS = ("snapshot-window-open", "snapshot-window-close")
+SIGNAL_TYPES = frozenset(
+    {
+        "execute-snapshot",
+        "stop-snapshot",
+        "pause-snapshot",
+        "resume-snapshot",
+        "acknowledge-gaps",
+        "log",
+        *_WATERMARKS,
+    }
+)
+"""The types that have an effect of their own; any other may be an action of a user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +136,7 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
                 return AcknowledgeGaps(signal_id, _texts(_object(data), "data-collections"))
             case "log":
                 return _log(signal_id, _object(data))
-            case "snapshot-window-open" | "snapshot-window-close":
+            case _ if signal_type in _WATERMARKS:
                 return IgnoredSignal(signal_id, "a watermark of another connector; none are needed here")
             case _:
                 return IgnoredSignal(signal_id, f"the type {signal_type!r} is not known")

@@ -1,6 +1,6 @@
-"""Snapshots, signals and notifications: the properties of `snapshot.*`, `incremental.*`, `signal.*`, `notification.*`.
+"""Snapshots: the properties of `snapshot.*` and `incremental.*`.
 
-`signals.py` parses the signals themselves; `capture/snapshot/` and `capture/incremental/` take snapshots.
+`signal_settings.py` has those of signals; `capture/snapshot/` and `capture/incremental/` take snapshots.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
+from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
 from mssql_cdc.config.filters import CollectionFilter, plain_name
-from mssql_cdc.config.property import Effect, GivenProperty, Group, members, prop, section
+from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
 from mssql_cdc.config.report import Report
 
 SnapshotMode = Literal[
@@ -22,10 +23,9 @@ SnapshotMode = Literal[
     "when_needed",
     "when_needed_no_data",
     "configuration_based",
+    "custom",
 ]
 IsolationMode = Literal["read_uncommitted", "read_committed", "repeatable_read", "snapshot", "exclusive"]
-SignalChannel = Literal["source", "kafka", "jmx"]
-NotificationChannel = Literal["sink", "log", "jmx"]
 
 _HISTORY = "schema.history.internal.store.only.captured"
 _OVERRIDES = "snapshot.select.statement.overrides"
@@ -41,14 +41,19 @@ def _plain_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @section(Group.SNAPSHOT)
 class SnapshotDecisions:
-    """The switches of the mode `configuration_based` that concern rows; structures are always read."""
+    """The switches of the mode `configuration_based`."""
 
     data: bool = prop("snapshot.mode.configuration.based.snapshot.data", False, "SNP-08")
     """Reads rows, in the mode `configuration_based`."""
     stream: bool = prop("snapshot.mode.configuration.based.start.stream", False, "SNP-08")
     """Streams afterwards, in the mode `configuration_based`."""
     on_data_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.data.error", False, "SNP-08")
-    """Takes a new snapshot when the position is lost, in the mode `configuration_based`."""
+    """Lets tables that lost changes begin as new ones do, in the mode `configuration_based`."""
+    schema: bool = prop("snapshot.mode.configuration.based.snapshot.schema", False, "SNP-08")
+    """Keeps the structure of tables that are not captured, in the mode `configuration_based`. That of captured tables
+    is always kept."""
+    on_schema_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.schema.error", False, "SNP-08")
+    """Rebuilds a lost schema history as the mode `recovery` does, in the mode `configuration_based`."""
 
 
 @section(Group.SNAPSHOT)
@@ -70,19 +75,18 @@ class SnapshotSettings:
         "initial",
         "SNP-02 SNP-04 SNP-08",
         spellings={"schema_only": "no_data", "initial_schema_only": "no_data", "schema_only_recovery": "recovery"},
-        refused=("custom",),
     )
     """Selects when a connector reads rows and table structure at its start. `schema_only` is an older name of
-    `no_data`."""
+    `no_data`. `custom` is a snapshotter of your own."""
     decisions: SnapshotDecisions
     isolation: IsolationMode = prop("snapshot.isolation.mode", "repeatable_read", "SNP-14 SNP-15")
     """Selects the isolation level of a snapshot's reads. A read-only connection always uses `snapshot`;
     `read_uncommitted` becomes `read_committed`, because rows that are rolled back would stay in the lake; `exclusive`
     holds a shared lock on every table until the snapshot has read it."""
-    locking: Literal["exclusive", "none"] = prop("snapshot.locking.mode", "exclusive", "SNP-16", refused=("custom",))
+    locking: Literal["exclusive", "none", "custom"] = prop("snapshot.locking.mode", "exclusive", "SNP-16")
     """Selects whether a snapshot may lock tables. A table with a key is never locked, unless
     `snapshot.isolation.mode=exclusive` asks for it; the rows of a table without one can be read exactly only under a
-    lock, so that `none` refuses its snapshot."""
+    lock, so that `none` refuses its snapshot. `custom` is a lock of your own, which is taken first."""
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
     """Limits the wait for a table lock in milliseconds; 0 = no wait, -1 = no limit."""
     collections: CollectionFilter
@@ -100,14 +104,15 @@ class SnapshotSettings:
     structure of every table of the database, and records describe them all."""
     only_captured_schemas: bool = prop(f"{_HISTORY}.databases.ddl", False, "SCH-11", group=Group.HISTORY)
     """Describes in records only the tables whose schema passes `schema.include.list` and `schema.exclude.list`."""
-    query_mode: Literal["select_all"] = prop("snapshot.query.mode", "select_all", "SNP-24", refused=("custom",))
-    """Selects how a snapshot queries rows."""
-    custom_mode: str | None = prop("snapshot.mode.custom.name", None, "SNP-09", effect=Effect.REFUSED)
-    """Names a Java implementation of the snapshotter."""
-    custom_locking: str | None = prop("snapshot.locking.mode.custom.name", None, "SPI-03", effect=Effect.REFUSED)
-    """Names a Java implementation of the snapshot lock."""
-    custom_query: str | None = prop("snapshot.query.mode.custom.name", None, "SPI-02", effect=Effect.REFUSED)
-    """Names a Java implementation of the snapshot query."""
+    query_mode: Literal["select_all", "custom"] = prop("snapshot.query.mode", "select_all", "SNP-24")
+    """Selects how blocking snapshots query rows: tables as they are, or by a query of your own. Statements of
+    `snapshot.select.statement.overrides` come first."""
+    custom_mode: str | None = prop("snapshot.mode.custom.name", None, "SNP-09 SPI-01 SPI-04")
+    """Names the entry point of the snapshotter of `snapshot.mode=custom`."""
+    custom_locking: str | None = prop("snapshot.locking.mode.custom.name", None, "SPI-03 SPI-04")
+    """Names the entry point of the lock of `snapshot.locking.mode=custom`."""
+    custom_query: str | None = prop("snapshot.query.mode.custom.name", None, "SPI-02 SPI-04")
+    """Names the entry point of the query of `snapshot.query.mode=custom`."""
 
     @model_validator(mode="after")
     def _check_overrides(self, info: ValidationInfo) -> SnapshotSettings:
@@ -116,6 +121,23 @@ class SnapshotSettings:
             report.notice(_OVERRIDES, f"{name} is listed but has no statement {_OVERRIDES}.{name}")
         for name in sorted(set(written) - set(self.overridden)):
             report.notice(f"{_OVERRIDES}.{name}", f"has no effect, {name} is not listed in {_OVERRIDES}")
+        return self
+
+    @model_validator(mode="after")
+    def _check_custom(self, info: ValidationInfo) -> SnapshotSettings:
+        report = Report.of(info)
+        for setting, chosen, name, group in (
+            ("snapshot.mode", self.mode, self.custom_mode, ExtensionGroup.SNAPSHOTTERS),
+            ("snapshot.locking.mode", self.locking, self.custom_locking, ExtensionGroup.SNAPSHOT_LOCKS),
+            ("snapshot.query.mode", self.query_mode, self.custom_query, ExtensionGroup.SNAPSHOT_QUERIES),
+        ):
+            named = f"{setting}.custom.name"
+            if chosen == "custom" and name is None:
+                report.complain(setting, f"custom requires {named}, the name of an entry point in {group}")
+            elif chosen == "custom" and name is not None:
+                require_installed(group, name, setting=named, report=report)
+            elif name is not None:
+                report.notice(named, f"has no effect without {setting}=custom")
         return self
 
     def statement_for(self, catalog: str, schema: str, table: str) -> str | None:
@@ -128,41 +150,3 @@ class SnapshotSettings:
         """
         names = {f"{schema}.{table}".lower(), f"{catalog}.{schema}.{table}".lower()} & set(self.overridden)
         return next((sql for name, sql in self.overrides if name in names), None)
-
-
-@section(Group.SIGNAL)
-class SignalSettings:
-    """`tables`: full names `db.schema.table`; a connector with one database may leave the database out."""
-
-    tables: tuple[str, ...] = prop("signal.data.collection", (), "SIG-02")
-    """Names the signal table of each database, `db.schema.table`."""
-    channels: tuple[SignalChannel, ...] = prop(
-        "signal.enabled.channels", ("source",), "SIG-01", refused=("file",), inert=("kafka", "jmx")
-    )
-    """Selects where signals come from. The launchpad of the `signals` asset always works."""
-
-    def table_of(self, catalog: str) -> tuple[str, str] | None:
-        """(schema, table) of the signal table in a database, or None."""
-        for name in self.tables:
-            found_catalog, schema, table = name.split(".", 2)
-            if found_catalog.lower() == catalog.lower():
-                return schema, table
-        return None
-
-
-@section(Group.SIGNAL)
-class NotificationSettings:
-    """Channels of notifications beside the asset."""
-
-    channels: tuple[NotificationChannel, ...] = prop("notification.enabled.channels", (), "NOT-01", inert=("jmx",))
-    """Selects where notifications go; `sink` makes records of them. The `notifications` asset always has them all."""
-    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01")
-    """Names the topic of notification records; the channel `sink` requires it."""
-
-    @model_validator(mode="after")
-    def _check_sink(self, info: ValidationInfo) -> NotificationSettings:
-        if "sink" in self.channels and not self.sink_topic:
-            Report.of(info).complain("notification.sink.topic.name", "is required with the notification channel sink")
-        if self.sink_topic and "sink" not in self.channels:
-            Report.of(info).notice("notification.sink.topic.name", "no effect without the notification channel sink")
-        return self

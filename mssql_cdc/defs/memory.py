@@ -17,7 +17,8 @@ class Memory:
     """The planner's cursor and the sensor's own state.
 
     `looked` is the time of the last full survey, `beaten` that of the last heartbeat, `started` when the sensor was
-    turned on, `window` the window of the last run that it requested.
+    turned on, `window` the window of the last run that it requested, `signals` when it looked at the
+    channels of signals.
     """
 
     v: int = 3
@@ -26,6 +27,7 @@ class Memory:
     beaten: datetime | None = None
     started: float | None = None
     window: str | None = None
+    signals: datetime | None = None
 
     def to_json(self) -> str:
         """Serialize for Dagster's cursor."""

@@ -25,6 +25,9 @@ from mssql_cdc.defs.report import evaluation, loss_advice, losses
 from mssql_cdc.defs.runs import ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
 from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.follow.polled_signals import PolledSignals
+from mssql_cdc.follow.signal_actions import run_actions
+from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
@@ -33,6 +36,7 @@ from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import LOOK_AGAIN
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.quiet_look import quiet_look
+from mssql_cdc.run.recovery import require_recoverable
 from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
 
@@ -59,7 +63,7 @@ def build_sensor(
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
         jobs=[job, snapshot_job],
-        minimum_interval_seconds=setup.connector.streaming.tick_seconds,
+        minimum_interval_seconds=_tick_seconds(setup),
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
         description=f"Keeps a run going that captures the changes of {setup.database}, and requests due snapshots.",
     )
@@ -98,6 +102,7 @@ class Tick:
             for line in self.setup.connector.notices:
                 self.database.log(line)
             look(self.database)
+            require_recoverable(self.database)
             snapshot_at_start(self.database)
             self.memory = replace(self.memory, started=at)
 
@@ -107,6 +112,7 @@ class Tick:
         streaming = self.runs.streaming() if self._continuous else []
         if not streaming:  # A run that streams sends the heartbeat itself.
             self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
+            self._signals(now)
         if len(streaming) == 1 and streaming[0] >= self._continuous - lead_seconds(self._continuous):
             return self._ask(self._request("", list(self.setup.names.tables), 1))
         quiet = self._quiet(now, streams=bool(streaming))
@@ -130,6 +136,20 @@ class Tick:
                 return self._range(seen, decision)
             case Lost() | Restored():
                 return self._loss(execute(self.database, seen, decision))
+
+    def _signals(self, now: datetime) -> None:
+        """Take signals from the channels beside the signal table; a run that streams does so itself."""
+        settings, looked_at = self.setup.connector.signals, self.memory.signals
+        interval = timedelta(milliseconds=settings.poll_interval_ms)
+        if not settings.polled or (looked_at is not None and now - looked_at < interval):
+            return
+        self.memory = replace(self.memory, signals=now)
+        looked = PolledSignals().look(self.database)
+        if looked is not None:
+            seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=True)
+            said = record_signals(self.database, looked, seen.tables, seen.offsets)
+            for line in (*said, *run_actions(self.database)):
+                self.database.log(line)
 
     @property
     def _continuous(self) -> int:
@@ -276,6 +296,12 @@ class Tick:
 
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
         return evaluation(self.setup, table, passed=False, metadata=event_metadata({"error": reason}))
+
+
+def _tick_seconds(setup: Setup) -> int:
+    """The pause between two ticks, no longer than that between two looks for signals."""
+    pause, signals = setup.connector.streaming.tick_seconds, setup.connector.signals
+    return min(pause, -(-signals.poll_interval_ms // 1000)) if signals.polled else pause
 
 
 def _attempt(number: int) -> dict[str, str]:

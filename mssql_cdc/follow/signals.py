@@ -7,6 +7,7 @@ repeats one. `capture/requests.py` reads the snapshots that signals requested.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,6 +24,7 @@ from mssql_cdc.capture.requests import (
     note_signal,
     signal_row,
 )
+from mssql_cdc.config.signal_settings import SOURCE_CHANNEL
 from mssql_cdc.config.signals import (
     AcknowledgeGaps,
     ExecuteSnapshot,
@@ -35,15 +37,42 @@ from mssql_cdc.config.signals import (
     parse_signal,
 )
 from mssql_cdc.errors import FencedError
-from mssql_cdc.follow.signal_channels import CHANNELS, Arrived
+from mssql_cdc.follow.signal_actions import is_action
+from mssql_cdc.follow.signal_channels import SourceTable
+from mssql_cdc.follow.signal_contract import Arrived, SignalChannel
 from mssql_cdc.lake.gaps import acknowledge_gaps
+from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
 
 
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What channels delivered behind the bookmarks of `state`, the state of `_signals` that the commit is based on."""
+
+    state: TableState
+    arrived: Mapping[str, Arrived]
+
+
+def look_into(database: Database, channels: Mapping[str, SignalChannel]) -> Looked | None:
+    """Read the channels from their bookmarks; None if nothing has arrived.
+
+    Args:
+        database: The database.
+        channels: The channels by name.
+    """
+    if not channels:
+        return None
+    state = small_table(database.layout, "signals", database.storage).state()
+    bookmarks = bookmarks_of(state)
+    found = {name: channel.read(bookmarks.get(name)) for name, channel in channels.items()}
+    arrived = {name: one for name, one in found.items() if one is not None}
+    return Looked(state, arrived) if arrived else None
+
+
 def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> list[str]:
-    """Apply the signals that have arrived in the enabled channels, each exactly once; return a line about each.
+    """Apply the signals of the signal table that complete cuts contain, each exactly once; return a line about each.
 
     Args:
         database: The database.
@@ -51,29 +80,42 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
         offsets: How far each of them has come.
 
     Raises:
-        ConfigurationError: A channel cannot be read as configured.
+        ConfigurationError: The signal table cannot be read as configured.
     """
-    store = small_table(database.layout, "signals", database.storage)
-    state = store.state()
-    bookmarks = bookmarks_of(state)
-    arrived: dict[str, Arrived] = {}
-    for name in database.connector.signals.channels:
-        found = CHANNELS[name].read(database, tables, offsets, bookmarks.get(name)) if name in CHANNELS else None
-        if found is not None:
-            arrived[name] = found
-    if not arrived:
+    if SOURCE_CHANNEL not in database.connector.signals.channels:
         return []
+    looked = look_into(database, {SOURCE_CHANNEL: SourceTable(database, tables, offsets)})
+    return [] if looked is None else record_signals(database, looked, tables, offsets)
+
+
+def record_signals(database: Database, looked: Looked, tables: Collection[TableId], offsets: Offsets) -> list[str]:
+    """Apply signals and record them with the bookmarks of their channels in one commit; return a line about each.
+
+    Args:
+        database: The database.
+        looked: The signals.
+        tables: The captured tables.
+        offsets: How far each of them has come.
+    """
     cut = offsets.last_cut()
     names = _names(database, tables)
     rows: list[dict[str, Any]] = []
     now = datetime.now(UTC)
-    for channel, found in arrived.items():
-        for signal, place in found.signals:
-            status, result = _apply(database, signal, (cut.to if cut else None) or "", names)
-            rows.append(signal_row(signal, channel=channel, position=place, status=status, result=result, at=now))
-    read = {name: found.bookmark for name, found in arrived.items()}
+    for channel, found in looked.arrived.items():
+        for one in found.signals:
+            signal = SignalRow(one.id, one.type, one.data)
+            status, result = (
+                (IGNORED, one.problem)
+                if one.problem is not None
+                else _apply(database, signal, (cut.to if cut else None) or "", names)
+            )
+            rows.append(
+                signal_row(signal, channel=channel, position=one.position, status=status, result=result, at=now)
+            )
+    read = {name: found.bookmark for name, found in looked.arrived.items()}
+    facts = {"kind": "signals", "taken": bookmarks_of(looked.state) | read, "run_id": database.run_id}
     try:
-        store.append(state, rows, {"kind": "signals", "taken": bookmarks | read, "run_id": database.run_id})
+        small_table(database.layout, "signals", database.storage).append(looked.state, rows, facts)
     except FencedError:
         return []  # Another run is applying the same signals.
     return [f"signal {row['id']} ({row['type']}): {row['result']}" for row in rows]
@@ -111,6 +153,8 @@ def _apply(database: Database, signal: SignalRow, position: str, tables: list[Ta
             return _asked(database, action, tables)
         case AcknowledgeGaps(collections=names):
             return _acknowledge(database, signal.id, names, tables)
+        case IgnoredSignal() if is_action(signal.type):
+            return REQUESTED, f"the action {signal.type}"
         case IgnoredSignal(reason=reason):
             return IGNORED, reason
         case StopSnapshot(collections=names):

@@ -149,6 +149,26 @@ def record_versions(
     return [schema for schema, _ in result], history.extended(new)
 
 
+@retry_overtaken
+def restore_versions(layout: Layout, found: Sequence[TableSchema], *, at: datetime, storage: Storage = LOCAL) -> None:
+    """Write lost structures again, under the numbers that they have.
+
+    Args:
+        layout: Where the database's tables are.
+        found: The structures.
+        at: When they were found.
+        storage: How to reach the tables.
+
+    Raises:
+        FencedError: Other runs kept writing versions.
+    """
+    table = small_table(layout, "schema_history", storage)
+    state, history = table.state(), _history(table)
+    lost = [one for one in found if not history.holds(one.table_id, one.version)]
+    if lost:
+        table.append(state, [_row(one, at, {}) for one in lost], {"kind": "schema_history"})
+
+
 def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema, bool]:
     known = history.match(schema)
     if known is not None:

@@ -16,6 +16,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
 from mssql_cdc.follow.current import Merged, merge_due, merge_now
 from mssql_cdc.follow.incremental import Advanced, IncrementalSnapshots
+from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import take_signals
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.follow.sweeps import sweep_due
@@ -140,6 +141,8 @@ def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, sl
     """Read the range, then process what complete cuts contain; each step is idempotent (A6)."""
     result = capture_range(database, seen, decision)
     signals = take_signals(database, seen.tables, result.offsets)
+    if signals:
+        signals += run_actions(database)
     for line in signals:
         database.log(line)
     transactions = count_transactions(database, result.offsets, seen.tables.values())

@@ -14,6 +14,9 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.follow.current import Merged
 from mssql_cdc.follow.incremental import IncrementalSnapshots
+from mssql_cdc.follow.polled_signals import PolledSignals
+from mssql_cdc.follow.signal_actions import run_actions
+from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
 from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
@@ -43,6 +46,7 @@ class Follower:
         progress: Receives the progress of snapshots.
         slow: Does the merges that only Spark can do, and sweeps, while ranges go on; by default, a step waits for them.
         chunks: Reads the chunks of incremental snapshots beside the ranges; None: other runs do.
+        signals: The channels of signals beside the signal table.
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
         ready: `preflight` has found no fault.
@@ -55,6 +59,7 @@ class Follower:
     progress: ShowSnapshot | None = None
     slow: SlowWork | None = None
     chunks: IncrementalSnapshots | None = field(default_factory=IncrementalSnapshots)
+    signals: PolledSignals = field(default_factory=PolledSignals)
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -99,6 +104,12 @@ class Follower:
         self._say_alarm()
         return done
 
+    @property
+    def idle_seconds(self) -> float:
+        """The pause before the next step when there is nothing to do: no longer than until signals are due."""
+        settings, pause = self.database.connector.signals, self.database.connector.streaming.poll_seconds
+        return min(pause, settings.poll_interval_ms / 1000) if settings.polled else pause
+
     def postpone(self, seconds: float) -> None:
         """Make no attempt for some time; the next one begins with `preflight` again."""
         self._due, self.ready = time.monotonic() + seconds, False
@@ -118,12 +129,17 @@ class Follower:
         now = datetime.now(UTC)
         if self.seen is not None and self.seen.offsets.rows:
             self._beaten = beat(self.database, self._beaten, now)
-        quiet = self._quiet(now)
+        looked = self.signals.look(self.database)
+        quiet = self._quiet(now) if looked is None else None
         if quiet is not None:
             return quiet
-        seen = self.seen = survey(
-            self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
-        )
+        seen = self._survey(now)
+        if looked is not None:
+            for line in record_signals(self.database, looked, seen.tables, seen.offsets):
+                self.database.log(line)
+            seen = self._survey(now)  # With what they ask for.
+        for line in run_actions(self.database):
+            self.database.log(line)
         self._say_notices(seen)
         due = [table for table in seen.facts.due if self.slow is None or table not in self.slow.tables]
         facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes), due=tuple(due))
@@ -152,6 +168,12 @@ class Follower:
             self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
         show(self.database, done)
         return done
+
+    def _survey(self, now: datetime) -> Survey:
+        self.seen = survey(
+            self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
+        )
+        return self.seen
 
     def _quiet(self, now: datetime) -> Done | None:
         """Return a wait if the source has captured nothing since the last step decided to wait."""

@@ -72,7 +72,7 @@ def run_for(
             if followers and len(broken) == len(followers):
                 raise broken[0]
             if all(idle) and not ended:
-                time.sleep(min(follower.database.connector.streaming.poll_seconds for follower in followers))
+                time.sleep(min(follower.idle_seconds for follower in followers))
     except BaseException:
         _close(followers, patience=0)
         raise
@@ -175,7 +175,7 @@ def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnap
             what = follower.failure or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
         if done is None or done.idle:
-            time.sleep(database.connector.streaming.poll_seconds)
+            time.sleep(follower.idle_seconds)
     _raise_findings(follower)
 
 

@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot, open_requests
+from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.run.preflight import Found, preflight
+from mssql_cdc.run.recovery import recover_history, require_recoverable
 
 _START = "start-"
 
@@ -24,19 +26,22 @@ def start(databases: Sequence[Database]) -> None:
     """Start the connector to which these databases belong.
 
     Raises:
-        ConfigurationError: It has more tables than `guardrail.collections.max` allows.
+        ConfigurationError: It has more tables than `guardrail.collections.max` allows, or nothing to recover.
         SourceUnavailableError: The tables could not be counted.
     """
     if databases and databases[0].connector.guardrail.max_tables is not None:
         guard(databases[0].connector, sum(map(_tables, databases)), warn=databases[0].log)
     for database in databases:
+        require_recoverable(database)
         snapshot_at_start(database)
 
 
 def look(database: Database) -> Found:
-    """`preflight` of a database that may have a lake; it raises what `preflight` raises."""
+    """`preflight` of a database that may have a lake, and `recover_history`; it raises what these raise."""
     begun = bool(load_offsets(database.layout, database.storage).entries)
-    return preflight(database.connector, database.source, database.catalog, warn=database.log, begun=begun)
+    found = preflight(database.connector, database.source, database.catalog, warn=database.log, begun=begun)
+    recover_history(database)
+    return found
 
 
 def _tables(database: Database) -> int:
@@ -73,9 +78,9 @@ def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> 
 
 def snapshot_at_start(database: Database) -> None:
     """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway."""
-    if database.connector.snapshot.mode != "always":
-        return
     offsets = load_offsets(database.layout, database.storage)
+    if not policy(database, offsets).at_start:
+        return
     if any(asked.signal_id.startswith(_START) for asked in open_requests(database, offsets)):
         return  # The snapshot requested by the last start has not begun yet.
     tables = database.connector.filters.tables

@@ -238,6 +238,10 @@ class SourceSession(Protocol):
         """Return a table's chunks in key order; together they cover every key."""
         ...
 
+    def altered(self, positions: Mapping[int, Lsn]) -> Mapping[int, str]:
+        """The tables, by object id, that were altered behind these positions, each with what altered it."""
+        ...
+
     def estimated_rows(self) -> Mapping[int, int]:
         """Return about how many rows each table has, by its object id, without reading one."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -207,6 +208,25 @@ def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(stream
     assert streaming.logged("orders")["mssql_cdc/reads"] == 2
     streaming.tick()
     assert not [one for one in streaming.requests if SNAPSHOT_TAG in one.tags]
+
+
+@pytest.mark.feature("SIG-01", "SIG-06")
+def test_the_sensor_takes_signals_from_a_file_while_the_source_is_idle(streaming, tmp_path):
+    file = tmp_path / "signals.txt"
+    location = streaming.reloaded(signal_enabled_channels="file", signal_file=file, signal_poll_interval_ms=1)
+    location.settle()
+    location.tick()
+    assert location.requests == []
+    signal = {"id": "f1", "type": "execute-snapshot", "data": {"type": "blocking", "data-collections": ["dbo.orders"]}}
+    file.write_text(json.dumps(signal) + "\n")
+    location.tick()
+    (request,) = location.requests
+    assert request.partition_key == "dbo.orders"
+    done = location.run(request)
+    assert done.success, failures(done)
+    location.tick()
+    assert not [one for one in location.requests if SNAPSHOT_TAG in one.tags]
+    assert list(tmp_path.glob("signals.txt*")) == []
 
 
 @pytest.mark.feature("INC-10", "INC-13", "INC-14")

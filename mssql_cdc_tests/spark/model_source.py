@@ -347,6 +347,9 @@ class ModelSession:
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
         return [wanted]
 
+    def altered(self, positions: Mapping[int, Lsn]) -> dict[int, str]:
+        return {}
+
     def estimated_rows(self) -> dict[int, int]:
         """Return nothing: every snapshot counts as large."""
         return {}

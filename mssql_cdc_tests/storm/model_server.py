@@ -373,6 +373,9 @@ class ModelServerSession(ModelSession):
         reached = self.standing()
         return any(at is not None and at >= known.lsn for at in (reached.captured, reached.settled))
 
+    def altered(self, positions: Mapping[int, Lsn]) -> dict[int, str]:
+        return {}
+
     def estimated_rows(self) -> dict[int, int]:
         return {}
 

@@ -10,6 +10,7 @@ from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.notifications import Notifier
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
 from mssql_cdc.capture.snapshot.progress import Run
+from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, record_gaps
@@ -220,7 +221,7 @@ def _table_plan(
         raise DataLostError("No capture instance exists any more; nothing can be read")
     member = survey.tables[table]
     schema = member.captured.newest.schema
-    select = wanted.filters.get(table) or database.connector.snapshot.statement_for(*table.parts)
+    select = wanted.filters.get(table) or chosen_query(database, schema).statement
     keyless = not schema.key_columns
     chunks = [Chunk(0)] if keyless or select else session.plan_chunks(schema, wanted.chunk_rows)
     return TablePlan(

@@ -7,6 +7,7 @@ An interrupted snapshot resumes from its commits (A6). While it runs, its tables
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.database import Database
@@ -16,6 +17,7 @@ from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_gr
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.structures import keep_structures
+from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.gaps import bound_gaps
@@ -73,7 +75,8 @@ def capture_snapshot(
     """
     _require_possible(survey, decision)
     with database.session() as session:
-        keep_structures(database, session, survey.offsets)
+        if survey.facts.policy.schema:
+            keep_structures(database, session, survey.offsets)
     notes = {table: note for table in decision.tables if (note := _not_read(database, survey, decision, table))}
     _take_positions(database, survey, decision, [table for table in notes if _begins(survey, decision, table)])
     tables = [table for table in decision.tables if table not in notes]
@@ -115,12 +118,19 @@ def _not_read(database: Database, survey: Survey, decision: Snapshot, table: Tab
         return "the signal table is streamed, never snapshotted"
     if _begins(survey, decision, table):
         if policy.data and settings.collections.matches(*table.parts):
-            return None
+            return _left_out(database, survey, table)
         return f"snapshot.mode={policy.mode} records only the table's position"
     rows = [row for row in survey.offsets.snapshot_rows if row.partition == decision.id]
     entries = [row.tables[table.text] for row in rows if table.text in row.tables]
     if entries and entries[-1].status == "streaming":
         return "this snapshot is complete; materialize the table's partition in `snapshots` for a new one"
+    return None if entries else _left_out(database, survey, table)
+
+
+def _left_out(database: Database, survey: Survey, table: TableId) -> str | None:
+    """Why the snapshot query reads no rows of the table; where it is faulty, the plan of the table says so."""
+    with suppress(ConfigurationError):
+        return chosen_query(database, survey.tables[table].captured.newest.schema).skipped
     return None
 
 

@@ -5,7 +5,7 @@ Runs inside Spark executors, as `changes` does. Locks, log ends and the order of
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
@@ -184,7 +184,12 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
 
 @contextmanager
 def locked(
-    connection: Connection, catalog: str, schemas: list[TableSchema], lock_timeout_ms: int
+    connection: Connection,
+    catalog: str,
+    schemas: list[TableSchema],
+    lock_timeout_ms: int,
+    *,
+    first: Sequence[str] = (),
 ) -> Generator[Control, None, None]:
     """Holds a shared lock on every table until the block ends or rolls back (rule C21: tables without a key).
 
@@ -193,6 +198,7 @@ def locked(
         catalog: the database.
         schemas: the tables to lock.
         lock_timeout_ms: how long the server waits for a writer that is in the way.
+        first: statements of the user's own lock, which run before.
 
     Raises:
         SourceUnavailableError: a lock was not granted in time.
@@ -207,6 +213,8 @@ def locked(
                 "driver.applicationIntent)"
             )
         opened.execute(f"SET LOCK_TIMEOUT {int(lock_timeout_ms)}", doing="setting the lock time-out")
+        for statement in first:
+            opened.execute(statement, doing="running the statement of snapshot.locking.mode.custom.name")
         for schema in schemas:
             opened.execute(
                 f"SELECT TOP (0) * FROM {table_name(schema)} WITH (TABLOCK, HOLDLOCK)",

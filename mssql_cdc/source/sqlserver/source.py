@@ -12,12 +12,14 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
+from mssql_cdc.source.snapshot_lock import custom_statements
 from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume
 from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
@@ -111,7 +113,7 @@ class SqlServerSource:
         """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says.
 
         Raises:
-            ConfigurationError: `snapshot.locking.mode=none`.
+            ConfigurationError: `snapshot.locking.mode=none`, or the user's own lock is faulty.
         """
         settings = self.connector
         if settings.snapshot.locking == "none":
@@ -120,7 +122,9 @@ class SqlServerSource:
                 f"snapshot.locking.mode=none: the rows of {names} can be read exactly only under a lock, because the "
                 "table has no usable key or snapshot.isolation.mode is exclusive. Remove the property, or add a key"
             )
-        with locked(settings.connection, catalog, list(schemas), settings.snapshot.lock_timeout_ms) as holder:
+        first = custom_statements(settings, schemas) if settings.snapshot.locking == "custom" else ()
+        most = settings.snapshot.lock_timeout_ms
+        with locked(settings.connection, catalog, list(schemas), most, first=first) as holder:
             yield SqlServerLock(holder)
 
     def signal_table(self, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
@@ -301,6 +305,10 @@ class SqlServerSession:
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
         """A table's chunks (`chunks`)."""
         return chunks.plan_chunks(self.control, schema, rows_per_chunk)
+
+    def altered(self, positions: Mapping[int, Lsn]) -> dict[int, str]:
+        """The tables that were altered behind these positions (`ddl_history`)."""
+        return altered(self.control, positions)
 
     def estimated_rows(self) -> dict[int, int]:
         """The rows of each table by its object id (`chunks`)."""

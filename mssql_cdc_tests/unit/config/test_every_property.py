@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import pytest
 
-from mssql_cdc.capture import current_tables, survey, write_task
+from mssql_cdc.capture import current_tables, snapshot_extensions, survey, write_task
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental import chunks
 from mssql_cdc.capture.snapshot import chunk_groups
@@ -36,10 +36,10 @@ from mssql_cdc.defs import capture_step
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
-from mssql_cdc.follow import current, signals
+from mssql_cdc.follow import current, polled_signals, signals
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
-from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.failures import Failures
@@ -83,7 +83,7 @@ SAMPLES: dict[str, str] = {
     "database.server.timezone": "Europe/Paris",
     "custom.retriable.exception": ".*weather.*",
     "signal.data.collection": "dbo.signals",
-    "signal.enabled.channels": "kafka",
+    "signal.enabled.channels": "source,file",
     "schema.include.list": "sales",
     "schema.exclude.list": "dbo",
     "table.include.list": "dbo.orders",
@@ -96,6 +96,7 @@ SAMPLES: dict[str, str] = {
     "snapshot.select.statement.overrides": "dbo.things",
     "message.key.columns": "dbo.things:price",
     "notification.enabled.channels": "log",
+    "signal.poll.interval.ms": "1000",
     "skipped.operations": "d",
     "event.processing.failure.handling.mode": "skip",
     "snapshot.query.mode": "custom",
@@ -147,6 +148,8 @@ BESIDE: dict[str, dict[str, object]] = {
     "snapshot.mode.configuration.based.snapshot.data": {"snapshot.mode": "configuration_based"},
     "snapshot.mode.configuration.based.start.stream": {"snapshot.mode": "configuration_based"},
     "snapshot.mode.configuration.based.snapshot.on.data.error": {"snapshot.mode": "configuration_based"},
+    "snapshot.mode.configuration.based.snapshot.schema": {"snapshot.mode": "configuration_based"},
+    "snapshot.mode.configuration.based.snapshot.on.schema.error": {"snapshot.mode": "configuration_based"},
     "guardrail.collections.limit.action": {"guardrail.collections.max": "1"},
     "<extension>.*": {"post.processors": "own", "own.type": RESELECT},
     "schema.history.internal.store.only.captured.tables.ddl": {"table.exclude.list": r"audit\.log"},
@@ -184,6 +187,7 @@ BESIDE: dict[str, dict[str, object]] = {
     "column.propagate.source.type": {"value.converter.schemas.enable": "true"},
     "datatype.propagate.source.type": {"value.converter.schemas.enable": "true"},
     "schema.name.adjustment.mode": {"value.converter.schemas.enable": "true", "topic.delimiter": "-"},
+    "signal.poll.interval.ms": {"signal.enabled.channels": "file"},
     "delta.key.secret": {"column.mask.with.3.chars": "dbo.things.first-name"},
 }
 """What else has to be set for a property to mean anything."""
@@ -336,8 +340,8 @@ def guarded_tables(connector: Connector) -> Any:
 
 
 def policy(connector: Connector) -> Any:
-    flags = connector.snapshot.decisions
-    return policy_of(connector.snapshot.mode, data=flags.data, stream=flags.stream, on_data_error=flags.on_data_error)
+    database = Database.of(connector, "shop", spark=lambda: None)  # type: ignore[arg-type,return-value]
+    return snapshot_extensions.policy(database, Offsets())
 
 
 def limits(connector: Connector) -> Any:
@@ -429,6 +433,8 @@ OBSERVED: Mapping[str, Any] = {
     "database.server.timezone": lambda c: change_reader(c)[2].server_timezone,
     "signal.data.collection": captured,
     "signal.enabled.channels": read_in(signals, "connector.signals.channels"),
+    "signal.file": read_in(polled_signals, "connector.signals.file"),
+    "signal.poll.interval.ms": sensor,
     **dict.fromkeys(("schema.include.list", "schema.exclude.list"), captured),
     **dict.fromkeys(("table.include.list", "table.exclude.list"), captured),
     **dict.fromkeys(("table.ignore.builtin", "column.include.list", "column.exclude.list"), captured),
@@ -440,6 +446,11 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.mode.configuration.based.snapshot.data": policy,
     "snapshot.mode.configuration.based.start.stream": policy,
     "snapshot.mode.configuration.based.snapshot.on.data.error": policy,
+    "snapshot.mode.configuration.based.snapshot.schema": policy,
+    "snapshot.mode.configuration.based.snapshot.on.schema.error": policy,
+    "snapshot.mode.custom.name": lambda c: c.snapshot.custom_mode,
+    "snapshot.query.mode.custom.name": lambda c: c.snapshot.custom_query,
+    "snapshot.locking.mode.custom.name": lambda c: c.snapshot.custom_locking,
     "snapshot.isolation.mode": chunk_reader,
     "snapshot.locking.mode": lock_refused,
     "snapshot.lock.timeout.ms": lambda c: c.snapshot.lock_timeout_ms,

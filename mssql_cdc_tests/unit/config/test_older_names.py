@@ -61,9 +61,7 @@ def test_sanitize_field_names_means_avro() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("snapshot.mode", "custom"),
-        ("snapshot.locking.mode", "custom"),
-        ("signal.enabled.channels", "source,file"),
+        ("signal.enabled.channels", "source,kafka"),
         ("capture.instance.include.list", "dbo_.*"),
     ],
 )

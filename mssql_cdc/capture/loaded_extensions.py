@@ -1,0 +1,40 @@
+"""The extensions that a process has loaded for one database: each is made once, when it is needed first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mssql_cdc.config import Connector
+from mssql_cdc.config.extension_names import ExtensionGroup, ExtensionProperties
+from mssql_cdc.extensions import load_extension
+
+
+@dataclass(slots=True)
+class LoadedExtensions:
+    """The objects that entry points have made, by group and name."""
+
+    _made: dict[tuple[ExtensionGroup, str], Any] = field(default_factory=dict[tuple[ExtensionGroup, str], Any])
+
+    def get(
+        self, connector: Connector, group: ExtensionGroup, name: str, *, setting: str, methods: Iterable[str]
+    ) -> Any:
+        """The object of an entry point, which is made with the keyword argument `properties`.
+
+        Args:
+            connector: The configuration, which it gets.
+            group: The group of entry points.
+            name: The name in it.
+            setting: The property that names it, for errors.
+            methods: The methods that it must have.
+
+        Raises:
+            ConfigurationError: It is not installed, cannot be loaded, or lacks a method.
+        """
+        made = self._made.get((group, name))
+        if made is None:
+            properties = ExtensionProperties(connector.properties)
+            made = load_extension(group, name, setting=setting, methods=methods, arguments={"properties": properties})
+            self._made[group, name] = made
+        return made

@@ -1,0 +1,115 @@
+"""The channels of signals beside the signal table: looked at in intervals, also while the source is idle (SIG-01).
+
+`signals.py` applies what they deliver. A channel that fails never stops the capture of changes: the log says so once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.config import Connector
+from mssql_cdc.config.extension_names import ExtensionGroup, ExtensionProperties
+from mssql_cdc.config.signal_settings import FILE_CHANNEL
+from mssql_cdc.errors import FencedError
+from mssql_cdc.extensions import load_extension
+from mssql_cdc.follow.file_channel import SignalFile
+from mssql_cdc.follow.signal_contract import Arrived, SignalChannel, SignalRecord
+from mssql_cdc.follow.signals import Looked, look_into
+
+
+def polled_channels(connector: Connector, catalog: str) -> dict[str, SignalChannel]:
+    """Make the channels that a database looks at in intervals.
+
+    Args:
+        connector: The configuration.
+        catalog: The database.
+
+    Raises:
+        ConfigurationError: A channel of a user cannot be loaded.
+    """
+    return {name: _channel(connector, catalog, name) for name in connector.signals.polled}
+
+
+def _channel(connector: Connector, catalog: str, name: str) -> SignalChannel:
+    if name == FILE_CHANNEL:
+        return SignalFile(Path(connector.signals.file), catalog, connector.databases)
+    return load_extension(
+        ExtensionGroup.SIGNAL_CHANNELS,
+        name,
+        setting="signal.enabled.channels",
+        methods=("read",),
+        arguments={"properties": ExtensionProperties(connector.properties)},
+    )
+
+
+@dataclass
+class PolledSignals:
+    """The polled channels of one database, as one process looks at them.
+
+    Attributes:
+        clock: Tells the seconds that have passed.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _channels: Mapping[str, SignalChannel] | None = None
+    _next: float | None = None
+    _said: set[str] = field(default_factory=set[str])
+
+    def look(self, database: Database) -> Looked | None:
+        """Return what has arrived, if `signal.poll.interval.ms` has passed since the last look.
+
+        Args:
+            database: The database.
+
+        Raises:
+            ConfigurationError: A channel of a user cannot be loaded.
+        """
+        settings = database.connector.signals
+        if not settings.polled or (self._next is not None and self.clock() < self._next):
+            return None
+        if self._channels is None:
+            self._channels = polled_channels(database.connector, database.catalog)
+        self._next = self.clock() + settings.poll_interval_ms / 1000
+        looks = {name: _Guarded(name, channel, database.log, self._said) for name, channel in self._channels.items()}
+        try:
+            return look_into(database, looks)
+        except FencedError:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A channel whose failures are logged, each once."""
+
+    name: str
+    channel: SignalChannel
+    log: Callable[[str], None]
+    said: set[str]
+
+    def read(self, bookmark: Any) -> Arrived | None:
+        """Return what the channel does, or None if it fails."""
+        try:
+            return _checked(self.channel.read(bookmark))
+        except Exception as error:  # noqa: BLE001 - whatever a channel raises, changes are captured
+            line = f"signal channel {self.name}: {type(error).__name__}: {error}"
+            if line not in self.said:
+                self.said.add(line)
+                self.log(f"{line}; it is tried again")
+            return None
+
+
+def _checked(found: Any) -> Arrived | None:
+    """What a channel delivers, if it is what its contract says and can be kept."""
+    if found is None:
+        return None
+    signals: Sequence[object] = found.signals if isinstance(found, Arrived) else [None]
+    if not all(isinstance(one, SignalRecord) for one in signals):
+        raise TypeError(f"read returned {type(found).__name__}, expected Arrived with SignalRecords, or None")
+    json.dumps(found.bookmark)
+    return cast("Arrived", found)

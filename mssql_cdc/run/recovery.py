@@ -1,0 +1,129 @@
+"""Rebuilds a lost schema history at a start, without reading a row (SNP-06): `snapshot.mode=recovery` and the like.
+
+The structure that the source has now takes the number of the one that is lost. That is right only if the table was not
+altered since its last rows were written, which is checked as far as the source and the lake can tell. Structures that
+older rows were written under are not rebuilt: reading such rows says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import pyarrow as pa
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import load_tables
+from mssql_cdc.capture.snapshot_extensions import policy
+from mssql_cdc.errors import ConfigurationError, SchemaError
+from mssql_cdc.lake.history import SchemaHistory, load_history, restore_versions
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.steps import Entry
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema.arrow import row_struct
+from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import CapturedTable
+
+_WRITTEN = ("streaming", "snapshot", "failed")
+
+
+def recover_history(database: Database) -> list[str]:
+    """Rebuild what the schema history lacks, if `snapshot.mode` does that; return the names of the tables.
+
+    Args:
+        database: The database.
+
+    Raises:
+        SchemaError: A table was altered since its last rows were written.
+    """
+    offsets = load_offsets(database.layout, database.storage)
+    lost = _lost(offsets, load_history(database.layout, database.storage))
+    if not lost or not policy(database, offsets).on_schema_error:
+        return []  # `load_tables` says what is lost.
+    with database.session() as session:
+        tables = session.tables()
+        found = {name: _captured(name, entry, tables) for name, entry in lost.items()}
+        _require_unaltered(session, lost)
+    schemas = {name: _structure(name, entry, found[name]) for name, entry in lost.items()}
+    rebuilt = SchemaHistory({}).extended(list(schemas.values()))
+    for table, member in load_tables(database, found.values(), offsets, rebuilt).items():
+        if member.state is not None:
+            log = pa.schema(cast("Any", member.state.table.schema().to_arrow()))
+            _require_same(table.text, rebuilt.versions[table.text][-1], log)
+    restore_versions(database.layout, list(schemas.values()), at=datetime.now(UTC), storage=database.storage)
+    names = sorted(lost)
+    database.log(f"the schema history of {', '.join(names)} was rebuilt from the source")
+    return names
+
+
+def require_recoverable(database: Database) -> None:
+    """Raise ConfigurationError if `snapshot.mode=recovery` has nothing to go on from.
+
+    Args:
+        database: The database.
+    """
+    recovers = database.connector.snapshot.mode == "recovery"
+    if recovers and not load_offsets(database.layout, database.storage).entries:
+        raise ConfigurationError(
+            f"snapshot.mode=recovery: the lake has no position of database {database.catalog!r} that its history could "
+            "be rebuilt for; use another mode, such as initial or no_data"
+        )
+
+
+def _lost(offsets: Offsets, history: SchemaHistory) -> dict[str, Entry]:
+    """The tables whose newest structure is not in the history, by name, with their newest entries."""
+    versions = [one for found in (*history.versions.values(), *history.former.values()) for one in found]
+    known = {(one.object_id, one.version) for one in versions}
+    return {
+        name: entry
+        for name, entry in offsets.entries.items()
+        if entry.status in _WRITTEN and entry.schema is not None and (entry.object_id, entry.schema) not in known
+    }
+
+
+def _captured(name: str, entry: Entry, tables: Sequence[CapturedTable]) -> CapturedTable:
+    for table in tables:
+        if table.object_id == entry.object_id:
+            return table
+    raise SchemaError(f"The schema history of {name} is lost, and the source does not show the table any more")
+
+
+def _require_unaltered(session: SourceSession, lost: Mapping[str, Entry]) -> None:
+    positions = {one.object_id: Lsn.parse(one.to) for one in lost.values() if one.object_id is not None and one.to}
+    names = {entry.object_id: name for name, entry in lost.items()}
+    for table, statement in session.altered(positions).items():
+        raise _refused(names[table], f"it was altered since its last rows were written: {statement}")
+
+
+def _structure(name: str, entry: Entry, table: CapturedTable) -> TableSchema:
+    """The structure of the instance that was read last, under the number that the lake's rows have."""
+    for instance in table.instances:
+        if instance.identity == entry.instance:
+            return replace(
+                instance.schema,
+                version=entry.schema or 1,
+                incarnation=entry.incarnation,
+                key_since=entry.filled or entry.schema or 1,
+                from_lsn=instance.start_lsn.text,
+            )
+    raise _refused(name, "the capture instance that was read last does not exist any more")
+
+
+def _require_same(name: str, schema: TableSchema, log: pa.Schema) -> None:
+    """Raise SchemaError unless the change log has these columns with these types."""
+    after = log.field("after").type
+    known = {after.field(n).name: after.field(n).type for n in range(after.num_fields)}
+    for field in row_struct(schema.value_columns):
+        if known.get(field.name) != field.type:
+            was = known.get(field.name, "no such column")
+            raise _refused(name, f"its column {field.name} is {field.type} at the source, and {was} in the lake")
+
+
+def _refused(name: str, reason: str) -> SchemaError:
+    return SchemaError(
+        f"The schema history of {name} cannot be rebuilt: {reason}. Restore the table _schema_history, or remove what "
+        "the lake has of the database and begin again with a snapshot"
+    )

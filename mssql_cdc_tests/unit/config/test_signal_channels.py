@@ -1,0 +1,46 @@
+"""`signal.enabled.channels`: built-in channels, those of users, and those that do not exist here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc_tests.unit.config.samples import connector_with
+from mssql_cdc_tests.unit.extension_kit import install
+
+
+@pytest.mark.feature("SIG-01", "SIG-06")
+def test_channels_are_the_signal_table_by_default_and_a_file_on_demand() -> None:
+    assert connector_with({}).signals.channels == ("source",)
+    found = connector_with({"signal.enabled.channels": "Source, FILE, file", "signal.file": "in/signals.txt"}).signals
+    assert (found.channels, found.polled) == (("source", "file"), ("file",))
+    assert found.file == str(Path("in/signals.txt").absolute())
+
+
+@pytest.mark.feature("SIG-05")
+def test_kafka_is_refused_with_what_to_do_instead() -> None:
+    with pytest.raises(ConfigurationError, match=r"signal\.enabled\.channels: found 'kafka'.*through the signal table"):
+        connector_with({"signal.enabled.channels": "source,kafka"})
+
+
+@pytest.mark.feature("SIG-07")
+def test_jmx_has_no_meaning_and_is_left_out_with_a_notice() -> None:
+    connector = connector_with({"signal.enabled.channels": "source,jmx"})
+    assert connector.signals.channels == ("source",)
+    assert connector.notices == ("signal.enabled.channels: jmx has no meaning here",)
+
+
+@pytest.mark.feature("SPI-06", "SPI-04")
+def test_other_channels_are_entry_points_whose_names_are_prefixes_of_properties(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ConfigurationError, match=r"signal\.enabled\.channels: found 'mail', expected the name of an"):
+        connector_with({"signal.enabled.channels": "mail"})
+    monkeypatch.syspath_prepend(install(tmp_path, "mail", {"mssql_cdc.signal_channels": {"mail": "mails:Mail"}}))
+    connector = connector_with({"signal.enabled.channels": "source,mail", "mail.password": "hunter2"})
+    assert connector.signals.polled == ("mail",)
+    assert "hunter2" not in repr(connector)
+    with pytest.raises(ConfigurationError, match="unknown property"):
+        connector_with({"mail.password": "hunter2"})
