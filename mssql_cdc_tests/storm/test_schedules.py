@@ -180,7 +180,7 @@ def test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hi
 
 
 @pytest.mark.parametrize("hidden", [False, True])
-def test_snapshot_says_that_the_recovery_fork_is_hidden(storm: Storm, hidden: bool):
+def test_snapshot_says_that_the_recovery_fork_is_hidden(storm: Storm, *, hidden: bool):
     """Then nothing shows that a restore has taken back what only the snapshot has read (A7)."""
     lines = list[str]()
     storm.database = replace(storm.database, log=lines.append)
