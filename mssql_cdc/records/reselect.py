@@ -89,11 +89,12 @@ class Reselect:
             logger.warning("Failed to re-select columns for table %s: %s", schema.table_id, error)
             return {}
         places = np.full(batch.num_rows, -1)
+        positions = batch.column("_pos")
         for row, key in zip(rows, keys, strict=True):
             place = -1 if found is None else found.places.get(key, -1)
             places[row] = place
             if place < 0:
-                self._missing(schema, key)
+                self._missing(schema, positions[int(row)].as_py())
         if found is None or (places < 0).all():
             return {}
         exact = batch.column("_exact").field("after")
@@ -129,8 +130,8 @@ class Reselect:
         masks = [self.connector.filters.mask_for(table.catalog or "", table.schema, table.name, one) for one in names]
         return names if all(mask is None for mask in masks) else ()
 
-    def _missing(self, schema: TableSchema, key: Key) -> None:
-        text = f"Failed to find row in table {schema.table_id} with key {list(key)}"
+    def _missing(self, schema: TableSchema, position: str) -> None:
+        text = f"Failed to find row in table {schema.table_id} for the change at {position}"  # Logs have no values.
         if self.settings.on_error == "fail":
             raise ConversionError(f"{text}: reselect.error.handling.mode is fail; warn leaves the value as it is")
         logger.warning("%s", text)

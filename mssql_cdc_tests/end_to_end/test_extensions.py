@@ -118,7 +118,7 @@ def test_reselect_of_a_row_that_is_gone_warns_or_fails(
     assert noted.catch_up() == 0
     configured(noted)
     assert notes(noted)[1] == ("c", None)
-    assert f"Failed to find row in table {noted.database}.dbo.orders with key ['2']" in caplog.text
+    assert f"Failed to find row in table {noted.database}.dbo.orders for the change at " in caplog.text
     configured(noted, **{"error.handling.mode": "fail"})
     assert noted.command("records", "--output", str(noted.folder / "failed.jsonl")) == 1
     assert "Failed to find row" in "".join(capsys.readouterr())
