@@ -191,7 +191,7 @@ def test_a_wrong_token_is_refused_at_once(warm: Served, monkeypatch: pytest.Monk
 
 def test_a_server_that_is_not_there_is_met_again_when_it_is(warm: Served, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(remote.TOKEN_VARIABLE, TOKEN)
-    monkeypatch.setattr("mssql_cdc.run.databases.active_session", lambda: None)
+    monkeypatch.setattr("mssql_cdc.spark.lazy.active_session", lambda: None)
     urls = iter(["sc://localhost:1", warm.url])
     spark = LazySpark(lambda: start_session(SparkSettings(remote=next(urls))))
     with pytest.raises(SourceUnavailableError, match="spark-server"):
