@@ -193,7 +193,7 @@ def table_structure(schema: TableSchema | TableStructure) -> dict[str, Any]:
     """
     return {
         "defaultCharsetName": None,
-        "primaryKeyColumnNames": list(schema.key_columns),
+        "primaryKeyColumnNames": list(schema.key_columns or getattr(schema, "shown_key", ())),
         "columns": [_column(column, position) for position, column in enumerate(schema.columns, start=1)],
         "comment": None,
     }

@@ -216,6 +216,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         instance=row.capture_instance,
         from_lsn=_lsn(row.start_lsn).text,
         description=facts.descriptions.get(0),
+        shown_key=() if key else _captured_part(facts.indexes, columns),
     )
     if not schema.value_columns:
         raise SchemaError(f"The column filters exclude every column of {table_id}; exclude the table, or fewer columns")
@@ -232,6 +233,13 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         warnings=doubtful_columns(table_id, columns, facts.collation),
         keys=keys,
     )
+
+
+def _captured_part(indexes: Iterable[Any], columns: Sequence[Column]) -> tuple[str, ...]:
+    """Return the captured columns of the primary key, in key order."""
+    captured = {column.name for column in columns if not column.excluded}
+    rows = sorted((one for one in indexes if one.is_primary_key), key=lambda one: one.key_ordinal)
+    return tuple(one.column_name for one in rows if one.column_name in captured)
 
 
 def _kept(filters: Filters, table_id: TableId, column: str) -> bool:
