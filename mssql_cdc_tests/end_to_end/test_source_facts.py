@@ -87,7 +87,7 @@ def test_renamed_table_goes_on_under_its_new_name(orders: Place):
 
 @pytest.mark.feature("EVO-08")
 def test_column_of_a_captured_table_cannot_be_renamed_and_can_after_its_instance_is_dropped(orders: Place):
-    with pytest.raises(MssqlCdcError, match="4928|Cannot alter column"):
+    with pytest.raises(MssqlCdcError, match=r"4928|Cannot alter column"):
         orders.sql("EXEC sp_rename N'dbo.orders.name', N'title', N'COLUMN'")
     orders.configure(snapshot_mode="when_needed")
     orders.sql(
