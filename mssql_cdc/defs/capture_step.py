@@ -59,7 +59,7 @@ class Step:
         self.context, self.setup = context, setup
         self.spark = getattr(context.resources, setup.names.spark)
         self.background = Background(context, self.spark)
-        database = setup.open(spark=self.spark.start, run_id=context.run.run_id, log=self.background.log)
+        database = setup.open(spark=self.spark.lazy, run_id=context.run.run_id, log=self.background.log)
         self.by_sensor = SENSOR_TAG in tags
         self.work = Work(setup, database, self.background, self.by_sensor)
         self.windows = self._windows()
@@ -189,7 +189,7 @@ class Step:
         """Let the run that streams until now end when this one is ready."""
         if not handover.predecessors():
             return
-        self.background.run(self.spark.start)
+        self.background.run(self.spark.lazy)
         runs = handover.take_over()
         self.context.log.info("taking over from %s", ", ".join(run[:8] for run in runs) or "no run")
         self._wait_for(lambda: handover.has_taken_over(runs))

@@ -24,7 +24,7 @@ def build_maintenance(setup: Setup) -> dg.JobDefinition:
     @dg.op(name=f"{stem}__join_and_remove_files", required_resource_keys={setup.names.spark})
     def join_and_remove_files(context: dg.OpExecutionContext, config: Retention) -> None:
         spark = getattr(context.resources, setup.names.spark)
-        database = setup.open(spark=spark.start, run_id=context.run.run_id, log=context.log.info)
+        database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=context.log.info)
         try:
             for done in maintain(database, retain_hours=config.retain_hours):
                 context.log.info("%s", done.text)

@@ -7,7 +7,7 @@ from dagster_pyspark import LazyPySparkResource
 from pydantic import PrivateAttr
 
 from mssql_cdc.config import SparkConf
-from mssql_cdc.run.databases import LazySpark
+from mssql_cdc.spark.lazy import LazySpark
 from mssql_cdc.spark.session import SparkSettings, cancel_jobs, start_session
 
 
@@ -36,9 +36,10 @@ class SparkResource(LazyPySparkResource):
         """Start the session in a thread; an error is raised where the session is needed."""
         self._spark.begin()
 
-    def start(self) -> Any:
-        """Return the session, for code that must not start Spark before it knows that there is work."""
-        return self.spark_session
+    @property
+    def lazy(self) -> LazySpark:
+        """Returns the session when called, for code that must not start Spark before it knows that there is work."""
+        return self._spark
 
     def cancel_jobs(self) -> None:
         """Cancel all Spark jobs, from any thread."""

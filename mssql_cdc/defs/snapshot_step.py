@@ -70,7 +70,7 @@ class SnapshotStep:
         self.context, self.setup = context, setup
         spark = getattr(context.resources, setup.names.spark)
         self.background = Background(context, spark)
-        self.database = setup.open(spark=spark.start, run_id=context.run.run_id, log=self.background.log)
+        self.database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=self.background.log)
         self.by_sensor = SENSOR_TAG in context.run.tags
         self.work = Work(setup, self.database, self.background, self.by_sensor)
         self.recorder = Recorder(context, self.background)

@@ -4,81 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot.begin import is_little
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.offsets import load_offsets
-from mssql_cdc.spark.remote import answers, is_remote
-from mssql_cdc.spark.session import SparkSettings, active_session, start_session, verify_session
+from mssql_cdc.spark.lazy import LazySpark
+from mssql_cdc.spark.session import SparkSettings, start_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger("mssql_cdc")
-
-
-class LazySpark:
-    """Starts Spark on first use, so that a run without rows, a sensor or a check never starts a JVM.
-
-    `begin` starts it ahead, in a thread. If the process already has a session, it is used and left running.
-    """
-
-    def __init__(self, start: Callable[[], SparkSession]) -> None:
-        self._start = start
-        self._found = active_session()  # Here, since Spark tells each thread something else.
-        self._starting: Future[SparkSession] | None = None
-        self._lock = Lock()
-        self._stopped = False
-
-    def begin(self) -> None:
-        """Start the session in a thread, unless that was done. An error is raised where the session is needed."""
-        with self._lock:
-            if self._found is None and self._starting is None and not self._stopped:
-                pool = ThreadPoolExecutor(1, thread_name_prefix="spark")
-                self._starting = pool.submit(self._start)
-                pool.shutdown(wait=False)
-
-    def __call__(self) -> SparkSession:
-        """Return the session, starting it if necessary.
-
-        Raises:
-            ConfigurationError: Spark could not start, or the process's session lacks Delta.
-        """
-        running = self.running
-        if running is not None and is_remote(running) and not answers(running):
-            self._starting = None  # The server was started again; its sessions are others.
-        self.begin()
-        if self._starting is not None:
-            try:
-                return self._starting.result()
-            except SourceUnavailableError:
-                self._starting = None  # A server may be there the next time.
-                raise
-        assert self._found is not None  # otherwise it was begun
-        verify_session(self._found)
-        return self._found
-
-    @property
-    def running(self) -> SparkSession | None:
-        """The session if there is one now."""
-        begun = self._starting
-        if begun is None:
-            return self._found
-        return begun.result() if begun.done() and begun.exception() is None else None
-
-    def stop(self) -> None:
-        """Stop the session if it was started here; one that is starting is waited for."""
-        with self._lock:
-            self._stopped = True
-        if self._starting is not None and self._starting.exception() is None:
-            self._starting.result().stop()
 
 
 @contextmanager

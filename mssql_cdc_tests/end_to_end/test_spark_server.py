@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError
-from mssql_cdc.run.databases import LazySpark
 from mssql_cdc.spark import remote
+from mssql_cdc.spark.lazy import LazySpark
 from mssql_cdc.spark.session import SparkSettings, cancel_jobs, parallelism, private_session, start_session
 from mssql_cdc.spark.tasks import run_tasks
 from mssql_cdc_tests.end_to_end.kit import Place

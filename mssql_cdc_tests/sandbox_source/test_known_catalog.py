@@ -99,11 +99,12 @@ def test_minima_are_asked_again_only_when_an_instance_has_changed(shop: Shop) ->
 
     known_tables(known, shop)
     with patch.object(catalog, "minima", side_effect=AssertionError("asked again")):
-        assert known.minima(shop.control) == first
+        assert known.minima(shop.control) == known.minima_now(shop.control) == first
 
     shop.run("INSERT dbo.t VALUES (2, N'x')")
     kept = shop.scan()
     shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_t', 0x{kept.raw.hex()}, 5000")
+    assert known.minima_now(shop.control) == {**first, "dbo_t": kept}
     known_tables(known, shop)
     assert known.minima(shop.control) == {**first, "dbo_t": kept} == minima(shop.control)
 

@@ -59,6 +59,9 @@ class ModelWorld:
     def beat(self) -> None:
         """The model shows its scans."""
 
+    def fork_is_hidden(self) -> bool:
+        return self.server.hides_fork
+
     def hide_fork(self) -> None:
         self.server.hides_fork = True
 

@@ -179,6 +179,18 @@ def test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hi
         storm.come_to_rest()
 
 
+@pytest.mark.parametrize("hidden", [False, True])
+def test_snapshot_says_that_the_recovery_fork_is_hidden(storm: Storm, *, hidden: bool):
+    """Then nothing shows that a restore has taken back what only the snapshot has read (A7)."""
+    lines = list[str]()
+    storm.database = replace(storm.database, log=lines.append)
+    storm.follower = Follower(storm.database, merge=False)
+    if hidden:
+        storm.recovery_fork_is_hidden()
+    storm.come_to_rest()
+    assert any("GRANT VIEW ANY DATABASE" in line for line in lines) == hidden
+
+
 def test_restore_is_noticed_when_cleanup_has_removed_the_transactions_that_show_it(storm: Storm):
     """The witness is older than all that the source still has, as it would be after quiet days without a restore."""
     storm.come_to_rest()

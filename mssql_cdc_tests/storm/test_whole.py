@@ -36,11 +36,55 @@ def row_goes_while_capture_is_off(played: WholeStorm) -> None:
     played.disable_change_enable("orders", [("orders", 0, None)])
 
 
-def test_fixed_schedule_of_the_whole_finds_a_row_that_is_not_swept(make: Make):
-    _play(make, row_goes_while_capture_is_off)
-    (mutant,) = (mutant for mutant in WHOLE_MUTANTS if "not swept" in mutant.what)
-    with mutant.planted(), pytest.raises(AssertionError, match="differs"):
-        _play(make, row_goes_while_capture_is_off)
+def key_gets_a_column(played: WholeStorm) -> None:
+    """CDC identifies the rows by another index, so that the table's own key may change while it is captured."""
+    played.transaction([("orders", 0, "a"), ("orders", 1, "b")])
+    played.come_to_rest()
+    played.another_key("orders", "id, part", wider=False, fresh=False, key=0)
+    played.scan(4)
+    played.come_to_rest()
+    played.other_part("orders", 0)
+    played.scan(4)
+
+
+def key_gets_another_type(played: WholeStorm) -> None:
+    played.another_key("orders", "id, part", wider=False, fresh=True, key=0)
+    played.transaction([("orders", 0, "a"), ("orders", 1, "b")])
+    played.come_to_rest()
+    played.another_key("orders", "id, part", wider=True, fresh=True, key=0)
+    played.scan(4)
+    played.come_to_rest()
+    played.other_part("orders", 0)
+    played.transaction([("orders", 1, "c")])
+    played.scan(4)
+
+
+def late_run_meets_a_wider_column(played: WholeStorm) -> None:
+    played.transaction([("orders", 0, "a")])
+    played.come_to_rest()
+    played.late_rival_widens_a_column("orders", 0, [("orders", 1, "x")])
+
+
+@pytest.mark.parametrize(
+    ("schedule", "what", "seen"),
+    [
+        (row_goes_while_capture_is_off, "rows that were deleted while capture was off are not swept", "differs"),
+        (key_gets_a_column, "a changed key is not noticed", "the current table of orders differs"),
+        (key_gets_another_type, "the type of a key column does not count", "the change log of orders differs"),
+        (
+            late_run_meets_a_wider_column,
+            "a schema change takes over what another run committed meanwhile",
+            "a position is there twice",
+        ),
+    ],
+)
+def test_fixed_schedule_of_the_whole_finds_a_defect(
+    make: Make, schedule: Callable[[WholeStorm], None], what: str, seen: str
+):
+    _play(make, schedule)
+    (mutant,) = (mutant for mutant in WHOLE_MUTANTS if mutant.what == what)
+    with mutant.planted(), pytest.raises(AssertionError, match=seen):
+        _play(make, schedule)
 
 
 def _play(make: Make, schedule: Callable[[WholeStorm], None]) -> None:

@@ -119,6 +119,9 @@ class WholeWorld:
         if self.replica:
             self.signal("log", "{}")
 
+    def fork_is_hidden(self) -> bool:
+        return False
+
     def hide_fork(self) -> None:
         """The sandbox shows it to every login that may capture."""
 
@@ -238,6 +241,15 @@ class WholeWorld:
             f"CREATE TABLE dbo.{table} (id int NOT NULL, part decimal(9, 0) NOT NULL, name nvarchar(50) NULL, "
             f"size smallint NULL, doc nvarchar(max) NULL, note ntext NULL{key})"
         )
+        self._index(table)
+        self.enable(table)
+
+    def widen_part(self, name: str) -> None:
+        """`part` gets a scale; no primary key contains it, and rows are not captured by the index that does."""
+        self.run(f"DROP INDEX IF EXISTS ux_{name} ON dbo.{name}")
+        self.run(f"ALTER TABLE dbo.{name} ALTER COLUMN part decimal(12, 2) NOT NULL")
+        self._index(name)
+
+    def _index(self, table: str) -> None:
         if table in FREELY_KEYED:
             self.run(f"CREATE UNIQUE INDEX ux_{table} ON dbo.{table} (id, part)")
-        self.enable(table)

@@ -149,14 +149,17 @@ class WholeStorm(Storm):
         key=KEYS,
     )
     def another_key(self, name: str, columns: str, wider: bool, fresh: bool, key: int) -> None:  # noqa: FBT001 (drawn)
-        """Other columns, or the same ones of which `part` gets a scale; `fresh`: capture is set up again."""
+        """Other columns, or the same ones of which `part` gets a scale; `fresh`: capture is set up again.
+
+        A column's type changes while no index contains it, and CDC keeps the index that it identifies rows by.
+        """
         if name not in self.world.keyed or not (fresh or name in FREELY_KEYED or name in self.world.dark()):
             return
         if fresh:
             self.disabled(name)
         self.world.run(f"ALTER TABLE dbo.{name} DROP CONSTRAINT pk_{name}")
-        if wider:
-            self.world.run(f"ALTER TABLE dbo.{name} ALTER COLUMN part decimal(12, 2) NOT NULL")
+        if wider and (name not in FREELY_KEYED or name in self.world.dark()):
+            self.world.widen_part(name)
         self.world.run(f"ALTER TABLE dbo.{name} ADD CONSTRAINT pk_{name} PRIMARY KEY ({columns})")
         if fresh:
             self.world.enable(name)

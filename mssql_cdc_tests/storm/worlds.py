@@ -50,6 +50,10 @@ class World(Protocol):
         """A transaction that no table of the schedule sees, where one is needed to show how far capture has come."""
         ...
 
+    def fork_is_hidden(self) -> bool:
+        """Whether the login may not see it."""
+        ...
+
     def hide_fork(self) -> None:
         """The login may not see the recovery fork when it asks for the log's end, where a world can do that."""
         ...

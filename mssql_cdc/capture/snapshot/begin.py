@@ -26,6 +26,11 @@ from mssql_cdc.source.values import Chunk, LogMark
 LITTLE_ROWS = 100_000
 """A snapshot of at most so many rows is read in this process, in about a second; Spark takes six to start."""
 
+FORK_ADVICE = (
+    "The login may not see the database's recovery fork: a restore that takes back rows which a snapshot reads before "
+    "they are captured cannot be noticed. GRANT VIEW ANY DATABASE to the login (public has it unless it was denied)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -68,7 +73,10 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     begins = {table: t for table, t in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
-        offsets = _write_status(database, plan, begins, offsets, wanted.epoch, session.mark())
+        mark = session.mark()
+        if mark.fork is None:
+            database.log(FORK_ADVICE)
+        offsets = _write_status(database, plan, begins, offsets, wanted.epoch, mark)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
     states: dict[TableId, TableState] = {}
     for table, member in list(chosen.items()):

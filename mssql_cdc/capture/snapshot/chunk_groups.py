@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
@@ -15,7 +15,11 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.values import Chunk
+from mssql_cdc.spark.lazy import is_ready
 from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks
+
+FIRST_CHUNKS = 2
+"""Chunks in a group that this process reads because Spark is still starting, which takes it six seconds."""
 
 
 def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
@@ -41,14 +45,16 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
             if not unread:
                 shown = (minima.get(instance.name) for instance in run.tables[table].captured.instances)
                 end_table(run, table_plan, minimum, min(one for one in (minimum, *shown) if one))
-            else:
+            elif not table_plan.locked:
                 left[table], lowest[table] = unread, minimum
-        group = [(t, c) for t, c in next_group(run.plan, left, group_chunks) if not run.plan.of(t).locked]
-        if not group:
+        if not left:
             return
+        here = run.is_little or not is_ready(run.database.spark)
+        size = group_chunks if run.is_little or not here else min(FIRST_CHUNKS, group_chunks)
+        group = next_group(run.plan, left, size)
         captured = run.session.captured()
         assert captured is not None  # a capture instance exists
-        _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group})
+        _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group}, here=here)
         if progress is not None:
             progress(progress_of(run))
 
@@ -82,14 +88,14 @@ def locked_if_exclusive(run: Run) -> Generator[None]:
         yield
 
 
-def _read_group(run: Run, group: list[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn]) -> None:
-    """Read the chunks in one job and make one commit per table; L was taken before (rule C18, case B)."""
+def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn], *, here: bool) -> None:
+    """Read the chunks, in this process or in one job, and make one commit per table; L was taken before (rule C18)."""
     locked = run.lock is not None
     tasks = [
         _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
         for table, chunk in group
     ]
-    results = _results(run, tasks)
+    results = _results(run, tasks, here=here)
     if run.lock is not None:
         run.lock.require_held("verifying that the snapshot's tables are still locked")
     for table in dict.fromkeys(t for t, _ in group):
@@ -116,7 +122,7 @@ def read_locked_tables(run: Run) -> None:
             with run.database.source.locked(run.database.catalog, [schema]) as lock:
                 end = run.session.mark().lsn
                 task = _task(run, table, chunk, position=end, captured=None, under_lock=True)
-                (result,) = _results(run, [task])
+                (result,) = _results(run, [task], here=run.is_little)
                 # A lost connection is a lost lock: rows read without it must not be committed.
                 lock.require_held(f"verifying that {table} is still locked")
             _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
@@ -124,10 +130,10 @@ def read_locked_tables(run: Run) -> None:
             fail(run, table, error)
 
 
-def _results(run: Run, tasks: list[WriteTask]) -> list[TaskResult]:
+def _results(run: Run, tasks: list[WriteTask], *, here: bool) -> list[TaskResult]:
     """Read the chunks, at most `snapshot.max.threads` at a time."""
     most = run.database.connector.snapshot.max_threads
-    if run.is_little:
+    if here:
         return run_here(tasks, write, most=most)
     return run_tasks(run.database.spark(), tasks, write, most=most)
 

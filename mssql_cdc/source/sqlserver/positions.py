@@ -74,6 +74,14 @@ def minima(control: Control) -> dict[str, Lsn | None]:
     return {row[0]: _lsn(row[1]) or None for row in rows}
 
 
+def starts(control: Control) -> dict[str, Lsn | None]:
+    """The start of each capture instance, which cleanup moves: its minimum, once capture has reached it."""
+    rows = control.rows(
+        "SELECT capture_instance, start_lsn FROM cdc.change_tables", doing="reading the starts of instances"
+    )
+    return {row[0]: _lsn(row[1]) or None for row in rows}
+
+
 def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
     """The minimum LSN of an instance, which NULL and zero are not (rule A9).
 

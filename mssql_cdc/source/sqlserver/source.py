@@ -206,9 +206,9 @@ class SqlServerSession:
         """The newest captured transaction that was committed before an instant (`positions`)."""
         return positions.captured_before(self.control, at, self.connector.connection.server_timezone)
 
-    def minima(self) -> dict[str, Lsn | None]:
-        """The smallest LSN that each instance still holds (`positions`)."""
-        return positions.minima(self.control)
+    def minima(self) -> Mapping[str, Lsn | None]:
+        """The smallest LSN that each instance still holds (`catalog`)."""
+        return self.known.minima_now(self.control)
 
     def catalog_minima(self) -> Mapping[str, Lsn | None]:
         """The same as of `tables()`, not asked again while the catalog stays the same (`catalog`)."""

@@ -14,6 +14,7 @@ from mssql_sandbox.engine.storage.columns import Column
 from mssql_sandbox.engine.storage.index import Index
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.engine.transaction import Transaction
+from mssql_sandbox.engine.types import SqlType
 from mssql_sandbox.errors import SqlError, error
 from mssql_sandbox.exec import temporal
 from mssql_sandbox.exec.compiler import Compiler
@@ -142,12 +143,12 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
         if old.computed is not None or old.is_rowversion:
             kind = "COMPUTED" if old.computed is not None else "timestamp"
             raise SqlError(4928, f"Cannot alter column '{old.name}' because it is '{kind}'.")
-        _refuse_dependants(table, old, node)
         type_ = compiler.type_of(node.type)
         if old.replicated and type_.name in _TRUNCATABLE and not frame.session.options.ansi_warnings:
             raise cdc_error(22888, procedure="")
         if not node.type.collation and type_.collation is not None and old.type.collation is not None:
             type_ = replace(type_, collation=old.type.collation)
+        _refuse_dependants(table, old, type_)
         nullable = True if node.nullable is None else node.nullable
         column = Column(
             old.name, type_, nullable=nullable, identity=old.identity, default=old.default, rowguid=old.rowguid,
@@ -167,16 +168,23 @@ def _alter_column(frame: Frame, node: st.AlterColumn) -> Steps:
     return None
 
 
+_VARIABLE = frozenset({"varchar", "nvarchar", "varbinary"})
 _TRUNCATABLE = frozenset({"char", "varchar", "nchar", "nvarchar", "binary", "varbinary"})
 
 
-def _refuse_dependants(table: Table, column: Column, node: st.AlterColumn) -> None:
-    """5074/4922: keys and checks prevent a change of the type."""
-    for index in table.indexes:
-        if index.constraint and any(name == column.name for name, _ in index.columns):
-            wanted = node.type.name[-1].lower() if node.type is not None else ""
-            if wanted != column.type.name:
-                raise _accessed("ALTER COLUMN", column, [("object", index.name)])
+def _refuse_dependants(table: Table, column: Column, type_: SqlType) -> None:
+    """5074/4922: an index prevents a change of the type, except that a variable length grows."""
+    old = column.type
+    grows = old.name in _VARIABLE and type_.length >= old.length and type_ == replace(old, length=type_.length)
+    if type_ == old or grows:
+        return
+    users = [
+        ("object" if index.constraint else "index", index.name)
+        for index in table.indexes
+        if column.name in index.included or any(name == column.name for name, _ in index.columns)
+    ]
+    if users:
+        raise _accessed("ALTER COLUMN", column, users)
 
 
 def _column_property(table: Table, column: Column, node: st.AlterColumn) -> None:

@@ -217,6 +217,14 @@ CASES: list[tuple[str, list[str]]] = [
         ],
     ),
     (
+        "ALTER TABLE p ALTER COLUMN d bigint",
+        [
+            "5074/16/1/L1 The index 'ux' is dependent on column 'd'.",
+            "4922/16/9/L1 ALTER TABLE ALTER COLUMN d failed because one or more objects access this co",
+        ],
+    ),
+    ("ALTER TABLE p ALTER COLUMN n varchar(20); UPDATE p SET n = 'longer'; SELECT n FROM p", ["longer"]),
+    (
         "ALTER TABLE p ADD z int NOT NULL",
         ["4901/16/1/L1 ALTER TABLE only allows columns to be added that can contain nulls, or have a"],
     ),

@@ -1,0 +1,86 @@
+"""A Spark session that starts on first use, or ahead, in a thread, while its user does something else.
+
+What a session is and how it starts: `session.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from mssql_cdc.errors import SourceUnavailableError
+from mssql_cdc.spark.remote import answers, is_remote
+from mssql_cdc.spark.session import active_session, verify_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class LazySpark:
+    """Starts Spark on first use, so that a run without rows, a sensor or a check never starts a JVM.
+
+    `begin` starts it ahead, in a thread. If the process already has a session, it is used and left running.
+    """
+
+    def __init__(self, start: Callable[[], SparkSession]) -> None:
+        self._start = start
+        self._found = active_session()  # Here, since Spark tells each thread something else.
+        self._starting: Future[SparkSession] | None = None
+        self._lock = Lock()
+        self._stopped = False
+
+    def begin(self) -> None:
+        """Start the session in a thread, unless that was done. An error is raised where the session is needed."""
+        with self._lock:
+            if self._found is None and self._starting is None and not self._stopped:
+                pool = ThreadPoolExecutor(1, thread_name_prefix="spark")
+                self._starting = pool.submit(self._start)
+                pool.shutdown(wait=False)
+
+    def __call__(self) -> SparkSession:
+        """Return the session, starting it if necessary.
+
+        Raises:
+            ConfigurationError: Spark could not start, or the process's session lacks Delta.
+        """
+        running = self.running
+        if running is not None and is_remote(running) and not answers(running):
+            self._starting = None  # The server was started again; its sessions are others.
+        self.begin()
+        if self._starting is not None:
+            try:
+                return self._starting.result()
+            except SourceUnavailableError:
+                self._starting = None  # A server may be there the next time.
+                raise
+        assert self._found is not None  # otherwise it was begun
+        verify_session(self._found)
+        return self._found
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a call returns, or fails, at once; otherwise the session is being started from now on."""
+        self.begin()
+        return self._starting is None or self._starting.done()
+
+    @property
+    def running(self) -> SparkSession | None:
+        """The session if there is one now."""
+        begun = self._starting
+        if begun is None:
+            return self._found
+        return begun.result() if begun.done() and begun.exception() is None else None
+
+    def stop(self) -> None:
+        """Stop the session if it was started here; one that is starting is waited for."""
+        with self._lock:
+            self._stopped = True
+        if self._starting is not None and self._starting.exception() is None:
+            self._starting.result().stop()
+
+
+def is_ready(spark: Callable[[], SparkSession]) -> bool:
+    """Whether `spark()` returns at once. If not, the session starts in a thread from now on."""
+    return not isinstance(spark, LazySpark) or spark.is_ready
