@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from mssql_cdc.check import canonical
 from mssql_cdc.check.sides import python_values
 from mssql_cdc.config.masks import MaskKind, MaskRule
 from mssql_cdc.config.patterns import PatternList
@@ -24,6 +23,7 @@ from mssql_cdc.config.record_settings import BinaryHandling, DecimalHandling, Re
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.events import HashMask, Mask, StarMask, Truncate
 from mssql_cdc.events.key_text import key_texts
+from mssql_cdc.lake import canonical
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.records.converters import converter, null_text
 from mssql_cdc.records.schema_changes import table_structure
