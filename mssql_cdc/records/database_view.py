@@ -68,8 +68,8 @@ class DatabaseView:
 
     @property
     def batches(self) -> dict[str, int]:
-        """The newest batch of each table at the cut, by `TableId.text`."""
-        return {table.text: log.limits.batch for table, log in self.logs.items()}
+        """The newest batch of each change log at the cut, by `ChangeLog.identity`."""
+        return {log.identity: log.limits.batch for log in self.logs.values()}
 
     @classmethod
     def load(
@@ -126,7 +126,9 @@ class DatabaseView:
 
     def behind(self, state: StreamState) -> DatabaseView:
         """Return the view without the changes before a state."""
-        logs = {table: log.behind(state.position, state.batches.get(table.text, 0)) for table, log in self.logs.items()}
+        logs = {
+            table: log.behind(state.position, state.batches.get(log.identity, 0)) for table, log in self.logs.items()
+        }
         if SINK in self.connector.notifications.channels and state.notified is None:
             state = replace(state, notified=self._noticed(state.position))
         return replace(self, logs=logs, begins=state)
@@ -198,11 +200,11 @@ def _log(table: TableId, layout: Layout, offsets: Offsets, cut: OffsetRow, stora
     entry, batch = offsets.entry(table.text), offsets.cut_batch(table.text, cut)
     if entry is None or batch is None:
         return None
-    uri = layout.home(table, folder=entry.folder).changes
-    if not exists(uri, storage):
+    home = layout.home(table, folder=entry.folder)
+    if not exists(home.changes, storage):
         return None
     end = cut_text(cut.epoch, Lsn.parse(cut.to or ""))
-    return ChangeLog(table, uri, Limits(end, batch), storage)
+    return ChangeLog(table, home, Limits(end, batch), storage)
 
 
 def _epoch_at(offsets: Offsets, at: datetime) -> int:

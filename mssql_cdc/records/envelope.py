@@ -8,7 +8,7 @@ without schemas writes them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,15 +17,17 @@ import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
 from mssql_cdc.records.capture_times import stamp_texts, stamps
+from mssql_cdc.records.event_schemas import TRANSACTION_KEY, TRANSACTION_VALUE
 from mssql_cdc.records.event_values import VERSION, Event, Places, cloud_event, envelope, lsn_texts, with_images_of
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.json_texts import Texts, joined, json_text, repeated
+from mssql_cdc.records.numbered import Numbered, taken, taken_numbers
 from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.record_batch import Part, Record, batch_of
 from mssql_cdc.records.rows import Changes, Numbers
-from mssql_cdc.records.schemas import STRING, TRANSACTION_KEY, TRANSACTION_VALUE, Schema
+from mssql_cdc.records.schemas import STRING, Schema
 from mssql_cdc.records.simple_headers import simple_texts
-from mssql_cdc.records.transactions import Orders, Transaction
+from mssql_cdc.records.transactions import Transaction
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 SLOTS = 8
@@ -170,37 +172,6 @@ def context_headers(connector: Connector) -> dict[str, Any]:
     return {name: {"schema": STRING, "payload": text} for name, text in found.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Numbered:
-    """What streamed changes of one table get from the order of all: arrays with one element per change.
-
-    `place` is the place of each change among all tables' changes. With transaction metadata, `first` is the number of
-    the event that the change is (of its delete, if it moves a row), `create` the number of a move's create; -1: none.
-    `before` counts the events before the change.
-    """
-
-    place: Numbers
-    serial: Numbers
-    captured_us: pa.Array
-    moved: Numbers
-    dropped: Numbers
-    orders: Orders | None = None
-    before: Numbers | None = None
-    first: Numbers | None = None
-    create: Numbers | None = None
-
-    def with_events(self, orders: Orders, before: Numbers, first: Numbers, create: Numbers) -> Numbered:
-        """Return the same changes with their events, for transaction metadata.
-
-        Args:
-            orders: The number of each event in its transaction and among the events of its table.
-            before: As in the attributes.
-            first: As in the attributes.
-            create: As in the attributes.
-        """
-        return replace(self, orders=orders, before=before, first=first, create=create)
-
-
 @dataclass(frozen=True)
 class EnvelopeTexts:
     """Builds the records of batches of changes of one database."""
@@ -248,7 +219,7 @@ class EnvelopeTexts:
     def _plain(self, changes: Changes, numbered: Numbered, rows: Numbers) -> list[Part]:
         """Records of changes that keep their key, and tombstones."""
         if len(rows) < len(changes):
-            changes, numbered = _taken(changes, rows), _taken_numbers(numbered, rows)
+            changes, numbered = taken(changes, rows), taken_numbers(numbered, rows)
         if not len(rows):
             return []
         is_delete, is_read = changes.is_op("d"), changes.is_op("r")
@@ -267,7 +238,7 @@ class EnvelopeTexts:
 
     def _moved(self, changes: Changes, numbered: Numbered, rows: Numbers, op: str) -> list[Part]:
         """The delete or the create of updates that change their key, with the other key as a header."""
-        changes, numbered = _taken(changes, rows), _taken_numbers(numbered, rows)
+        changes, numbered = taken(changes, rows), taken_numbers(numbered, rows)
         count, is_delete = len(changes), op == "d"
         none = repeated("null", count)
         before, after = (changes.before, none) if is_delete else (none, changes.after)
@@ -307,7 +278,7 @@ class EnvelopeTexts:
         rows = np.flatnonzero((events >= 0) & orders.begins[np.maximum(events, 0)])
         if not len(rows):
             return []
-        changes, numbered, events = _taken(changes, rows), _taken_numbers(numbered, rows), events[rows]
+        changes, numbered, events = taken(changes, rows), taken_numbers(numbered, rows), events[rows]
         positions = self._positions(changes, numbered.serial)
         ms = stamp_texts(changes.commit_us)[0]
         topic = self.extensions.topics.transaction_topic()
@@ -324,7 +295,7 @@ class EnvelopeTexts:
             ',"ts_ms":', ms, "}",
         )  # fmt: skip
         offset = joined(positions, orders.offsets(events), "}")
-        kept_changes = _taken(changes, np.flatnonzero(ended))
+        kept_changes = taken(changes, np.flatnonzero(ended))
         batch = self._boundary(topic, old.filter(ended), end.filter(ended), offset.filter(ended), kept_changes)
         return [(numbered.place[np.asarray(ended)] * SLOTS + _END, batch), *found]
 
@@ -399,36 +370,3 @@ def _with_schema(texts: Texts, schema: str | None) -> Texts:
 
 def _shown(numbers: Numbers) -> Texts:
     return pa.array(numbers, pa.int64()).cast(pa.string())
-
-
-def _taken(changes: Changes, rows: Numbers) -> Changes:
-    where = pa.array(rows)
-    return Changes(
-        changes.shape,
-        changes.pos.take(where),
-        changes.op.take(where),
-        changes.batch[rows],
-        changes.commit_us.take(where),
-        changes.commit_lsn.take(where),
-        changes.change_lsn.take(where),
-        changes.before.take(where),
-        changes.after.take(where),
-        None if changes.key_before is None else changes.key_before.take(where),
-        None if changes.key_after is None else changes.key_after.take(where),
-        None if changes.same_key is None else changes.same_key.take(where),
-        None if changes.header_before is None else changes.header_before.take(where),
-        None if changes.header_after is None else changes.header_after.take(where),
-    )
-
-
-def _taken_numbers(numbered: Numbered, rows: Numbers) -> Numbered:
-    found = Numbered(
-        numbered.place[rows],
-        numbered.serial[rows],
-        numbered.captured_us.take(pa.array(rows)),
-        numbered.moved[rows],
-        numbered.dropped[rows],
-    )
-    if numbered.orders is None or numbered.before is None or numbered.first is None or numbered.create is None:
-        return found
-    return found.with_events(numbered.orders, numbered.before[rows], numbered.first[rows], numbered.create[rows])

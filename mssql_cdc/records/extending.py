@@ -39,3 +39,9 @@ class Extensions:
             Reselect.of(connector),
             transaction_texts(connector),
         )
+
+    def __enter__(self) -> Extensions:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.post_processors.close()

@@ -14,8 +14,8 @@ from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.event_schemas import NOTIFICATION_KEY, NOTIFICATION_VALUE
 from mssql_cdc.records.record_batch import Record
-from mssql_cdc.records.schemas import NOTIFICATION_KEY, NOTIFICATION_VALUE
 
 SINK = "sink"
 """The name of the channel."""

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mssql_cdc.config import Connector
-from mssql_cdc.config.model import DELTA
+from mssql_cdc.config.delta_settings import DELTA
 from mssql_cdc.records.delta_output import DeltaOutput
 from mssql_cdc.records.file_output import open_file
 from mssql_cdc.records.outputs import JsonLinesStream, Output

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.records.database_view import DatabaseView
-from mssql_cdc.records.envelope import SLOTS, Envelopes, Numbered, SourceInfo, offset_of
+from mssql_cdc.records.envelope import SLOTS, Envelopes, SourceInfo, offset_of
 from mssql_cdc.records.heartbeats import Beat, beat_record
 from mssql_cdc.records.notifications import Notice, notice_record
+from mssql_cdc.records.numbered import Numbered
 from mssql_cdc.records.record_batch import Part, Record, batch_of_records
 from mssql_cdc.records.rows import Changes
 from mssql_cdc.records.schema_changes import Announcement, streamed_record

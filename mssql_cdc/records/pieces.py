@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import Commits, lift, open_files, scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.records.rows import READ_COLUMNS
@@ -63,10 +64,15 @@ class Limits:
 
 
 class ChangeLog:
-    """The current change log of one table; it reads only file footers until rows are requested."""
+    """The current change log of one table; it reads only file footers until rows are requested.
 
-    def __init__(self, table_id: TableId, uri: str, limits: Limits, storage: Storage) -> None:
+    `identity` stays the same when the table is renamed.
+    """
+
+    def __init__(self, table_id: TableId, home: TableHome, limits: Limits, storage: Storage) -> None:
         self.table_id = table_id
+        self.identity = home.app_id
+        uri = home.changes
         self.limits = limits
         files = open_files(uri, storage=storage)
         self._logical = pa.schema([field for field in files.logical if field.name in READ_COLUMNS])

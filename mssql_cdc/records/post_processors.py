@@ -8,6 +8,7 @@ incremental), never tombstones, schema changes, transactions or heartbeats. An e
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +24,7 @@ from mssql_cdc.records.connect_values import Schema, check_json, dumped
 from mssql_cdc.records.json_texts import Texts
 
 Struct = dict[str, Any]
+logger = logging.getLogger("mssql_cdc")
 
 
 class PostProcessor(Protocol):
@@ -39,6 +41,10 @@ class PostProcessor(Protocol):
         """
         ...
 
+    def close(self) -> None:
+        """Release what it holds; called once, after all others."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class PostProcessors:
@@ -53,10 +59,20 @@ class PostProcessors:
         for one in connector.records.extensions.own_post_processors:
             if one.type != RESELECT:
                 setting = f"{one.name}.type"
-                made = load_extension(POST_PROCESSORS, one.type, setting=setting, methods=("configure", "apply"))
+                made = load_extension(
+                    POST_PROCESSORS, one.type, setting=setting, methods=("configure", "apply", "close")
+                )
                 made.configure(one.read())
                 found.append((one.name, made))
         return cls(tuple(found))
+
+    def close(self) -> None:
+        """Close them, each whatever another one raises."""
+        for name, processor in self.own:
+            try:
+                processor.close()
+            except Exception as error:  # noqa: BLE001 (any: the records are written)
+                logger.warning("The post-processor %s cannot be closed: %s: %s", name, type(error).__name__, error)
 
     def process(
         self, keys: Texts | None, values: Texts, positions: pa.Array, schemas: tuple[Schema | None, Schema]

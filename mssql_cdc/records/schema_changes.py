@@ -17,8 +17,9 @@ from mssql_cdc.lake.structures import SeenStructure
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
+from mssql_cdc.records.event_schemas import SCHEMA_CHANGE_KEY, SCHEMA_CHANGE_VALUE
 from mssql_cdc.records.record_batch import Record
-from mssql_cdc.records.schemas import SCHEMA_CHANGE_KEY, SCHEMA_CHANGE_VALUE, jdbc_type_name
+from mssql_cdc.records.schemas import jdbc_type_name
 from mssql_cdc.schema import TYPES, Column, TableId, TableSchema, TableStructure
 
 STREAMING_DDL = "N/A"
@@ -193,7 +194,7 @@ def table_structure(schema: TableSchema | TableStructure) -> dict[str, Any]:
     """
     return {
         "defaultCharsetName": None,
-        "primaryKeyColumnNames": list(schema.key_columns),
+        "primaryKeyColumnNames": list(schema.key_columns or getattr(schema, "shown_key", ())),
         "columns": [_column(column, position) for position, column in enumerate(schema.columns, start=1)],
         "comment": None,
     }

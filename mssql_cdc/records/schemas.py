@@ -24,6 +24,8 @@ Fields = Sequence[tuple[str, Column]]
 Custom = Mapping[str, Callable[[JsonForm], Schema]]
 """What makes the schema of a column's field, without its name, where a converter of a user registered the column."""
 NONE: Custom = MappingProxyType({})
+STRING: Schema = {"type": "string", "optional": False}
+"""The schema of a text that is no field."""
 _SOURCE_TYPE = "__debezium.source.column"
 _NUMBERS = {"tinyint": "int16", "smallint": "int16", "int": "int32", "bigint": "int64", "real": "float"}
 CLOUD_EVENT_DATA = "io.debezium.connector.sqlserver.Data"
@@ -266,67 +268,3 @@ def jdbc_type_name(column: Column) -> str:
     if column.identity:
         return f"{name}{'()' if row.arguments == 'precision and scale' else ''} identity"
     return name
-
-
-HEARTBEAT_KEY = struct([field("serverName", "string")], name="io.debezium.connector.common.ServerNameKey", version=1)
-HEARTBEAT_VALUE = struct([field("ts_ms", "int64")], name="io.debezium.connector.common.Heartbeat", version=1)
-NOTIFICATION_KEY = struct([field("id", "string")], name="io.debezium.connector.common.NotificationKey", version=1)
-NOTIFICATION_VALUE = struct(
-    [
-        *(field(name, "string") for name in ("id", "type", "aggregate_type")),
-        {
-            "type": "map", "keys": {"type": "string", "optional": False},
-            "values": {"type": "string", "optional": False}, "optional": True, "field": "additional_data",
-        },
-        field("timestamp", "int64"),
-    ],
-    name="io.debezium.connector.common.Notification", version=1,
-)  # fmt: skip
-TRANSACTION_KEY = struct([field("id", "string")], name="io.debezium.connector.common.TransactionMetadataKey", version=1)
-_COLLECTION = struct(
-    [field("data_collection", "string"), field("event_count", "int64")],
-    optional=True, name="event.collection", version=1,
-)  # fmt: skip
-TRANSACTION_VALUE = struct(
-    [
-        field("status", "string"), field("id", "string"), field("event_count", "int64", optional=True),
-        array(_COLLECTION, optional=True, field="data_collections"), field("ts_ms", "int64"),
-    ],
-    name="io.debezium.connector.common.TransactionMetadataValue", version=1,
-)  # fmt: skip
-SCHEMA_CHANGE_KEY = struct(
-    [field("databaseName", "string")], name="io.debezium.connector.sqlserver.SchemaChangeKey", version=1
-)
-STRING: Schema = {"type": "string", "optional": False}
-"""The schema of a text that is no field."""
-_COLUMN = struct(
-    [
-        field("name", "string"), field("jdbcType", "int32"), field("nativeType", "int32", optional=True),
-        field("typeName", "string"),
-        *(field(name, "string", optional=True) for name in ("typeExpression", "charsetName")),
-        *(field(name, "int32", optional=True) for name in ("length", "scale")), field("position", "int32"),
-        *(field(name, "boolean", optional=True) for name in ("optional", "autoIncremented", "generated")),
-        *(field(name, "string", optional=True) for name in ("comment", "defaultValueExpression")),
-        array(STRING, optional=True, field="enumValues"),
-    ],
-    name="io.debezium.connector.schema.Column", version=1,
-)  # fmt: skip
-_TABLE = struct(
-    [
-        field("defaultCharsetName", "string", optional=True),
-        array(STRING, optional=True, field="primaryKeyColumnNames"), array(_COLUMN, field="columns"),
-        field("comment", "string", optional=True),
-    ],
-    optional=True, name="io.debezium.connector.schema.Table", version=1, field="table",
-)  # fmt: skip
-_CHANGE = struct(
-    [field("type", "string"), field("id", "string"), _TABLE], name="io.debezium.connector.schema.Change", version=1
-)
-SCHEMA_CHANGE_VALUE = struct(
-    [
-        source_schema(), field("ts_ms", "int64"),
-        *(field(name, "string", optional=True) for name in ("databaseName", "schemaName", "ddl")),
-        array(_CHANGE, field="tableChanges"),
-    ],
-    name="io.debezium.connector.sqlserver.SchemaChangeValue", version=1,
-)  # fmt: skip

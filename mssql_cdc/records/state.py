@@ -28,7 +28,7 @@ class InSnapshot:
 class StreamState:
     """The state of one database's stream behind a record.
 
-    Changes with a smaller `position`, and a batch that is not larger than the table's (by `TableId.text`), are
+    Changes with a smaller `position`, and a batch that is not larger than the table's (by `ChangeLog.identity`), are
     written; so are the `snapshots` and `announced` schema versions, heartbeats up to `beat_ms`, and as many
     notifications as `notified` says (None: as many as stand before the position).
     """

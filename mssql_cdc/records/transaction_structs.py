@@ -17,8 +17,9 @@ from mssql_cdc.config.extension_points import DEFAULT_FACTORY, TRANSACTION_FACTO
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import load_extension
 from mssql_cdc.records.connect_values import Schema, check_schema, dumped, to_json
+from mssql_cdc.records.event_schemas import TRANSACTION_KEY, TRANSACTION_VALUE
 from mssql_cdc.records.json_texts import Texts
-from mssql_cdc.records.schemas import TRANSACTION_KEY, TRANSACTION_VALUE, transaction_block
+from mssql_cdc.records.schemas import transaction_block
 
 _METHODS = (
     "block_schema", "key_schema", "value_schema", "transaction_block", "transaction_key", "begin_value", "end_value",

@@ -54,25 +54,25 @@ def write_records(
         raise ConfigurationError(
             "The output goes on where its records end. Leave the start out, or name another output"
         )
-    extensions = Extensions.of(connector)
     count = 0
-    for database in databases if databases is not None else connector.databases:
-        begins = Resumed(progress.databases.get(database))
-        offset = (offsets or {}).get(database)
-        if begins.state is None and offset is not None:
-            begins = _resumed(connector, database, offset, warehouse)
-        found = database_records(
-            connector,
-            database,
-            warehouse=warehouse,
-            state=begins.state,
-            selection=selection,
-            extensions=extensions,
-        )
-        for rendered in without_first(found, begins.dropped):
-            progress = progress.at(database, rendered.state)
-            output.write(rendered.records, progress)
-            count += rendered.records.num_rows
+    with Extensions.of(connector) as extensions:
+        for database in databases if databases is not None else connector.databases:
+            begins = Resumed(progress.databases.get(database))
+            offset = (offsets or {}).get(database)
+            if begins.state is None and offset is not None:
+                begins = _resumed(connector, database, offset, warehouse)
+            found = database_records(
+                connector,
+                database,
+                warehouse=warehouse,
+                state=begins.state,
+                selection=selection,
+                extensions=extensions,
+            )
+            for rendered in without_first(found, begins.dropped):
+                progress = progress.at(database, rendered.state)
+                output.write(rendered.records, progress)
+                count += rendered.records.num_rows
     return count
 
 

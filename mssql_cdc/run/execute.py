@@ -14,6 +14,7 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult, capture_snapshot
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
+from mssql_cdc.follow.capture_instances import tell_read_instances
 from mssql_cdc.follow.current import Merged, merge_due, merge_now
 from mssql_cdc.follow.incremental import Advanced, IncrementalSnapshots
 from mssql_cdc.follow.signal_actions import run_actions
@@ -145,6 +146,7 @@ def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, sl
         signals += run_actions(database)
     for line in signals:
         database.log(line)
+    tell_read_instances(database, seen.tables, result.offsets)
     transactions = count_transactions(database, result.offsets, seen.tables.values())
     done = Done(decision, seen, result.offsets, range=result, transactions=transactions, signals=tuple(signals))
     return _followed(database, done, slow) if merge else done

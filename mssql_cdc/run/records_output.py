@@ -76,13 +76,14 @@ class RecordsOutput:
         Args:
             patience: The most seconds to wait for what is there, and then again for that batch.
         """
-        if self._thread is None:
-            return
-        self._is_last = True
-        self._due.set()
-        self._thread.join(patience)
-        self._is_stopped = True
-        self._thread.join(patience)
+        if self._thread is not None:
+            self._is_last = True
+            self._due.set()
+            self._thread.join(patience)
+            self._is_stopped = True
+            self._thread.join(patience)
+        if self._extensions is not None:
+            self._extensions.post_processors.close()
 
     def write(self) -> Written:
         """Write everything up to the last complete cut now, in this thread; tell of it, and return it."""

@@ -67,7 +67,8 @@ class TableSchema:
     `columns` are in source order. `key_columns` are names in key order and may be empty (rule B12 says
     which key). `version` is `_schema` of the change log's rows; `incarnation` counts drop-and-create of the
     source table (B15). `key_since` is the version since which the key has been defined as it is. `object_id` is the
-    source table's, `capture_object_id` the change table's, `instance` the capture instance's name.
+    source table's, `capture_object_id` the change table's, `instance` the capture instance's name. `shown_key` are the
+    captured columns of a primary key that is not wholly captured: records show them as their key (EVT-02).
     """
 
     table_id: TableId
@@ -81,6 +82,7 @@ class TableSchema:
     instance: str | None = None
     from_lsn: str | None = None
     description: str | None = field(default=None, compare=False)
+    shown_key: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -151,6 +153,8 @@ class TableSchema:
         rest = asdict(self)
         if self.description is None:
             del rest["description"]
+        if not self.shown_key:
+            del rest["shown_key"]
         rest["columns"] = [_column_dict(column) for column in self.columns]
         return json.dumps(rest, ensure_ascii=False)
 
@@ -161,6 +165,7 @@ class TableSchema:
         data["table_id"] = TableId(**data["table_id"])
         data["columns"] = _columns(data["columns"])
         data["key_columns"] = tuple(data["key_columns"])
+        data["shown_key"] = tuple(data.get("shown_key", ()))
         return cls(**data)
 
 

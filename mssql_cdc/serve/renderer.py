@@ -71,17 +71,21 @@ class Renderer:
 
     def _run(self) -> None:
         try:
-            while True:
-                self._due.wait()
-                self._due.clear()
-                last = self._is_last
-                for database in self._connector.databases:
-                    self._write(database)
-                self._output.keep()
-                if last or self._is_stopped:
-                    return
+            with self._extensions:
+                self._follow()
         except BaseException as error:  # noqa: BLE001 - the loop raises it
             self.error = error
+
+    def _follow(self) -> None:
+        while True:
+            self._due.wait()
+            self._due.clear()
+            last = self._is_last
+            for database in self._connector.databases:
+                self._write(database)
+            self._output.keep()
+            if last or self._is_stopped:
+                return
 
     def _write(self, database: str) -> None:
         for rendered in self._records(database):

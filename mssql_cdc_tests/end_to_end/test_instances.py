@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
+from mssql_cdc.lsn import Lsn
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -48,6 +52,36 @@ def test_a_second_instance_takes_over_and_the_first_may_be_dropped(orders: Place
     place.settle()
     assert place.catch_up() == 0
     assert place.check() == 0
+
+
+@pytest.mark.feature("EVO-06", "NOT-05")
+def test_an_instance_that_is_read_to_its_end_is_told_once(orders: Place, tmp_path: Path):
+    place = orders
+    place.configure(**{"notification.enabled.channels": "sink", "notification.sink.topic.name": "told"})
+    place.sql("ALTER TABLE dbo.orders ADD amount int NULL")
+    place.enable("orders", instance="orders_2")
+    place.settle()
+    for number in (3, 4):
+        place.sql(f"INSERT INTO dbo.orders VALUES ({number}, N'x', 3)")
+        place.settle()
+        assert place.catch_up() == 0
+    output = tmp_path / "records.jsonl"
+    assert place.command("records", "--output", str(output)) == 0
+    records = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    (found,) = [
+        one["value"]
+        for one in records
+        if one["topic"] == "told" and one["value"]["aggregate_type"] == "Capture Instance"
+    ]
+    instances = place.control.rows("SELECT capture_instance, start_lsn FROM cdc.change_tables", doing="testing")
+    starts = {one.capture_instance: Lsn(bytes(one.start_lsn)).text for one in instances}
+    assert found["type"] == "COMPLETED"
+    data = found["additional_data"]
+    assert data.pop("commit_lsn") > starts["orders_2"]
+    assert data == {
+        "connector_name": "shop", "server": "shop", "database": place.database, "capture_instance": "dbo_orders",
+        "start_lsn": starts["dbo_orders"], "stop_lsn": starts["orders_2"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("gone", ["off", "dropped"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from mssql_cdc.errors import DataLostError, SourceError, StaleReaderError
+from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, StaleReaderError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.source.sqlserver import bulk, changes
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
@@ -219,3 +219,20 @@ def test_the_statements_of_one_poll_are_those_of_the_next(shop: Shop) -> None:
 
     assert len(texts[0]) > 8
     assert texts[2] - texts[1] == set()
+
+
+@pytest.mark.feature("STR-12")
+@pytest.mark.parametrize("column", ["__$start_lsn", "__$seqval"])
+def test_a_change_row_without_its_position_cannot_exist(shop: Shop, column: str) -> None:
+    """Debezium skips such rows with an error; the change tables do not take them."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT INTO dbo.t VALUES (1)")
+    shop.scan()
+    (found,) = shop.control.rows(
+        f"SELECT is_nullable FROM sys.columns WHERE object_id = OBJECT_ID(N'cdc.dbo_t_CT') AND name = N'{column}'",
+        doing="testing",
+    )
+    assert not found.is_nullable
+    with pytest.raises(MssqlCdcError):
+        shop.run(f"UPDATE cdc.dbo_t_CT SET [{column}] = NULL")
+    assert sum(batch.num_rows for batch in shop.changes("t").read()) == 1

@@ -18,6 +18,7 @@ from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.keys import captured_part, doubtful_columns, usable_keys
 from mssql_cdc.source.sqlserver.positions import minima, starts
 from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
@@ -226,6 +227,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         instance=row.capture_instance,
         from_lsn=_lsn(row.start_lsn).text,
         description=facts.descriptions.get(0),
+        shown_key=() if key else captured_part(facts.indexes, columns),
     )
     if not schema.value_columns:
         raise SchemaError(f"The column filters exclude every column of {table_id}; exclude the table, or fewer columns")
@@ -282,55 +284,6 @@ def sql_type(row: Any) -> SqlServerType:
         scale=row.scale if arguments in {"precision and scale", "scale"} else None,
         collation=row.collation_name,
     )
-
-
-def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> tuple[tuple[str, ...], ...]:
-    """The columns that identify a row, each choice of them (rule B12), the best first.
-
-    The primary key, then the unique indexes in order, that have no filter and no computed column, are enabled, are
-    wholly captured, and have no character column that CDC may spoil (rule E27).
-
-    Args:
-        indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
-        captured: names of the columns that the capture instance has.
-        collation: the database's.
-    """
-    by_index: Mapping[int, list[Any]] = _grouped(indexes, "index_id")
-    candidates = sorted(by_index.values(), key=lambda rows: (not rows[0].is_primary_key, rows[0].index_id))
-    found: list[tuple[str, ...]] = []
-    for rows in candidates:
-        usable = all(
-            row.column_name in captured
-            and not row.is_computed
-            and not row.has_filter
-            and not row.is_disabled
-            and not _spoiled(row.type_name, row.collation_name, collation)
-            for row in rows
-        )
-        if usable:
-            found.append(tuple(row.column_name for row in sorted(rows, key=lambda row: row.key_ordinal)))
-    return tuple(found)
-
-
-def doubtful_columns(table_id: TableId, columns: Iterable[Column], collation: str) -> tuple[str, ...]:
-    """Lines about columns whose change rows may hold wrong text (rule E27).
-
-    Args:
-        table_id: named in each line.
-        columns: as captured.
-        collation: the database's; text of another collation's code page is doubtful.
-    """
-    return tuple(
-        f"{table_id}: column {column.name!r} ({column.type.declaration}) has the collation {column.type.collation}, "
-        f"the database {collation}; CDC may corrupt its non-ASCII text. Change the column to nvarchar"
-        for column in columns
-        if _spoiled(column.type.name, column.type.collation, collation)
-    )
-
-
-def _spoiled(type_name: str, collation: str | None, database_collation: str) -> bool:
-    known = TYPES.get(type_name)
-    return known is not None and known.code_page and collation not in {None, database_collation}
 
 
 def _grouped(rows: Iterable[Any], key: str = "object_id") -> Mapping[int, list[Any]]:

@@ -438,6 +438,24 @@ SCRIPTS = (
         ),
     ),
     Script(
+        name="key of which a part is captured",
+        group="keys",
+        restates="SqlServerConnectorIT.whenCaptureInstanceExcludesColumnsExpectNoErrorsAndNoExcludedDataReceived",
+        features=("EVT-02",),
+        tables=("dbo.partkey",),
+        setup=(
+            "CREATE TABLE dbo.partkey (a int NOT NULL, b int NOT NULL, v varchar(10), PRIMARY KEY (a, b))",
+            captured("partkey", captured_column_list="N'a, v'"),
+            "INSERT INTO dbo.partkey VALUES (1, 1, 'a'), (1, 2, 'b')",
+        ),
+        changes=(
+            "INSERT INTO dbo.partkey VALUES (2, 1, 'c')",
+            "UPDATE dbo.partkey SET v = 'd' WHERE a = 2",
+            "UPDATE dbo.partkey SET a = 3 WHERE a = 2",
+            "DELETE FROM dbo.partkey WHERE a = 3",
+        ),
+    ),
+    Script(
         name="temporal table",
         group="names and defaults",
         restates="SpecialTableTypesIT.shouldIgnoreTemporalTable",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -44,6 +46,12 @@ class Processor:
 
     def apply(self, key, value):
         exec(self.code)
+
+    def close(self):
+        closed.append(self.code)
+
+
+closed = []
 """
 
 
@@ -54,6 +62,7 @@ def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     points = {"mssql_cdc.converters": {"own": "own_extensions:Converter"}}
     points |= {"mssql_cdc.post_processors": {"own": "own_extensions:Processor"}}
     install(tmp_path / "site", "own", points, {"own_extensions": OWN})
+    monkeypatch.delitem(sys.modules, "own_extensions", raising=False)
     lake = Lake(tmp_path / "lake")
     lake.add(ORDERS)
     return lake
@@ -223,6 +232,19 @@ def test_post_processor_changes_every_record_of_a_change_and_nothing_else(extend
     assert [one["key"] for one in found] == [one["key"] for one in plain]
     assert [one["sourceOffset"] for one in found] == [one["sourceOffset"] for one in plain]
     assert found[0] == plain[0]
+
+
+@pytest.mark.feature("SPI-10")
+def test_post_processor_is_closed_once_behind_all_records(extended: Lake) -> None:
+    play(extended)
+    extended.properties = {"post.processors": "p", "p.type": "own", "p.code": "pass"}
+    extended.records()
+    closed = importlib.import_module("own_extensions").closed
+    assert closed == ["pass"]
+    extended.properties = {**extended.properties, "p.code": "1 / 0"}
+    with pytest.raises(ConversionError):
+        extended.records()
+    assert closed == ["pass", "1 / 0"]
 
 
 @pytest.mark.feature("EVT-26", "SPI-10")

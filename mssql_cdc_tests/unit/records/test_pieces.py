@@ -20,7 +20,7 @@ EVERYTHING = Limits(cut_text(0, lsn(1 << 60)), 1 << 40)
 
 def log_of(lake: Lake, name: str, limits: Limits = EVERYTHING) -> ChangeLog:
     table_id = table(name).table_id
-    return ChangeLog(table_id, lake.layout.home(table_id).changes, limits, LOCAL)
+    return ChangeLog(table_id, lake.layout.home(table_id), limits, LOCAL)
 
 
 def positions(logs: list[ChangeLog], window_rows: int) -> list[list[str]]:

@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from mssql_cdc.schema import Column, SqlServerType
-from mssql_cdc.source.sqlserver.catalog import by_age, doubtful_columns, sql_type, usable_keys
+from mssql_cdc.source.sqlserver.catalog import by_age, sql_type
+from mssql_cdc.source.sqlserver.keys import doubtful_columns, usable_keys
 from mssql_cdc.source.values import CapturedTable
 from mssql_cdc_tests.unit.source.raw import TABLE, instance, lsn
 

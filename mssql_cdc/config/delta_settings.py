@@ -1,0 +1,103 @@
+"""The lake's properties: where it is, how current tables are laid out, where records go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, ValidationInfo, model_validator
+
+from mssql_cdc.config.data_layout import DataLayout, TableColumns, table_columns
+from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
+from mssql_cdc.config.report import Report
+from mssql_cdc.config.secret import Secret
+
+DELTA = "delta:"
+"""Begins the name of an output of records that is a Delta table."""
+DATABASE = "{database}"
+_MOST_CLUSTERING = 4
+
+
+def _absolute(warehouse: str) -> str:
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", warehouse):
+        return warehouse
+    return str(Path(warehouse).expanduser().absolute())
+
+
+def _absolute_output(target: str | None) -> str | None:
+    if target is None or target == "-":
+        return target
+    scheme, path = (DELTA, target.removeprefix(DELTA)) if target.startswith(DELTA) else ("", target)
+    return scheme + _absolute(path)
+
+
+def _option(one: GivenProperty, _: Report) -> tuple[str, str | Secret]:
+    return one.parts[0], one.value
+
+
+@section(Group.LAKE)
+class DeltaSettings:
+    """The lake. `warehouse` is an absolute path or a URI."""
+
+    warehouse: Annotated[str, AfterValidator(_absolute)] = prop("delta.warehouse", "warehouse")
+    """Sets the path or URI of the lake. A relative path becomes absolute at once. `--warehouse` wins."""
+    storage: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop("delta.storage.*", (), late=True)
+    """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake."""
+    key_secret: Secret | None = prop("delta.key.secret", None)
+    """Sets the key of the HMAC that replaces masked key columns in `_key`. Masked key columns require it."""
+    current_interval_s: int = prop("delta.current.interval", 5, ge=0)
+    """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
+    last one."""
+    records_output: Annotated[str | None, AfterValidator(_absolute_output)] = prop("delta.records.output", None)
+    """Writes Debezium's records, too, while runs in Dagster capture: to a file of JSON lines, or, as `delta:<path or
+    URI>`, to a Delta table. Each database has an asset `records`. `{database}` stands for the database's name, which
+    connectors with several databases need."""
+    deletion_vectors: Literal["auto", "true", "false"] = prop("delta.deletion.vectors", "auto")
+    """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader opens
+    the table; a table gets deletion vectors with the first update that would rewrite more than 30,000 rows. `true`:
+    vectors from the start. `false`: never, at the cost of rewriting files. A table that has vectors keeps them."""
+    partition_by: Annotated[tuple[TableColumns, ...], members(table_columns)] = prop(
+        "delta.current.<table>.partition.by", ()
+    )
+    """Partitions the current table of one source table, `schema.table` or `db.schema.table`, by these columns: whole
+    numbers, `bit`, `date` or text. Another list rewrites the table with its next update."""
+    cluster_by: Annotated[tuple[TableColumns, ...], members(table_columns)] = prop(
+        "delta.current.<table>.cluster.by", ()
+    )
+    """Clusters the current table of one source table by up to four columns (liquid clustering); `maintain` sorts the
+    rows. Another list takes effect with the next update. A table is partitioned or clustered, not both."""
+
+    def records_output_of(self, catalog: str) -> str | None:
+        """The output of records of a database; None: there is none."""
+        return None if self.records_output is None else self.records_output.replace(DATABASE, catalog)
+
+    def layout_of(self, catalog: str, schema: str, table: str) -> DataLayout:
+        """How the files of a current table are laid out.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
+        names = (f"{catalog}.{schema}.{table}".lower(), f"{schema}.{table}".lower())
+        return DataLayout(*(_columns_of(names, given) for given in (self.partition_by, self.cluster_by)))
+
+    @model_validator(mode="after")
+    def _check_layouts(self, info: ValidationInfo) -> DeltaSettings:
+        report = Report.of(info)
+        partitioned = {one.table for one in self.partition_by}
+        for one in self.cluster_by:
+            name = f"delta.current.{one.table}.cluster.by"
+            if one.table in partitioned:
+                report.complain(name, f"cannot be set together with delta.current.{one.table}.partition.by; keep one")
+            if len(one.columns) > _MOST_CLUSTERING:
+                report.complain(name, f"names {len(one.columns)} columns, Delta clusters by up to {_MOST_CLUSTERING}")
+        return self
+
+
+def _columns_of(names: Sequence[str], given: Sequence[TableColumns]) -> tuple[str, ...]:
+    """The columns for the first of a table's names that is given."""
+    known = {one.table: one.columns for one in given}
+    return next((known[name] for name in names if name in known), ())

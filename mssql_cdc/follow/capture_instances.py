@@ -1,0 +1,61 @@
+"""Tells when a capture instance that another one has followed is read to its end (EVO-06): it may be dropped then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import LakeTable
+from mssql_cdc.capture.notifications import CAPTURE_INSTANCE, Notifier
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import CaptureInstance
+
+
+def tell_read_instances(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> None:
+    """Notify, once, of each instance behind whose end the change log of its table is.
+
+    Args:
+        database: The database.
+        tables: The captured tables, with the instances that the source has.
+        offsets: The offsets behind a range.
+    """
+    ended = list(_ended(tables.values(), offsets))
+    if not ended:
+        return
+    rows = small_table(database.layout, "notifications", database.storage).rows()
+    known = {
+        (data.get("capture_instance"), data.get("stop_lsn"))
+        for data in (dict(row["additional_data"]) for row in rows if row["aggregate_type"] == CAPTURE_INSTANCE)
+    }
+    for table, instance, stop, reached in ended:
+        if (instance.name, stop.text) in known:
+            continue
+        notifier = Notifier(database, None, (), aggregate=CAPTURE_INSTANCE)
+        notifier.add(
+            "COMPLETED",
+            server=database.connector.topic_prefix,
+            database=database.catalog,
+            capture_instance=instance.name,
+            start_lsn=instance.start_lsn.text,
+            stop_lsn=stop.text,
+            commit_lsn=reached.text,
+        )
+        notifier.flush()
+        database.log(f"{table}: the capture instance {instance.name} is read to its end; it may be dropped")
+
+
+def _ended(tables: Iterable[LakeTable], offsets: Offsets) -> Iterator[tuple[TableId, CaptureInstance, Lsn, Lsn]]:
+    """Yield instances with the beginning of the next one and the position of their table, which is behind it."""
+    for member in tables:
+        instances = sorted(member.captured.instances, key=lambda one: one.start_lsn)
+        entry = offsets.entry(member.table.text)
+        if len(instances) < 2 or entry is None or entry.to is None or entry.status != "streaming":
+            continue
+        reached = Lsn.parse(entry.to)
+        for older, newer in pairwise(instances):
+            if newer.start_lsn < reached:
+                yield member.table, older, newer.start_lsn, reached
