@@ -359,6 +359,10 @@ class Source(Protocol):
         """One connection for these readers of one database, all of which `shares` accepts."""
         ...
 
+    def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
+        """The values of a bound as people read them."""
+        ...
+
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> AbstractContextManager[TableLock]:
         """Hold a shared lock on whole tables until the block ends (C21)."""
         ...
