@@ -180,6 +180,7 @@ def read_group(
             read_at=read_at,
             condition=reading.wanted.condition,
             recompile=database.connector.snapshot.incremental.recompile,
+            hidden=table.schema.hidden - {*reading.keys},
         )
         reader = database.source.chunk_reader(database.catalog, wanted)
         task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)

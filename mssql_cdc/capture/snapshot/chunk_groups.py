@@ -147,6 +147,7 @@ def _task(
         read_at=run.read_at[table],
         statement=run.plan.of(table).select,
         under_lock=under_lock,
+        hidden=schema.hidden,
     )
     reader = run.database.source.chunk_reader(run.database.catalog, wanted)
     return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))

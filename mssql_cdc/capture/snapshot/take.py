@@ -15,6 +15,7 @@ from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
 from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
+from mssql_cdc.capture.snapshot.finish import give_back
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
@@ -92,6 +93,7 @@ def capture_snapshot(
             read_locked_tables(run)
             with locked_if_exclusive(run):
                 read_groups(run, GROUP_CHUNKS, progress)
+            give_back(run)
         finally:
             run.notifier.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)
