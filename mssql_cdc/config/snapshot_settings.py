@@ -143,6 +143,8 @@ class SnapshotSettings:
     lock, so that `none` refuses its snapshot. `custom` is a lock of your own, which is taken first."""
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
     """Limits the wait for a table lock in milliseconds; 0 = no wait, -1 = no limit."""
+    delay_ms: int = prop("snapshot.delay.ms", 0, "SNP-30", ge=0)
+    """Waits so many milliseconds before a snapshot reads rows. `mssql-cdc run` captures nothing meanwhile."""
     collections: CollectionFilter
     incremental: IncrementalSettings
     fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=1)

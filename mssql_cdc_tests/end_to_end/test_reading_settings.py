@@ -5,8 +5,11 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
+from deltalake import DeltaTable
 
 from mssql_cdc.config import load_connector
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.end_to_end.kit import Place
 
@@ -127,3 +130,40 @@ def test_the_log_tells_the_rows_and_chunks_of_a_snapshot(place: Place, capsys: p
     assert lines == [
         f"snapshot of {name}: {rows} rows, {chunks} of 3 chunks" for rows, chunks in ((2, 1), (4, 2), (5, 3))
     ]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("SNP-30")
+def test_a_snapshot_waits_before_it_reads_and_its_tables_before_they_stream(place: Place):
+    place.configure(snapshot_delay_ms="7000", streaming_delay_ms="9000")
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.orders VALUES (1)", "INSERT INTO dbo.people VALUES (1)")
+    place.settle()
+    waits: list[tuple[float, list[str]]] = []
+    now = 1000.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        waits.append((seconds, [table for table in ("orders", "people") if is_begun(place, table)]))
+
+    with (
+        patch("mssql_cdc.capture.snapshot.delays.sleep", sleep),
+        patch("mssql_cdc.capture.snapshot.delays.monotonic", lambda: now),
+        patch("mssql_cdc.capture.snapshot.chunk_groups.monotonic", lambda: now),
+    ):
+        assert place.catch_up() == 0
+        assert waits == [(7.0, []), (9.0, ["orders", "people"])]
+        place.sql("INSERT INTO dbo.orders VALUES (2)")
+        assert place.catch_up() == 0
+    assert len(waits) == 2
+    assert place.check() == 0
+
+
+def is_begun(place: Place, table: str) -> bool:
+    """Whether the table has rows in the lake, and does not stream."""
+    layout = Layout(str(place.warehouse), "shop", place.database)
+    entry = load_offsets(layout).entries.get(f"{place.database}.dbo.{table}")
+    return entry is not None and entry.status == "snapshot" and DeltaTable.is_deltatable(place.uri(table, "changes"))

@@ -24,7 +24,7 @@ import pytest
 from mssql_cdc.capture import current_tables, snapshot_extensions, survey, write_task
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental import chunks
-from mssql_cdc.capture.snapshot import chunk_groups
+from mssql_cdc.capture.snapshot import chunk_groups, delays
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc.config.documentation import default_text
@@ -456,6 +456,8 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.locking.mode.custom.name": lambda c: c.snapshot.custom_locking,
     "snapshot.isolation.mode": chunk_reader,
     "snapshot.locking.mode": lock_refused,
+    "snapshot.delay.ms": read_in(delays, "connector.snapshot.delay_ms"),
+    "streaming.delay.ms": read_in(delays, "connector.streaming.delay_ms"),
     "snapshot.lock.timeout.ms": lambda c: c.snapshot.lock_timeout_ms,
     "snapshot.include.collection.list": captured,
     "snapshot.fetch.size": chunk_reader,
