@@ -147,12 +147,8 @@ class InertSettings:
     """Sets an option of the store, its producer or its consumer."""
 
     # What is always, or never, so here
-    snapshot_delay_ms: int = _snapshot("snapshot.delay.ms", 0, features="SNP-30", ge=0)
-    """Waits until Kafka Connect has spread its tasks before a snapshot. Here nothing moves a snapshot."""
     scan_all_columns: bool = _snapshot("snapshot.scan.all.columns.force", False, features="SNP-22")
     """Reads the structure of all tables, even if some are filtered. Here one statement reads all."""
-    streaming_delay_ms: int = _stream("streaming.delay.ms", 0, features="SNP-30", ge=0)
-    """Lets Kafka Connect flush its offsets between a snapshot and streaming. Here a snapshot's end is committed."""
     check_position: bool = _stream("log.position.check.enable", True, features="SNP-12")
     """Checks that the log still has the position. Here the check cannot be turned off."""
 

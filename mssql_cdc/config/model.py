@@ -79,6 +79,9 @@ class StreamingSettings:
     retry_wait_ms: int = prop("retriable.restart.connector.wait.ms", 10_000, "ERR-02", ge=0)
     """Waits this many milliseconds before the next attempt."""
 
+    delay_ms: int = prop("streaming.delay.ms", 0, "SNP-30", ge=0)
+    """Waits so many milliseconds after the last rows of a table's snapshot before the table streams."""
+
     @property
     def poll_seconds(self) -> float:
         """The pause of a loop before it asks an idle source again."""

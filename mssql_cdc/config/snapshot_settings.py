@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+from datetime import datetime, time
 from typing import Annotated, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
@@ -39,6 +41,40 @@ def _plain_names(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(plain_name(name).lower() for name in names)
 
 
+def _span(text: str) -> tuple[time, time]:
+    """The begin and the end of `22:00-06:00`.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    begin, _, end = (part.strip() for part in text.partition("-"))
+    try:
+        found = time.fromisoformat(begin), time.fromisoformat("00:00" if end == "24:00" else end)
+    except ValueError:
+        raise ValueError(f"found {text!r}, expected hours such as 22:00-06:00") from None
+    if found[0] == found[1] or any(one.tzinfo for one in found):
+        raise ValueError(f"found {text!r}, expected hours such as 22:00-06:00")
+    return found
+
+
+def _is_within(now: time, begin: time, end: time) -> bool:
+    return begin <= now < end if begin < end else now >= begin or now < end
+
+
+def _hours(texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        _span(text)
+    return texts
+
+
+def _zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"found {name!r}, expected the name of a time zone such as Europe/Berlin") from None
+    return name
+
+
 @section(Group.SNAPSHOT)
 class SnapshotDecisions:
     """The switches of the mode `configuration_based`."""
@@ -64,6 +100,24 @@ class IncrementalSettings:
     """Sets the rows of one chunk of an incremental snapshot. With a condition, the rows that fulfill it are fewer."""
     recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
     """Adds OPTION (RECOMPILE) to the statements that read chunks of incremental snapshots."""
+    max_rows_per_second: int = prop("incremental.snapshot.max.rows.per.second", 0, "INC-10", ge=0)
+    """Limits the rows that incremental snapshots read per second, on average over some chunks; 0 = no limit."""
+    max_lag_s: int = prop("incremental.snapshot.max.lag.seconds", 0, "INC-10", ge=0)
+    """Lets incremental snapshots wait while the oldest change that was not captured is older than this; 0 = never."""
+    hours: Annotated[tuple[str, ...], AfterValidator(_hours)] = prop("incremental.snapshot.hours", (), "INC-10")
+    """Lets incremental snapshots read only at these hours of the day, such as `22:00-06:00, 12:00-13:00`; by default at
+    any time."""
+    time_zone: Annotated[str, AfterValidator(_zone)] = prop("incremental.snapshot.hours.time.zone", "UTC", "INC-10")
+    """Names the time zone of `incremental.snapshot.hours`, such as `Europe/Berlin`."""
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether incremental snapshots may read at this time of the day.
+
+        Args:
+            now: An instant.
+        """
+        there = now.astimezone(ZoneInfo(self.time_zone)).time()
+        return not self.hours or any(_is_within(there, *_span(text)) for text in self.hours)
 
 
 @section(Group.SNAPSHOT)
@@ -89,6 +143,8 @@ class SnapshotSettings:
     lock, so that `none` refuses its snapshot. `custom` is a lock of your own, which is taken first."""
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
     """Limits the wait for a table lock in milliseconds; 0 = no wait, -1 = no limit."""
+    delay_ms: int = prop("snapshot.delay.ms", 0, "SNP-30", ge=0)
+    """Waits so many milliseconds before a snapshot reads rows. `mssql-cdc run` captures nothing meanwhile."""
     collections: CollectionFilter
     incremental: IncrementalSettings
     fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=1)

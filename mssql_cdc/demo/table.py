@@ -10,12 +10,12 @@ import pyodbc
 from rich.table import Table
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.lag import Lag
 from mssql_cdc.cli.output import plain, table
 from mssql_cdc.cli.status import lag_cell
 from mssql_cdc.demo.evidence import TABLES
 from mssql_cdc.errors import SourceUnavailableError
 from mssql_cdc.lake.read import row_count
-from mssql_cdc.run.lag import Lag
 from mssql_cdc.run.status import read_lags
 from mssql_cdc.schema import TableId
 

@@ -6,7 +6,7 @@ repeats one. `capture/requests.py` reads the snapshots that signals requested.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -171,10 +171,7 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
     said: list[str] = []
     if missing:
         what = f"no captured table that can be snapshotted is named {', '.join(missing)}"
-        aggregate = INCREMENTAL if action.kind == "incremental" else INITIAL
-        notifier = Notifier(database, action.signal_id, missing, aggregate=aggregate)
-        notifier.skipped(what)
-        notifier.flush()
+        _tell_missing(database, action, missing, alone=not found)
         said.append(what)
     if action.surrogate_key and action.kind == "blocking":
         said.append("surrogate-key applies to incremental snapshots only")
@@ -183,6 +180,27 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
     names = ", ".join(".".join(name) for name in found)
     what = f"{'an' if action.kind == 'incremental' else 'a'} {action.kind} snapshot of {names}"
     return REQUESTED, "; ".join([what, *said])
+
+
+def _tell_missing(database: Database, action: ExecuteSnapshot, missing: Sequence[str], *, alone: bool) -> None:
+    """Notify of names without a table: an incremental snapshot takes each for a table without a schema (INC-03)."""
+    incremental = action.kind == "incremental"
+    notifier = Notifier(database, action.signal_id, missing, aggregate=INCREMENTAL if incremental else INITIAL)
+    if not incremental:
+        notifier.skipped(f"no captured table that can be snapshotted is named {', '.join(missing)}")
+    elif alone:
+        notifier.add("STARTED", data_collections=",".join(missing))
+    for name in missing if incremental else ():
+        notifier.add(
+            "TABLE_SCAN_COMPLETED",
+            data_collections=",".join(missing),
+            scanned_collection=name,
+            total_rows_scanned="0",
+            status="UNKNOWN_SCHEMA",
+        )
+    if incremental and alone:
+        notifier.add("COMPLETED")
+    notifier.flush()
 
 
 def _acknowledge(

@@ -8,11 +8,11 @@ from datetime import datetime
 from functools import cached_property
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.lag import Lag, lag_of, without_answer
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.run.lag import Lag, lag_of, without_answer
 from mssql_cdc.run.status import position_of, positions, unmerged_since
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CaptureHealth

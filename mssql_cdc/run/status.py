@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.lag import Lag, lag_of
 from mssql_cdc.capture.members import SNAPSHOT
 from mssql_cdc.capture.snapshot.begin import groups_done
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
@@ -26,7 +27,6 @@ from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.run.lag import Lag, lag_of
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CaptureHealth

@@ -104,6 +104,11 @@ class TableSchema:
         return tuple(column for column in self.columns if not column.excluded)
 
     @property
+    def hidden(self) -> frozenset[str]:
+        """The columns that a filter excludes and that no key needs: nothing of them gets into the lake."""
+        return frozenset(one.name for one in self.columns if one.excluded and one.name not in self.key_columns)
+
+    @property
     def keys(self) -> tuple[Column, ...]:
         """The key's columns in key order."""
         return tuple(self.column(name) for name in self.key_columns)

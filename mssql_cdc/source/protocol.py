@@ -81,6 +81,7 @@ class ChunkRead:
         condition: an additional condition on the rows (INC-04).
         under_lock: the caller holds a lock on the whole table.
         recompile: the server makes a plan of its own for each statement (INC-17).
+        hidden: columns that nothing uses, and that are not read (SNP-22).
     """
 
     schema: TableSchema
@@ -95,6 +96,7 @@ class ChunkRead:
     condition: str | None = None
     under_lock: bool = False
     recompile: bool = False
+    hidden: frozenset[str] = frozenset()
 
 
 class SourceSession(Protocol):
@@ -357,6 +359,10 @@ class Source(Protocol):
 
     def share(self, readers: Sequence[BatchReader]) -> AbstractContextManager[SharedReading]:
         """One connection for these readers of one database, all of which `shares` accepts."""
+        ...
+
+    def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
+        """The values of a bound as people read them."""
         ...
 
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> AbstractContextManager[TableLock]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mssql_cdc.capture.lag import Lag
 from mssql_cdc.demo.table import Line, render, row_count
-from mssql_cdc.run.lag import Lag
 from mssql_cdc_tests.end_to_end.kit import Place
 
 

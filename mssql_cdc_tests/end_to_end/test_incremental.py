@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -130,7 +131,7 @@ def test_killed_run_is_continued_and_no_row_is_emitted_twice(empty: Place, write
     ask(empty, "i1", "orders")
     with ExitStack() as stack:
         stack.enter_context(patch("mssql_cdc.capture.incremental.chunks.GROUP_ROWS", 3))
-        stack.enter_context(patch("mssql_cdc.follow.incremental.MOST_STAGED", 2))
+        stack.enter_context(patch("mssql_cdc.follow.incremental_step.MOST_STAGED", 2))
         with killed_at(write, 2, after=after), pytest.raises(Killed):
             empty.catch_up()
         assert empty.catch_up() == 0
@@ -254,7 +255,7 @@ def test_table_that_gets_another_structure_is_read_on(empty: Place):
     ask(empty, "i1", "orders")
     with ExitStack() as stack:
         stack.enter_context(patch("mssql_cdc.capture.incremental.chunks.GROUP_ROWS", 3))
-        stack.enter_context(patch("mssql_cdc.follow.incremental.MOST_STAGED", 2))
+        stack.enter_context(patch("mssql_cdc.follow.incremental_step.MOST_STAGED", 2))
         with killed_at("mssql_cdc.capture.incremental.emission.commit", 2, after=False), pytest.raises(Killed):
             empty.catch_up()
         empty.sql("ALTER TABLE dbo.orders ADD color varchar(10) NULL")
@@ -298,3 +299,55 @@ def test_records_show_the_rows_as_those_of_an_incremental_snapshot(empty: Place)
         ("r", 1, "incremental"),
         ("r", 2, "incremental"),
     ]
+
+
+@pytest.mark.feature("NOT-04", "NOT-07")
+def test_keys_are_told_as_debezium_writes_them(empty: Place):
+    empty.create("lines", "code nvarchar(20) NOT NULL, number int NOT NULL, PRIMARY KEY (code, number)")
+    empty.sql("INSERT INTO dbo.lines VALUES (N'Ärger', 1), (N'Ärger', 2), (N'Zöllner, A', 7)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "lines")
+    assert empty.catch_up() == 0
+    told = own_rows(empty, "notifications", "SELECT additional_data FROM t WHERE type = 'IN_PROGRESS'")
+    data = dict(told[-1]["additional_data"])
+    assert (data["last_processed_key"], data["maximum_key"]) == ("Zöllner, A,7", "Zöllner, A,7")
+    assert data["data_collections"] == f"{empty.database}.dbo.lines"
+
+
+@pytest.mark.feature("INC-03", "NOT-04")
+def test_a_name_without_a_table_is_told_as_a_table_without_a_schema(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "nothing")
+    assert empty.catch_up() == 0
+    assert notes(empty) == ["STARTED", "TABLE_SCAN_COMPLETED UNKNOWN_SCHEMA", "COMPLETED"]
+    (signal,) = own_rows(empty, "signals", "SELECT status, result FROM t")
+    assert signal["status"] == "ignored"
+    assert f"{empty.database}.dbo.nothing" in signal["result"]
+
+
+def test_a_snapshot_waits_for_its_hours_and_nothing_waits_for_it(empty: Place):
+    """The run ends, and the next one reads as soon as it is time."""
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.orders SELECT value, N'order' FROM GENERATE_SERIES(1, 20)")
+    empty.settle()
+    properties = {
+        "signal_data_collection": f"{empty.database}.dbo.signals",
+        "snapshot_mode": "no_data",
+        "incremental_snapshot_chunk_size": "3",
+    }
+    then = datetime.now(UTC) + timedelta(hours=6)
+    empty.configure(**properties, incremental_snapshot_hours=f"{then:%H:%M}-{then + timedelta(hours=2):%H:%M}")
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    empty.sql("INSERT INTO dbo.orders VALUES (21, N'streamed')")
+    assert empty.catch_up() == 0
+    assert [row["op"] for row in empty.query("SELECT op FROM t", "orders", "changes")] == ["c"]
+    empty.configure(
+        **properties, incremental_snapshot_max_rows_per_second="10", incremental_snapshot_max_lag_seconds="60"
+    )
+    assert empty.catch_up() == 0
+    assert len(empty.query(READS, "orders", "changes")) == 21
+    assert empty.check() == 0

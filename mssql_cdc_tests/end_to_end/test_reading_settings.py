@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+from unittest.mock import patch
 
+import pytest
+from deltalake import DeltaTable
+
+from mssql_cdc.config import load_connector
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.end_to_end.kit import Place
 
 
@@ -67,3 +74,96 @@ def test_changes_are_read_as_the_query_mode_says(place: Place, mode: str, *, fun
     assert bool(statements(place, "fn_cdc_get_all_changes_dbo_orders")) is function
     assert [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")] == [*"rrrud"]
     assert place.check() == 0
+
+
+@pytest.mark.sandbox
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("SNP-22")
+def test_columns_that_filters_hide_are_not_read(place: Place):
+    place.configure(column_exclude_list="dbo.orders.secret,dbo.orders.picture")
+    place.create("orders", "id int NOT NULL PRIMARY KEY, secret nvarchar(50) NULL, picture varbinary(max) NULL, n int")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'whispered', 0x01, 7), (2, NULL, NULL, 8)")
+    place.settle()
+    place.sql("EXEC sandbox.statement_log")
+    assert place.catch_up() == 0
+    read = [text for text in statements(place, "FROM [dbo].[orders]") if "ORDER BY" in text or "AS [c0_0]" in text]
+    assert read
+    assert not [text for text in read if "[secret]" in text or "[picture]" in text]
+    assert place.query("SELECT id, n FROM t ORDER BY id", "orders") == [{"id": 1, "n": 7}, {"id": 2, "n": 8}]
+    place.sql("UPDATE dbo.orders SET secret = N'shouted', n = 9 WHERE id = 1")
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("SNP-17")
+def test_a_snapshot_waits_for_a_lock_as_long_as_it_may(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.configure(snapshot_lock_timeout_ms="50", retriable_restart_connector_wait_ms="100", errors_max_retries="1")
+    place.create("notes", "what nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.notes VALUES (N'one')")
+    place.settle()
+    with control(load_connector(place.config).connection, place.database, autocommit=False) as writer:
+        writer.execute("UPDATE dbo.notes SET what = N'two'", doing="holding a lock")
+        assert place.catch_up() == 3
+        assert f"snapshot of {place.database}.dbo.notes failed" in capsys.readouterr().err
+        writer.rollback()
+    assert place.catch_up() == 0
+    assert place.query("SELECT after.what AS what FROM t", "notes", "changes") == [{"what": "one"}]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("SNP-33")
+def test_the_log_tells_the_rows_and_chunks_of_a_snapshot(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.orders VALUES (1), (2), (3), (4), (5)")
+    place.settle()
+    with (
+        patch("mssql_cdc.capture.snapshot.take.CHUNK_ROWS", 2),
+        patch("mssql_cdc.capture.snapshot.take.GROUP_CHUNKS", 1),
+    ):
+        assert place.catch_up() == 0
+    lines = [line[9:] for line in capsys.readouterr().err.splitlines() if "snapshot of" in line]
+    name = f"{place.database}.dbo.orders"
+    assert lines == [
+        f"snapshot of {name}: {rows} rows, {chunks} of 3 chunks" for rows, chunks in ((2, 1), (4, 2), (5, 3))
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("SNP-30")
+def test_a_snapshot_waits_before_it_reads_and_its_tables_before_they_stream(place: Place):
+    place.configure(snapshot_delay_ms="7000", streaming_delay_ms="9000")
+    place.create("orders", "id int NOT NULL PRIMARY KEY")
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.orders VALUES (1)", "INSERT INTO dbo.people VALUES (1)")
+    place.settle()
+    waits: list[tuple[float, list[str]]] = []
+    now = 1000.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        waits.append((seconds, [table for table in ("orders", "people") if is_begun(place, table)]))
+
+    with (
+        patch("mssql_cdc.capture.snapshot.delays.sleep", sleep),
+        patch("mssql_cdc.capture.snapshot.delays.monotonic", lambda: now),
+        patch("mssql_cdc.capture.snapshot.chunk_groups.monotonic", lambda: now),
+    ):
+        assert place.catch_up() == 0
+        assert waits == [(7.0, []), (9.0, ["orders", "people"])]
+        place.sql("INSERT INTO dbo.orders VALUES (2)")
+        assert place.catch_up() == 0
+    assert len(waits) == 2
+    assert place.check() == 0
+
+
+def is_begun(place: Place, table: str) -> bool:
+    """Whether the table has rows in the lake, and does not stream."""
+    layout = Layout(str(place.warehouse), "shop", place.database)
+    entry = load_offsets(layout).entries.get(f"{place.database}.dbo.{table}")
+    return entry is not None and entry.status == "snapshot" and DeltaTable.is_deltatable(place.uri(table, "changes"))

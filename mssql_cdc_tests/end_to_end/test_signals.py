@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.test_reading_settings import statements
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -75,3 +76,53 @@ def test_transactions_and_notifications_are_written_once(place: Place):
     kinds = [row["type"] for row in own_rows(place, "notifications", "SELECT type FROM t")]
     assert kinds.count("STARTED") == kinds.count("COMPLETED") == 1
     assert kinds.count("TABLE_SCAN_COMPLETED") == 2
+
+
+@pytest.mark.feature("BLK-06")
+def test_a_requested_snapshot_that_cannot_be_read_is_given_up_and_its_table_streams(signalled: Place):
+    orders = f"{signalled.database}.dbo.orders"
+    filters = [{"data-collection": orders, "filter": "SELECT * FROM dbo.orders WHERE no_such_column = 1"}]
+    signalled.signal("s1", type="blocking", **{"data-collections": [orders], "additional-conditions": filters})
+    signalled.catch_up()
+    signalled.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    for _ in range(2):
+        assert signalled.catch_up() == 0
+    assert signalled.check() == 0
+    ops = [row["op"] for row in signalled.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r", "r", "c"]
+    statuses = [
+        dict(row["additional_data"])["status"]
+        for row in own_rows(
+            signalled,
+            "notifications",
+            "SELECT additional_data FROM t WHERE type = 'TABLE_SCAN_COMPLETED' AND id LIKE 's1%'",
+        )
+    ]
+    assert statuses == ["SQL_EXCEPTION"]
+
+
+@pytest.mark.feature("SIG-03")
+def test_columns_of_the_signal_table_count_by_position(place: Place):
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
+    place.create("signals", "a varchar(42) NOT NULL PRIMARY KEY, b varchar(32) NOT NULL, c varchar(2048) NULL")
+    place.create_orders()
+    place.sql("INSERT INTO dbo.signals VALUES ('s1', 'log', '{\"message\": \"hello\"}')")
+    place.sql("UPDATE dbo.signals SET b = 'changed'", "DELETE FROM dbo.signals")
+    assert place.catch_up() == 0
+    assert own_rows(place, "signals", "SELECT id, type, result FROM t") == [
+        {"id": "s1", "type": "log", "result": "hello"}
+    ]
+
+
+@pytest.mark.sandbox
+@pytest.mark.feature("INC-08", "INC-15")
+def test_an_incremental_snapshot_needs_no_signal_table_and_writes_nothing_to_the_source(place: Place):
+    place.configure(incremental_snapshot_watermarking_strategy="insert_delete")
+    place.create_orders()
+    place.sql("EXEC sandbox.statement_log")
+    assert place.command("snapshot", "--table", "dbo.orders", "--incremental") == 0
+    assert place.catch_up() == 0
+    ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r"] * 4
+    assert not [text for verb in ("INSERT", "DELETE", "UPDATE", "MERGE") for text in statements(place, f"{verb} ")]
+    assert place.check() == 0

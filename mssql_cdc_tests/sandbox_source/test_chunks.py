@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -165,3 +166,13 @@ def test_a_locked_table_is_read_past_a_writer_that_waits_for_the_lock(shop: Shop
         writer.result(30)
 
     assert [row["after"] for row in read] == [{"a": 1}]
+
+
+@pytest.mark.feature("SNP-31")
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_rows_of_a_chunk_come_in_fetches_of_the_configured_size(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, note {'nvarchar(max)' if by_rows else 'nvarchar(9)'} NULL")
+    shop.run("INSERT dbo.t VALUES (1, N'a'), (2, N'b'), (3, N'c'), (4, N'd'), (5, N'e')")
+    shop.scan()
+    reader = replace(shop.chunk("t"), fetch_rows=2)
+    assert [batch.num_rows for batch in reader.read()] == [2, 2, 1]

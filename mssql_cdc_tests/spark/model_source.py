@@ -216,6 +216,9 @@ class ModelSource:
         self.before_read()
         return ModelReader(wanted.schema, tuple(found), self.faults.get(name))
 
+    def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
+        return bound
+
     @contextmanager
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[ModelLock]:
         yield ModelLock()

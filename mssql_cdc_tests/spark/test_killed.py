@@ -62,6 +62,7 @@ def test_range_killed_anywhere_is_completed_by_a_larger_one(database, source, mo
         assert [op for op, _, _ in changes(database, name) if op != "r"] == events
 
 
+@pytest.mark.feature("SNP-35")
 @pytest.mark.parametrize(("call", "after"), [(1, False), (1, True), (2, True), (3, True)])
 def test_snapshot_killed_in_the_middle_resumes_from_its_commits(database, source, monkeypatch, call, after):
     write_some(source)

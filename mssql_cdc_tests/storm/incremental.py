@@ -78,8 +78,8 @@ class Incremental(RuleBasedStateMachine):
         self.stack.enter_context(self.world.open())
         for name, value in (("chunks.GROUP_ROWS", 4),):
             self.stack.enter_context(patch(f"mssql_cdc.capture.incremental.{name}", value))
-        for name, value in (("MOST_STAGED", 2), ("REST_SECONDS", 0)):
-            self.stack.enter_context(patch(f"mssql_cdc.follow.incremental.{name}", value))
+        for name, value in (("incremental_step.MOST_STAGED", 2), ("incremental.REST_SECONDS", 0)):
+            self.stack.enter_context(patch(f"mssql_cdc.follow.{name}", value))
         self.signals = 0
         self.followers = [self._follower(0), self._follower(1)]
 

@@ -25,7 +25,7 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.log_end import Scan, proven
-from mssql_cdc.source.values import Absence, CapturedTable, CaptureInstance, LogMark, Standing, Witness
+from mssql_cdc.source.values import Absence, Bound, CapturedTable, CaptureInstance, LogMark, Standing, Witness
 from mssql_cdc_tests.lake_kit import AT, Change, column
 from mssql_cdc_tests.spark.model_source import ModelLock, ModelReader, ModelSession, ModelSource, lsn, number_of
 
@@ -276,6 +276,9 @@ class ModelServer(ModelSource):
             if (low is None or key > low) and (high is None or key <= high)
         ]  # fmt: skip
         return ModelReader(wanted.schema, tuple(found))
+
+    def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
+        return bound
 
     @contextmanager
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[ModelLock]:

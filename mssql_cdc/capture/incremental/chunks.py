@@ -138,7 +138,9 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
     )
 
 
-def read_group(database: Database, session: SourceSession, table: Streaming, reading: Reading) -> Reading:
+def read_group(
+    database: Database, session: SourceSession, table: Streaming, reading: Reading, *, most: int | None = None
+) -> Reading:
     """Read the next chunks of a table; the reading with their group.
 
     Args:
@@ -146,6 +148,7 @@ def read_group(database: Database, session: SourceSession, table: Streaming, rea
         session: A session on the source.
         table: The table.
         reading: What was read so far.
+        most: End the group with the chunk that reaches so many rows.
 
     Raises:
         StaleReaderError: The connection sees less than the table's stream has read.
@@ -177,13 +180,14 @@ def read_group(database: Database, session: SourceSession, table: Streaming, rea
             read_at=read_at,
             condition=reading.wanted.condition,
             recompile=database.connector.snapshot.incremental.recompile,
+            hidden=table.schema.hidden - {*reading.keys},
         )
         reader = database.source.chunk_reader(database.catalog, wanted)
         task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
         written.append(Written.from_value(run_here([task], write)[0].unwrap()))
         last = upper
         rows = sum(one.rows for one in written)
-        if upper == reading.maximum or rows >= GROUP_ROWS or time.monotonic() > end:
+        if upper == reading.maximum or rows >= min(most or GROUP_ROWS, GROUP_ROWS) or time.monotonic() > end:
             break
     staged = Group(
         number=group,

@@ -152,8 +152,12 @@ class State:
     @property
     def is_due(self) -> bool:
         """Whether there is something to do now: a pause lets staged chunks be emitted."""
-        staged = self.reading is not None and bool(self.reading.staged)
-        return staged or (self.is_running and not self.paused)
+        return self.has_staged or (self.is_running and not self.paused)
+
+    @property
+    def has_staged(self) -> bool:
+        """Whether chunks wait for the stream."""
+        return self.reading is not None and bool(self.reading.staged)
 
     def asked(self, wanted: Collection[Wanted]) -> State:
         """Append tables to the queue (INC-12), unless the same already waits."""

@@ -30,27 +30,37 @@ _COMPACT_EVERY = 50
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The newest state, and the signals that have not changed it yet, oldest first."""
+    """The newest state, and the signals that have not changed it yet, oldest first.
+
+    `open` says whether it is one of the hours at which chunks may be read.
+    """
 
     state: State = field(default_factory=State)
     commands: Sequence[Command] = ()
     signals: int = 0
+    open: bool = True
 
     @property
     def is_due(self) -> bool:
         """Whether there is something to do."""
-        return bool(self.commands) or self.state.is_due
+        return bool(self.commands) or (self.state.is_due if self.open else self.state.has_staged)
 
 
-def load(database: Database) -> Stored:
-    """Load the state and the signals that wait."""
+def load(database: Database, *, now: datetime | None = None) -> Stored:
+    """Load the state and the signals that wait.
+
+    Args:
+        database: The database.
+        now: The time; by default the current one.
+    """
     state = _known_state(database)
     table = small_table(database.layout, "signals", database.storage)
     rows = database.tables.get(table.uri, table.rows, database.storage)
     waiting = [row for row in rows if row["_batch"] > state.taken and row["status"] == REQUESTED]
     parsed = (parse_signal(row["id"], row["type"], row["data"]) for row in waiting)
     commands = [one for one in parsed if isinstance(one, Command) and _is_incremental(one)]
-    return Stored(state, commands, max((row["_batch"] for row in waiting), default=state.taken))
+    is_open = database.connector.snapshot.incremental.is_open(now or datetime.now(UTC))
+    return Stored(state, commands, max((row["_batch"] for row in waiting), default=state.taken), is_open)
 
 
 class Store:

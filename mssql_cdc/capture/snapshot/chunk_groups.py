@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from time import monotonic
 
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
+from mssql_cdc.capture.snapshot.delays import wait_to_stream
 from mssql_cdc.capture.snapshot.finish import end_table
 from mssql_cdc.capture.snapshot.progress import Progress, Run, fail, progress_of
 from mssql_cdc.capture.write_task import WriteTask, Written, write
@@ -44,6 +46,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
             unread = remaining(table_plan, run.done[table], minimum)
             if not unread:
                 shown = (minima.get(instance.name) for instance in run.tables[table].captured.instances)
+                wait_to_stream(run, table)
                 end_table(run, table_plan, minimum, min(one for one in (minimum, *shown) if one))
             elif not table_plan.locked:
                 left[table], lowest[table] = unread, minimum
@@ -153,6 +156,7 @@ def _task(
         read_at=run.read_at[table],
         statement=run.plan.of(table).select,
         under_lock=under_lock,
+        hidden=schema.hidden,
     )
     reader = run.database.source.chunk_reader(run.database.catalog, wanted)
     return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))
@@ -177,6 +181,7 @@ def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Writ
     )
     run.done[table].append(GroupDone(tuple(chunks), low))
     run.rows[table] += written.rows
+    run.committed[table] = monotonic()
     run.notifier.in_progress(table.text)
     total = len(run.plan.of(table).chunks)
     read = len({number for group in run.done[table] for number in group.chunks})

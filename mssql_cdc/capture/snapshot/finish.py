@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.progress import Run
+from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended
+from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended, status_changed
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
@@ -36,6 +37,27 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     del run.tables[table]
     if not run.tables:
         run.notifier.completed()
+
+
+def give_back(run: Run) -> None:
+    """Let tables stream on whose requested snapshot cannot be read, and of which nothing was read (BLK-06).
+
+    Another attempt would fail like this one, and meanwhile their changes would wait; the signal can be sent again.
+    """
+    entries = {
+        table.text: replace(member.new_entry(), status="streaming")
+        for table, error in run.failed.items()
+        if (member := run.tables.get(table)) is not None
+        and run.plan.signal is not None
+        and not error.retriable
+        and not isinstance(error, FencedError)
+        and run.plan.of(table).held is not None
+        and not run.done.get(table)
+    }
+    if entries:
+        row = status_changed(run.database.stamp(run.epoch), entries)
+        run.offsets = append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)
+        run.database.log(f"{', '.join(sorted(entries))}: the requested snapshot is given up, streaming goes on")
 
 
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:

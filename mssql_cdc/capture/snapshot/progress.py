@@ -53,7 +53,7 @@ class Run:
     """One run at a snapshot: what was loaded, and what has been done so far.
 
     `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it. `is_little`: the rows are
-    read in this process.
+    read in this process. `committed` says when each table's last group was, in seconds of a monotonic clock.
     """
 
     database: Database
@@ -69,6 +69,7 @@ class Run:
     rows: dict[TableId, int]
     read_at: dict[TableId, datetime]
     failed: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    committed: dict[TableId, float] = field(default_factory=dict[TableId, float])
     lock: TableLock | None = None
     is_little: bool = False
 

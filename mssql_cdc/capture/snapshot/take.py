@@ -15,6 +15,8 @@ from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
 from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
+from mssql_cdc.capture.snapshot.delays import wait_to_read
+from mssql_cdc.capture.snapshot.finish import give_back
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
@@ -84,6 +86,8 @@ def capture_snapshot(
         _answer_signal(database, survey, decision)
         return SnapshotResult(decision.id, notes=notes)
     database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
+    if any(survey.offsets.begun_snapshots.get(table.text) != decision.id for table in tables):
+        wait_to_read(database.connector)
     filters = _filters(database, survey, decision)
     wanted = Wanted(decision.id, tables, CHUNK_ROWS, survey.facts.epoch, decision.signal, filters)
     with database.session() as session:
@@ -92,6 +96,7 @@ def capture_snapshot(
             read_locked_tables(run)
             with locked_if_exclusive(run):
                 read_groups(run, GROUP_CHUNKS, progress)
+            give_back(run)
         finally:
             run.notifier.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)

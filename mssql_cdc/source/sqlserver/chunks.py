@@ -204,6 +204,21 @@ def bound_value(column: Column) -> str:
             return f"CAST(? AS {sql_type.declaration})"
 
 
+def shown_key(schema: TableSchema, bound: Bound) -> Bound:
+    """The values of a bound as people read them: texts are not hexadecimal.
+
+    Args:
+        schema: the table, with its key.
+        bound: the bound.
+    """
+    return tuple(
+        bytes.fromhex(value).decode("utf-16-le", "replace")
+        if value is not None and column.type.kind is Kind.TEXT
+        else value
+        for column, value in zip(schema.keys, bound, strict=True)
+    )
+
+
 def up_to(columns: Sequence[Column], bound: Bound) -> tuple[str, list[str]]:
     """The rows up to and including a bound in key order, with the parameters (NULL sorts first)."""
     alternatives: list[list[_Term]] = []

@@ -7,7 +7,7 @@ raw batches. `schema/types.py` decides how a type is stored; this module only fe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -52,11 +52,21 @@ class RowPlan:
         """Whether a column needs row-by-row fetching."""
         return any(column.type.is_large for column in self.columns)
 
-    def select_list(self, alias: str = "") -> list[str]:
-        """`expression AS [c<column>_<part>]`, in the order of `raw_fields`."""
+    def select_list(self, alias: str = "", *, hidden: Collection[str] = ()) -> list[str]:
+        """`expression AS [c<column>_<part>]`, in the order of `raw_fields`.
+
+        Args:
+            alias: the table's alias.
+            hidden: columns that are not read: NULL stands for them.
+        """
         prefix = f"{alias}." if alias else ""
+
+        def source(column: Column) -> str:
+            is_hidden = column.name in hidden
+            return f"CAST(NULL AS {column.type.declaration})" if is_hidden else prefix + quote(column.name)
+
         return [
-            f"{expression.replace('{c}', prefix + quote(column.name))} AS [c{number}_{part}]"
+            f"{expression.replace('{c}', source(column))} AS [c{number}_{part}]"
             for number, (column, way) in enumerate(zip(self.columns, self.fetches, strict=True))
             for part, expression in enumerate(way.expressions)
         ]

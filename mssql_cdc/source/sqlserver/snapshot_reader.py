@@ -171,10 +171,10 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
     """
     source = table_name(wanted.schema)
     if wanted.statement is not None:
-        names = ", ".join(quote(column.name) for column in wanted.schema.columns)
+        names = ", ".join(quote(one.name) for one in wanted.schema.columns if one.name not in wanted.hidden)
         source = f"({wanted.statement.replace('*', names)})"
     conditions = [text for text in (piece.sql, f"({wanted.condition})" if wanted.condition else "") if text]
-    sql = f"SELECT {', '.join(plan.select_list('t'))} FROM {source} AS t"
+    sql = f"SELECT {', '.join(plan.select_list('t', hidden=wanted.hidden))} FROM {source} AS t"
     if conditions:
         sql += f" WHERE {' AND '.join(conditions)}"
     if piece.sql:

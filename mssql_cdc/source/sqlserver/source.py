@@ -108,6 +108,15 @@ class SqlServerSource:
         """One connection for these readers (`shared_read`)."""
         return open_shared([reader for reader in readers if isinstance(reader, ChangeReader)])
 
+    def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
+        """The values of a bound as people read them (`chunks`).
+
+        Args:
+            schema: The table, keyed by the columns that its chunks are ordered by.
+            bound: The bound.
+        """
+        return chunks.shown_key(schema, bound)
+
     @contextmanager
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Generator[SqlServerLock]:
         """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says.

@@ -47,3 +47,11 @@ def test_notification_channels_are_log_sink_and_entry_points(tmp_path: Path, mon
     connector = connector_with({"notification.enabled.channels": "Log,pager,jmx", "pager.number": "7"})
     assert connector.notifications.channels == ("log", "pager")
     assert connector.notices == ("notification.enabled.channels: jmx has no meaning here",)
+
+
+@pytest.mark.feature("SNP-10")
+def test_never_is_no_mode_of_this_connector() -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"snapshot\.mode: found 'never', expected always, initial, .* or custom"
+    ):
+        connector_with({"snapshot.mode": "never"})

@@ -24,7 +24,7 @@ import pytest
 from mssql_cdc.capture import current_tables, snapshot_extensions, survey, write_task
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental import chunks
-from mssql_cdc.capture.snapshot import chunk_groups
+from mssql_cdc.capture.snapshot import chunk_groups, delays
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc.config.documentation import default_text
@@ -36,7 +36,7 @@ from mssql_cdc.defs import capture_step
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
-from mssql_cdc.follow import current, polled_signals, signals
+from mssql_cdc.follow import current, incremental_budget, polled_signals, signals
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
@@ -96,6 +96,8 @@ SAMPLES: dict[str, str] = {
     "snapshot.select.statement.overrides": "dbo.things",
     "message.key.columns": "dbo.things:price",
     "notification.enabled.channels": "log",
+    "incremental.snapshot.hours": "08:00-09:00",
+    "incremental.snapshot.hours.time.zone": "Asia/Tokyo",
     "signal.poll.interval.ms": "1000",
     "skipped.operations": "d",
     "event.processing.failure.handling.mode": "skip",
@@ -188,6 +190,7 @@ BESIDE: dict[str, dict[str, object]] = {
     "datatype.propagate.source.type": {"value.converter.schemas.enable": "true"},
     "schema.name.adjustment.mode": {"value.converter.schemas.enable": "true", "topic.delimiter": "-"},
     "signal.poll.interval.ms": {"signal.enabled.channels": "file"},
+    "incremental.snapshot.hours.time.zone": {"incremental.snapshot.hours": "09:00-10:00"},
     "delta.key.secret": {"column.mask.with.3.chars": "dbo.things.first-name"},
 }
 """What else has to be set for a property to mean anything."""
@@ -391,6 +394,12 @@ def read_in(module: ModuleType, expression: str) -> Callable[[Connector], Any]:
     return observe
 
 
+def read_in_budget(name: str) -> Callable[[Connector], Any]:
+    """A limit of incremental snapshots, which their budget must read."""
+    assert f"settings.{name}" in inspect.getsource(incremental_budget)
+    return lambda connector: getattr(connector.snapshot.incremental, name)
+
+
 def read_from(module: ModuleType, expression: str) -> Callable[[Connector], Any]:
     """The same of an expression on `connection`, a connector's."""
     attribute = expression.removeprefix("connection.")
@@ -453,11 +462,17 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.locking.mode.custom.name": lambda c: c.snapshot.custom_locking,
     "snapshot.isolation.mode": chunk_reader,
     "snapshot.locking.mode": lock_refused,
+    "snapshot.delay.ms": read_in(delays, "connector.snapshot.delay_ms"),
+    "streaming.delay.ms": read_in(delays, "connector.streaming.delay_ms"),
     "snapshot.lock.timeout.ms": lambda c: c.snapshot.lock_timeout_ms,
     "snapshot.include.collection.list": captured,
     "snapshot.fetch.size": chunk_reader,
     "incremental.snapshot.chunk.size": read_in(chunks, "database.connector.snapshot.incremental.chunk_rows"),
     "incremental.snapshot.option.recompile": read_in(chunks, "database.connector.snapshot.incremental.recompile"),
+    "incremental.snapshot.max.rows.per.second": read_in_budget("max_rows_per_second"),
+    "incremental.snapshot.max.lag.seconds": read_in_budget("max_lag_s"),
+    "incremental.snapshot.hours": lambda c: c.snapshot.incremental.is_open(AT),
+    "incremental.snapshot.hours.time.zone": lambda c: c.snapshot.incremental.is_open(AT),
     "snapshot.max.threads": read_in(chunk_groups, "connector.snapshot.max_threads"),
     "snapshot.select.statement.overrides": chunk_reader,
     "snapshot.select.statement.overrides.<table>": chunk_reader,

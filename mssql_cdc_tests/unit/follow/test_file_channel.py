@@ -114,6 +114,7 @@ def test_an_unfinished_line_is_read_when_it_ends_or_grows_old(file: Path):
     assert ids(channel(file, now=written + 1).read(None)) == ["s1"]
 
 
+@pytest.mark.feature("SIG-10")
 def test_every_database_of_a_connector_gets_every_signal_before_the_file_is_deleted(file: Path):
     write(file, LOG)
     one, other = (channel(file, name, "one", "other") for name in ("one", "other"))

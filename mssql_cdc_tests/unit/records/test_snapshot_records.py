@@ -27,7 +27,7 @@ def snapshotted(tmp_path: Path) -> Lake:
     return lake
 
 
-@pytest.mark.feature("SCH-05", "SCH-09")
+@pytest.mark.feature("SCH-05", "SCH-09", "SNP-28")
 def test_a_snapshot_emits_creates_for_every_table_and_then_rows_with_markers(tmp_path: Path):
     creates, reads = [], []
     for record in snapshotted(tmp_path).records():

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from mssql_cdc.capture.lag import Lag, lag_of, without_answer
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.run.lag import Lag, lag_of, without_answer
 from mssql_cdc.source.values import CaptureHealth
 from mssql_cdc_tests.lake_kit import lsn
 

@@ -1,0 +1,95 @@
+"""The budget of incremental snapshots: rows per second, hours of the day, and the lag of the stream.
+
+It says whether the next chunks may be read now. What was read is emitted in any case.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from mssql_cdc.capture.lag import lag_of
+from mssql_cdc.config.snapshot_settings import IncrementalSettings
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.source.protocol import SourceSession
+
+LAG_SECONDS = 5.0
+"""How long the answer about the lag holds: it costs the source some queries."""
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The time of the day, and seconds that only go forward."""
+
+    now: Callable[[], datetime] = _now
+    seconds: Callable[[], float] = time.monotonic
+
+
+@dataclass
+class Budget:
+    """What one run may read.
+
+    Attributes:
+        settings: The limits.
+        clock: The times.
+        log: Receives a line when reading has to wait for the stream.
+    """
+
+    settings: IncrementalSettings
+    clock: Clock
+    log: Callable[[str], None]
+    _free: float | None = None
+    _lag: tuple[float, float] | None = field(default=None)
+    _waits: bool = False
+
+    @property
+    def most_rows(self) -> int | None:
+        """The rows of one group: no more than those of a second; None: no limit."""
+        return self.settings.max_rows_per_second or None
+
+    def spent(self, rows: int) -> None:
+        """Rows were read: the next ones wait for as long as the limit wants.
+
+        Args:
+            rows: The number of rows.
+        """
+        if self.most_rows is not None:
+            now = self.clock.seconds()
+            self._free = max(self._free or now, now) + rows / self.most_rows
+
+    def allows(self, session: SourceSession, offsets: Offsets) -> bool:
+        """Whether chunks may be read now.
+
+        Args:
+            session: A session on the source.
+            offsets: All offsets.
+        """
+        if not self.settings.is_open(self.clock.now()):
+            return False
+        if self._free is not None and self.clock.seconds() < self._free:
+            return False
+        most = self.settings.max_lag_s
+        if not most:
+            return True
+        lag = self._known_lag(session, offsets)
+        if lag > most and not self._waits:
+            self.log(f"the incremental snapshot waits: the stream is {lag:.0f} s behind")
+        self._waits = lag > most
+        return not self._waits
+
+    def _known_lag(self, session: SourceSession, offsets: Offsets) -> float:
+        """The age of the oldest change that was not captured, as of the last question."""
+        now = self.clock.seconds()
+        if self._lag is None or now >= self._lag[0] + LAG_SECONDS:
+            entries = [one for one in offsets.entries.values() if one.status == "streaming" and one.to is not None]
+            positions = {Lsn.parse(one.to) for one in entries if one.to is not None and one.epoch == offsets.epoch}
+            health = session.capture_health(positions)
+            self._lag = now, max((lag_of(one, None, health).log or 0.0 for one in positions), default=0.0)
+        return self._lag[1]

@@ -1,0 +1,101 @@
+"""The notifications of incremental snapshots in Debezium's words, sent once a step is saved (NOT-04, NOT-07)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import Reading, State
+from mssql_cdc.capture.notifications import INCREMENTAL, Notifier
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import Bound
+
+
+@dataclass
+class Notes:
+    """What one step has to tell."""
+
+    database: Database
+    _collected: list[Notifier] = field(default_factory=list[Notifier])
+
+    def told(self, state: State, signal: str, kind: str) -> None:
+        """Something happened to all tables of the state: STARTED, PAUSED, RESUMED.
+
+        Args:
+            state: The tables.
+            signal: The id of the signal.
+            kind: What happened.
+        """
+        self._notifier(state, signal).add(kind, data_collections=listed(state.tables))
+
+    def aborted(self, state: State, signal: str, tables: Collection[TableId] | None) -> None:
+        """Tables are not read on.
+
+        Args:
+            state: What was read until now.
+            signal: The id of the signal.
+            tables: The tables; None: all.
+        """
+        more = {} if tables is None else {"data_collections": listed(tables)}
+        self._notifier(state, signal).add("ABORTED", **more)
+
+    def emitted(self, state: State, reading: Reading, maximum: Bound, uppers: Sequence[Bound]) -> None:
+        """Groups of a table were emitted.
+
+        Args:
+            state: The state behind them.
+            reading: The table.
+            maximum: The largest key of the table, as it is shown.
+            uppers: The last key of each group, as it is shown.
+        """
+        notifier = self._notifier(state, reading.wanted.signal)
+        for upper in uppers:
+            notifier.add(
+                "IN_PROGRESS",
+                data_collections=listed(state.tables),
+                current_collection_in_progress=reading.wanted.table.text,
+                maximum_key=key_text(maximum),
+                last_processed_key=key_text(upper),
+            )
+
+    def left(self, state: State, signal: str, table: TableId, rows: int, status: str) -> None:
+        """A table has come to its end; so has the snapshot, if it was the last.
+
+        Args:
+            state: The state behind it.
+            signal: The id of the signal.
+            table: The table.
+            rows: The number of rows that were read of it.
+            status: What became of it.
+        """
+        notifier = self._notifier(state, signal)
+        notifier.add(
+            "TABLE_SCAN_COMPLETED",
+            data_collections=listed([table, *state.tables]),
+            scanned_collection=table.text,
+            total_rows_scanned=str(rows),
+            status=status,
+        )
+        if not state.is_running:
+            notifier.add("COMPLETED")
+
+    def flush(self) -> None:
+        """Write and send what was collected."""
+        for notifier in self._collected:
+            notifier.flush()
+
+    def _notifier(self, state: State, signal: str) -> Notifier:
+        found = Notifier(self.database, signal, [table.text for table in state.tables], aggregate=INCREMENTAL)
+        self._collected.append(found)
+        return found
+
+
+def listed(tables: Collection[TableId]) -> str:
+    """The names of tables as Debezium lists them (NOT-07)."""
+    return ",".join(table.text for table in tables)
+
+
+def key_text(bound: Bound) -> str:
+    """A key as Debezium shows it: its values, separated by commas; NULL has a word of its own (NOT-07)."""
+    return ",".join("<null>" if value is None else value for value in bound)

@@ -1,0 +1,237 @@
+"""One step of incremental snapshots: emit what the stream has passed, then read the next chunks (correctness C).
+
+Each step saves a state that is based on the one before (`capture/incremental/store.py`). `incremental.py` decides when
+a step is taken and what an error means, `incremental_control.py` lets signals take effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental import emission
+from mssql_cdc.capture.incremental.chunks import (
+    Streaming,
+    open_table,
+    prepare,
+    read_group,
+    stream_end,
+    versioned_schema,
+)
+from mssql_cdc.capture.incremental.state import Group, Reading, State, Wanted
+from mssql_cdc.capture.incremental.store import Store
+from mssql_cdc.capture.survey import Survey
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.follow.incremental_budget import Budget
+from mssql_cdc.follow.incremental_notes import Notes
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.steps import incremental_ended
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.protocol import SourceSession
+
+MOST_STAGED = 8
+"""How many groups may wait for the stream at a time."""
+
+
+@dataclass
+class Step:
+    """One step.
+
+    Attributes:
+        database: The database.
+        seen: The survey.
+        offsets: All offsets; newer ones afterwards.
+        history: The structures of its tables; with new versions afterwards.
+        budget: Says whether chunks may be read now.
+        moved: Whether the state has changed.
+    """
+
+    database: Database
+    seen: Survey
+    offsets: Offsets
+    history: SchemaHistory
+    budget: Budget
+    moved: bool = False
+    notes: Notes = field(init=False)
+    store: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store, self.notes = Store(self.database), Notes(self.database)
+
+    def take(self) -> None:
+        """Emit what the stream has passed, and read the next chunks."""
+        state = self.store.state
+        if state.reading is None and (state.paused or not state.queue):
+            return
+        name = state.reading.wanted.table if state.reading is not None else state.queue[0].table
+        object_id = state.reading.object_id if state.reading is not None else None
+        found = self._streaming(name, object_id)
+        if isinstance(found, str):
+            self.leave("UNKNOWN_SCHEMA" if found.startswith("it is not captured") else "SKIPPED", found)
+            return
+        if found is None:
+            return  # It is being snapshotted, or about to be.
+        with self.database.session() as session:
+            if state.reading is None:
+                if self._may_read(session):
+                    self._open(session, found)
+                return
+            self._emit(session, found)
+            self._read(session, found)
+
+    def _streaming(self, name: TableId, object_id: int | None) -> Streaming | str | None:
+        """The table as its stream sees it; a text says why it is never read, None that it has to wait."""
+        member = next(
+            (
+                one
+                for one in self.seen.tables.values()
+                if (one.table == name if object_id is None else one.captured.object_id == object_id)
+            ),
+            None,
+        )
+        known = self.seen.member(member.table) if member is not None else None
+        if member is None or known is None:
+            return "it is not captured any more"
+        if not self.seen.facts.policy.stream:
+            return f"snapshot.mode={self.seen.facts.policy.mode} does not stream, which incremental snapshots need"
+        entry = self.offsets.entry_of(member.table.text, member.captured.object_id)
+        if known.status in {"lost", "failed", "excluded"}:
+            return f"its status is {known.status}; take a blocking snapshot of it"
+        streams = entry is not None and entry.status == "streaming" and entry.epoch == self.offsets.epoch
+        if known.rekeyed or entry is None or entry.to is None or not streams:
+            return None
+        position = Lsn.parse(entry.to)
+        instance = known.instance_at(position)
+        if instance is None:
+            return None
+        read = self.seen.instance(member.table, instance.object_id)
+        schema, self.history = versioned_schema(self.database, member, read, position, self.history)
+        return Streaming(member, position, self.offsets.epoch, read, schema, self.history, self.offsets.number)
+
+    def _open(self, session: SourceSession, table: Streaming) -> None:
+        state = self.store.state
+        first, *rest = state.queue
+        state = replace(state, queue=tuple(rest))
+        try:
+            reading = open_table(self.database, session, table, first)
+        except ConfigurationError as error:
+            self._leave(first, state, "NO_PRIMARY_KEY", 0, str(error))
+            return
+        if reading is None:
+            self._leave(first, state, "EMPTY", 0, "")
+            return
+        self.save(replace(state, reading=reading))
+
+    def _emit(self, session: SourceSession, table: Streaming) -> None:
+        reading = self._reading
+        log = prepare(self.database, table)
+        found = emission.caught_up(reading, log)
+        self.offsets = emission.record(self.database, session, self.seen, table, log, self.offsets)
+        if found != reading:
+            self._emitted(table, reading, found)
+            reading = found
+        definition = table.schema.keyed_by(reading.keys).key_fingerprint if _has(table, reading) else None
+        if reading.epoch != table.epoch or definition != reading.definition:
+            # Bounds of another key, or positions of another history, mean nothing: the table is read from its start.
+            self.save(replace(self.store.state, reading=None, queue=(reading.wanted, *self.store.state.queue)))
+            return
+        if any(emission.is_stale(reading, group, table, self.offsets) for group in reading.staged):
+            self.save(self.store.state.without_staged())
+            return
+        if stream_end(self.database, table) > table.position:
+            return  # A run ended before it could say how far it had come; the next range says so.
+        groups = emission.passed_groups(session, reading, table.position)
+        if groups:
+            self._emit_groups(session, table, reading, groups)
+
+    def _emit_groups(self, session: SourceSession, table: Streaming, reading: Reading, groups: list[Group]) -> None:
+        log = prepare(self.database, table)
+        try:
+            log = emission.emit(self.database, table, reading, groups, log)
+        except FileNotFoundError:
+            self.save(self.store.state.without_staged())  # VACUUM took it for garbage.
+            return
+        self.offsets = emission.record(self.database, session, self.seen, table, log, self.offsets)
+        self._emitted(table, reading, emission.caught_up(reading, log))
+
+    def _emitted(self, table: Streaming, before: Reading, after: Reading) -> None:
+        is_whole = bool(table.schema.key_columns) and after.wanted.condition is None
+        state = replace(self.store.state, reading=after)
+        by, done = table.schema.keyed_by(after.keys), before.staged[: len(before.staged) - len(after.staged)]
+        shown = partial(self.database.source.shown_key, by)
+        self.notes.emitted(state, after, shown(after.maximum), [shown(group.upper) for group in done])
+        if not after.is_done:
+            self.save(state)
+            return
+        if is_whole:
+            name, low = table.member.table.text, after.begun.text
+            entry = self.offsets.entry(name)
+            row = incremental_ended(
+                self.database.stamp(after.epoch),
+                table=name,
+                number=after.number,
+                batch=(entry.batch if entry is not None else None) or 0,
+                low=low,
+            )
+            self.offsets = append_offsets(
+                self.database.layout, row, seen=self.offsets, storage=self.database.storage, known=self.database.tables
+            )
+        self._leave(after.wanted, state.next_table(), "SUCCEEDED", after.rows, "")
+
+    def _read(self, session: SourceSession, table: Streaming) -> None:
+        state = self.store.state
+        reading = state.reading
+        if reading is None or state.paused or reading.is_read or len(reading.staged) >= MOST_STAGED:
+            return
+        if self._may_read(session):
+            read = read_group(self.database, session, table, reading, most=self.budget.most_rows)
+            self.save(replace(state, reading=read))
+            self.budget.spent(read.staged[-1].rows)
+
+    def _may_read(self, session: SourceSession) -> bool:
+        return self.budget.allows(session, self.offsets)
+
+    # -- Ends ----------------------------------------------------------------------------------------------------
+
+    def leave(self, status: str, reason: str) -> None:
+        """Go on with the next table.
+
+        Args:
+            status: What became of this one.
+            reason: Why.
+        """
+        state = self.store.state
+        if state.reading is not None:
+            self._leave(state.reading.wanted, state.next_table(), status, state.reading.rows, reason)
+        elif state.queue:
+            self._leave(state.queue[0], replace(state, queue=state.queue[1:]), status, 0, reason)
+
+    def _leave(self, wanted_: Wanted, state: State, status: str, rows: int, reason: str) -> None:
+        self.notes.left(state, wanted_.signal, wanted_.table, rows, status)
+        if not state.is_running:
+            state = replace(state, paused=False)
+        self.save(state)
+        said = f": {reason}" if reason else f", {rows} rows" if rows else ""
+        self.database.log(f"incremental snapshot of {wanted_.table}: {status}{said}")
+
+    @property
+    def _reading(self) -> Reading:
+        reading = self.store.state.reading
+        assert reading is not None  # the caller has looked
+        return reading
+
+    def save(self, state: State) -> None:
+        """Save the state behind this step.
+
+        Args:
+            state: The state.
+        """
+        self.store.save(state)
+        self.moved = True
+
+
+def _has(table: Streaming, reading: Reading) -> bool:
+    return {column.name for column in table.schema.columns} >= set(reading.keys)
