@@ -16,8 +16,12 @@ from mssql_cdc.extensions import find_entry_point
 
 
 class ExtensionGroup(StrEnum):
-    """The groups of entry points that take part in snapshots, signals and notifications."""
+    """The groups of entry points: of records, and of snapshots, signals and notifications."""
 
+    CONVERTERS = "mssql_cdc.converters"
+    POST_PROCESSORS = "mssql_cdc.post_processors"
+    TOPIC_NAMING_STRATEGIES = "mssql_cdc.topic_naming_strategies"
+    TRANSACTION_METADATA_FACTORIES = "mssql_cdc.transaction_metadata_factories"
     SIGNAL_CHANNELS = "mssql_cdc.signal_channels"
     SIGNAL_ACTIONS = "mssql_cdc.signal_actions"
     NOTIFICATION_CHANNELS = "mssql_cdc.notification_channels"

@@ -13,6 +13,7 @@ from typing import Annotated
 
 from pydantic import ValidationInfo, model_validator
 
+from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
 from mssql_cdc.config.report import Report
 from mssql_cdc.config.reselect import ReselectSettings
@@ -20,11 +21,6 @@ from mssql_cdc.config.secret import Secret, reveal
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import find_entry_point
 
-CONVERTERS = "mssql_cdc.converters"
-POST_PROCESSORS = "mssql_cdc.post_processors"
-NAMING_STRATEGIES = "mssql_cdc.topic_naming_strategies"
-TRANSACTION_FACTORIES = "mssql_cdc.transaction_metadata_factories"
-"""The groups of entry points."""
 RESELECT = "io.debezium.processors.reselect.ReselectColumnsPostProcessor"
 DEFAULT_FACTORY = "io.debezium.pipeline.txmetadata.DefaultTransactionMetadataFactory"
 _STRATEGIES = "io.debezium.schema."
@@ -33,10 +29,15 @@ DEFAULT_NAMING = f"{_STRATEGIES}DefaultTopicNamingStrategy"
 SCHEMA_UNICODE_NAMING = f"{_STRATEGIES}SchemaUnicodeTopicNamingStrategy"
 DEFAULT_UNICODE_NAMING = f"{_STRATEGIES}DefaultUnicodeTopicNamingStrategy"
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
-    CONVERTERS: (),
-    POST_PROCESSORS: (RESELECT,),
-    NAMING_STRATEGIES: (SCHEMA_NAMING, DEFAULT_NAMING, SCHEMA_UNICODE_NAMING, DEFAULT_UNICODE_NAMING),
-    TRANSACTION_FACTORIES: (DEFAULT_FACTORY,),
+    ExtensionGroup.CONVERTERS: (),
+    ExtensionGroup.POST_PROCESSORS: (RESELECT,),
+    ExtensionGroup.TOPIC_NAMING_STRATEGIES: (
+        SCHEMA_NAMING,
+        DEFAULT_NAMING,
+        SCHEMA_UNICODE_NAMING,
+        DEFAULT_UNICODE_NAMING,
+    ),
+    ExtensionGroup.TRANSACTION_METADATA_FACTORIES: (DEFAULT_FACTORY,),
 }
 """Debezium's Java classes that are built in, by the group in which others are looked up."""
 EXTENSION_FAMILY = "<extension>.*"
@@ -108,18 +109,22 @@ class ExtensionSettings:
     def _named(self) -> Iterator[tuple[str, str, str]]:
         """The property, the group and the name of each extension."""
         for one in self.own_converters:
-            yield f"{one.name}.type", CONVERTERS, one.type
+            yield f"{one.name}.type", ExtensionGroup.CONVERTERS, one.type
         for one in self.own_post_processors:
-            yield f"{one.name}.type", POST_PROCESSORS, one.type
-        yield "topic.naming.strategy", NAMING_STRATEGIES, self.topic_naming.strip()
-        yield "transaction.metadata.factory", TRANSACTION_FACTORIES, self.transaction_factory.strip()
+            yield f"{one.name}.type", ExtensionGroup.POST_PROCESSORS, one.type
+        yield "topic.naming.strategy", ExtensionGroup.TOPIC_NAMING_STRATEGIES, self.topic_naming.strip()
+        yield (
+            "transaction.metadata.factory",
+            ExtensionGroup.TRANSACTION_METADATA_FACTORIES,
+            self.transaction_factory.strip(),
+        )
 
     @model_validator(mode="after")
     def _check(self, info: ValidationInfo) -> ExtensionSettings:
         report = Report.of(info)
         for setting, group, name in self._named():
             if not name:
-                listed = "converters" if group == CONVERTERS else "post.processors"
+                listed = "converters" if group == ExtensionGroup.CONVERTERS else "post.processors"
                 report.complain(listed, f"{setting} is required: the name of an entry point in the group {group}")
             elif name not in BUILT_IN[group]:
                 try:

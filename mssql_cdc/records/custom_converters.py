@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from mssql_cdc.config import Connector
-from mssql_cdc.config.extension_points import CONVERTERS
+from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import load_extension
@@ -142,7 +142,9 @@ class CustomConverters:
         found: list[tuple[str, CustomConverter]] = []
         for one in connector.records.extensions.own_converters:
             setting = f"{one.name}.type"
-            made = load_extension(CONVERTERS, one.type, setting=setting, methods=("configure", "converter_for"))
+            made = load_extension(
+                ExtensionGroup.CONVERTERS, one.type, setting=setting, methods=("configure", "converter_for")
+            )
             made.configure(one.read())
             found.append((one.name, made))
         return cls(connector, tuple(found))

@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from mssql_cdc.config import Connector
-from mssql_cdc.config.extension_points import POST_PROCESSORS, RESELECT
+from mssql_cdc.config.extension_names import ExtensionGroup
+from mssql_cdc.config.extension_points import RESELECT
 from mssql_cdc.errors import ConversionError
 from mssql_cdc.extensions import load_extension
 from mssql_cdc.records.connect_values import Schema, check_json, dumped
@@ -60,7 +61,7 @@ class PostProcessors:
             if one.type != RESELECT:
                 setting = f"{one.name}.type"
                 made = load_extension(
-                    POST_PROCESSORS, one.type, setting=setting, methods=("configure", "apply", "close")
+                    ExtensionGroup.POST_PROCESSORS, one.type, setting=setting, methods=("configure", "apply", "close")
                 )
                 made.configure(one.read())
                 found.append((one.name, made))

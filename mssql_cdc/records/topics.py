@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mssql_cdc.config import Connector, reveal
+from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.extension_points import (
     BUILT_IN,
     DEFAULT_NAMING,
     DEFAULT_UNICODE_NAMING,
-    NAMING_STRATEGIES,
     SCHEMA_UNICODE_NAMING,
 )
 from mssql_cdc.errors import ConfigurationError
@@ -138,9 +138,9 @@ def topics_of(connector: Connector) -> TopicNamingStrategy:
         ConfigurationError: It is not installed, or cannot be loaded.
     """
     name = connector.records.extensions.topic_naming.strip()
-    if name not in BUILT_IN[NAMING_STRATEGIES]:
+    if name not in BUILT_IN[ExtensionGroup.TOPIC_NAMING_STRATEGIES]:
         made: TopicNamingStrategy = load_extension(
-            NAMING_STRATEGIES, name, setting="topic.naming.strategy", methods=_METHODS
+            ExtensionGroup.TOPIC_NAMING_STRATEGIES, name, setting="topic.naming.strategy", methods=_METHODS
         )
         made.configure({key: reveal(value) for key, value in connector.properties})
         return CheckedTopics(name, made)

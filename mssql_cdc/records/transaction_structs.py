@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from mssql_cdc.config import Connector, reveal
-from mssql_cdc.config.extension_points import DEFAULT_FACTORY, TRANSACTION_FACTORIES
+from mssql_cdc.config.extension_names import ExtensionGroup
+from mssql_cdc.config.extension_points import DEFAULT_FACTORY
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import load_extension
 from mssql_cdc.records.connect_values import Schema, check_schema, dumped, to_json
@@ -197,7 +198,9 @@ def transaction_texts(connector: Connector) -> TransactionTexts | None:
         return None
     setting = "transaction.metadata.factory"
     methods = ("configure", "transaction_struct_maker")
-    factory: TransactionMetadataFactory = load_extension(TRANSACTION_FACTORIES, name, setting=setting, methods=methods)
+    factory: TransactionMetadataFactory = load_extension(
+        ExtensionGroup.TRANSACTION_METADATA_FACTORIES, name, setting=setting, methods=methods
+    )
     factory.configure({key: reveal(value) for key, value in connector.properties})
     maker = factory.transaction_struct_maker()
     missing = [method for method in _METHODS if not callable(getattr(maker, method, None))]
