@@ -30,7 +30,8 @@ LOGIN_FAILED = {4060, 18456}
 """A wrong login, or one that the database does not know: FreeTDS reports the first number for both."""
 _LOGIN = {4060, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
 _ADVICE = {
-    207: "the table's columns changed during the read; the retry uses the new structure",
+    207: "the table's columns changed during the read (the retry uses the new structure), or the filter of a signal or "
+    "a SELECT of snapshot.select.statement.overrides names a column that the table does not have",
     208: "CDC was disabled for the database or the table, or the capture instance was dropped",
     313: "the range is outside the validity interval of the capture instance",
     911: "check database.names",
