@@ -24,6 +24,8 @@ _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.float32(): (pa.float64(),),
     pa.date32(): (pa.timestamp("us"),),
 }
+_DIGITS = {pa.int16(): 10, pa.int32(): 10, pa.int64(): 20}
+"""The digits before the point that a decimal needs so that Delta widens an integer to it."""
 
 
 def needs_mapping(schema: pa.Schema | pa.StructType) -> bool:
@@ -46,6 +48,8 @@ def is_wider(found: pa.DataType, wanted: pa.DataType) -> bool:
     if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
         whole = found.precision - found.scale >= wanted.precision - wanted.scale
         return whole and found.scale >= wanted.scale
+    if pa.types.is_decimal(found) and wanted in _DIGITS:
+        return found.precision - found.scale >= _DIGITS[wanted]
     return found in _WIDER.get(wanted, ())
 
 

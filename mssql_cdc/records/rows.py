@@ -236,7 +236,12 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side, again: Mapping[s
         return None
     exact = batch.column("_exact").field(side)
 
-    def values(column: Column) -> tuple[pa.Array, pa.Array | None]:
+    def values(column: Column) -> Values:
+        found, known = stored(column)
+        # Delta may have widened the column since: the record has the type of its own version.
+        return (found if found.type.equals(column.type.arrow) else found.cast(column.type.arrow)), known
+
+    def stored(column: Column) -> Values:
         if column.name in again:
             return again[column.name]
         where = image.type.get_field_index(column.name)

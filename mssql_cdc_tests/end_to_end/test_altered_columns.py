@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from mssql_cdc.capture.snapshot import chunk_groups, take
 from mssql_cdc.plan.decisions import Range
@@ -79,3 +84,60 @@ def test_a_column_that_is_widened_between_the_look_and_the_range(narrow: Place, 
     narrow.sql("UPDATE dbo.orders SET name = N'drei' WHERE id = 2")
     narrow.settle()
     assert_nothing_is_cut(narrow)
+
+
+@pytest.mark.feature("EVO-06")
+def test_an_integer_that_becomes_decimal_keeps_its_values(place: Place, tmp_path: Path, spark: SparkSession):
+    """Delta widens it in the change log and in the current table; records of older rows have the older type."""
+    place.create("orders", "id int NOT NULL PRIMARY KEY, few tinyint NULL, middle int NULL, many bigint NULL")
+    place.sql(f"INSERT INTO dbo.orders VALUES (1, 255, {-(2**31)}, {2**63 - 1}), (2, NULL, 7, NULL)")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql(
+        "ALTER TABLE dbo.orders ALTER COLUMN few decimal(12, 1) NULL",
+        "ALTER TABLE dbo.orders ALTER COLUMN middle decimal(18, 4) NULL",
+        "ALTER TABLE dbo.orders ALTER COLUMN many decimal(38, 10) NULL",
+        "UPDATE dbo.orders SET few = 0.5, middle = 12345678901234.5678, many = 0.0000000001 WHERE id = 2",
+    )
+    place.settle()
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    current = spark.sql(f"SELECT few, middle, many FROM delta.`{place.uri('orders')}` ORDER BY id").collect()
+    assert [tuple(row) for row in current] == [
+        (Decimal(255), Decimal(-(2**31)), Decimal(2**63 - 1)),
+        (Decimal("0.5"), Decimal("12345678901234.5678"), Decimal("0.0000000001")),
+    ]
+    place.configure(**{"decimal.handling.mode": "string"})
+    found = images(place, tmp_path / "records.jsonl")
+    assert found[0] == {"id": 1, "few": 255, "middle": -(2**31), "many": 2**63 - 1}
+    assert found[-1] == {"id": 2, "few": "0.5", "middle": "12345678901234.5678", "many": "0.0000000001"}
+
+
+def test_records_of_rows_before_a_column_was_widened_stay_as_they_were(place: Place, tmp_path: Path):
+    place.create(
+        "orders", "id int NOT NULL PRIMARY KEY, price decimal(9, 2) NULL, ratio real NULL, day date NULL, n int NULL"
+    )
+    place.sql("INSERT INTO dbo.orders VALUES (1, 1.5, 0.1, '2026-01-02', 7)", "UPDATE dbo.orders SET n = 8")
+    place.settle()
+    assert place.catch_up() == 0
+    before = images(place, tmp_path / "before.jsonl")
+    place.sql(
+        "ALTER TABLE dbo.orders ALTER COLUMN price decimal(12, 4) NULL",
+        "ALTER TABLE dbo.orders ALTER COLUMN ratio float NULL",
+        "ALTER TABLE dbo.orders ALTER COLUMN day datetime2(3) NULL",
+        "ALTER TABLE dbo.orders ALTER COLUMN n decimal(18, 2) NULL",
+        "UPDATE dbo.orders SET n = 9.25, price = 1.1234",
+    )
+    place.settle()
+    assert place.catch_up() == 0
+    after = images(place, tmp_path / "after.jsonl")
+    assert after[: len(before)] == before
+    assert len(after) == len(before) + 1
+    assert after[-1]["price"] == base64.b64encode((11234).to_bytes(2, "big")).decode()
+
+
+def images(place: Place, output: Path) -> list[dict[str, Any]]:
+    """The images behind all changes, as a new output has them."""
+    assert place.command("records", "--output", str(output)) == 0
+    found = [json.loads(line, parse_float=str)["value"] for line in output.read_text().splitlines()]
+    return [one["after"] for one in found if one and one.get("op")]

@@ -253,6 +253,16 @@ def test_type_that_cannot_be_widened_is_an_error_with_advice():
     assert [path for path, _ in change.widened] == [("before", "x"), ("after", "x")]
 
 
+@pytest.mark.parametrize(("integer", "digits"), [("tinyint", 10), ("smallint", 10), ("int", 10), ("bigint", 20)])
+def test_integer_is_widened_to_a_decimal_that_holds_its_digits(integer: str, digits: int):
+    text = delta_schema_text(change_log_schema(orders(column("id", "int"), column("x", integer))))
+    wide = column("x", "decimal", precision=digits + 2, scale=2)
+    assert schema_change(text, change_log_schema(orders(column("id", "int"), wide))).widened
+    narrow = column("x", "decimal", precision=digits + 1, scale=2)
+    with pytest.raises(SchemaError, match="cannot widen"):
+        schema_change(text, change_log_schema(orders(column("id", "int"), narrow)))
+
+
 def test_delta_schema_text_and_arrow_schema_are_equivalent(tmp_path: Path):
     schema = change_log_schema(orders())
     assert arrow_of(delta_schema_text(schema)) == schema
