@@ -180,7 +180,7 @@ def test_a_reader_that_goes_away_ends_the_connector(items: Place):
         end = time.monotonic() + 120
         while process.poll() is None:  # It notices with the first record that it cannot write.
             assert time.monotonic() < end
-            items.sql("UPDATE dbo.items SET name = name + N'.' WHERE id = 1")
+            items.sql("UPDATE dbo.items SET name = IIF(name = N'a', N'b', N'a') WHERE id = 1")
             time.sleep(0.2)
         assert process.returncode == 0
     assert "The reader of the records has gone" in events.read_text()
