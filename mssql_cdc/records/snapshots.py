@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,8 @@ INITIAL = "INITIAL"
 class Block:
     """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut.
 
-    `described` are the tables that it did not read and whose structure it shows all the same.
+    `described` are the tables that it did not read and whose structure it shows all the same. It ended when its newest
+    row of `_offsets` was written; None: there is none.
     """
 
     position: str
@@ -37,6 +39,7 @@ class Block:
     kind: str
     has_rows: bool
     described: tuple[TableId, ...] = ()
+    ended: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class _Known:
     """The offsets' facts about one snapshot."""
 
     begun: OffsetRow
+    newest: OffsetRow
     tables: set[str] = field(default_factory=set[str])
     described: set[str] = field(default_factory=set[str])
     position: str | None = None
@@ -94,6 +98,7 @@ def find_snapshots(
             "BLOCKING" if place else INITIAL,
             number in firsts,
             tuple(table for table in order if table.text in described.get(number, ())),
+            known[number].newest.at if number in known else None,
         )
         for place, number in enumerate(ordered)
         if number not in open_ones
@@ -120,7 +125,8 @@ def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
         newest |= {name: (entry.status, number) for name, entry in row.tables.items()}
         if row.kind != "snapshot":
             continue
-        one = found.setdefault(number, _Known(row))
+        one = found.setdefault(number, _Known(row, row))
+        one.newest = row
         is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
         (one.tables if is_read else one.described).update(row.tables)
         reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes, EnvelopeTexts
 from mssql_cdc.records.failures import Failures
-from mssql_cdc.records.heartbeats import Beat
+from mssql_cdc.records.heartbeats import Beat, beat_record, milliseconds
 from mssql_cdc.records.notifications import Notice
 from mssql_cdc.records.ordered import Mark, Ordered
 from mssql_cdc.records.pieces import Batch, streamed
@@ -211,9 +211,15 @@ class _BlockEnd:
     def number(
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
     ) -> tuple[Build, StreamState]:
-        del changes, view, envelopes
-        state = replace(state, within=None, snapshots=(*state.snapshots, self.block.number))
-        return lambda: batch_of_records([], ""), state
+        del changes
+        block, interval = self.block, view.connector.streaming.heartbeat_interval_ms
+        records = (
+            list(beat_record(Beat(block.position, milliseconds(block.ended)), envelopes))
+            if interval and block.ended is not None
+            else []
+        )
+        state = replace(state, within=None, snapshots=(*state.snapshots, block.number))
+        return lambda: batch_of_records(records, block.position), state
 
 
 @dataclass(frozen=True, slots=True)
