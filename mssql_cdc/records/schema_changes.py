@@ -134,7 +134,13 @@ def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
 
 
 def snapshot_record(
-    described: Described, envelopes: Envelopes, *, commit_lsn: str | None, kind: str, marker: str = "true"
+    described: Described,
+    envelopes: Envelopes,
+    *,
+    commit_lsn: str | None,
+    kind: str,
+    marker: str = "true",
+    kept: SourceInfo | None = None,
 ) -> Record:
     """Build the CREATE record of a table in a snapshot.
 
@@ -144,9 +150,14 @@ def snapshot_record(
         commit_lsn: The snapshot's LSN text; None for a snapshot without rows if it is unknown.
         kind: INITIAL or BLOCKING, for the offset.
         marker: `source.snapshot`.
+        kept: The event whose position it shows; None: `commit_lsn`.
     """
-    envelopes.newest = _source_of(described, commit_lsn, marker)
-    offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": commit_lsn}
+    shown = _source_of(described, commit_lsn, marker)
+    if kept is not None:
+        where = kept.commit_lsn, kept.change_lsn, kept.event_serial_no
+        shown = replace(shown, commit_lsn=where[0], change_lsn=where[1], event_serial_no=where[2])
+    envelopes.newest = shown
+    offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": shown.commit_lsn}
     return _record("CREATE", described, envelopes, ddl=None, offset=offset)
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
-from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
@@ -243,6 +243,8 @@ def create_records(
     versions: Mapping[TableId, Sequence[Version]],
     envelopes: Envelopes,
     others: Sequence[Described] = (),
+    *,
+    kept: SourceInfo | None = None,
 ) -> Iterator[Record]:
     """Yield the CREATE record of each table of a snapshot.
 
@@ -252,6 +254,7 @@ def create_records(
         versions: All versions of each table, in order.
         envelopes: Builds the records, one after another.
         others: The tables that are not captured; only the initial snapshot describes them.
+        kept: The event whose position the records show; None: that of the snapshot.
     """
     commit_lsn, found = _first_facts(block, logs)
     if commit_lsn is None and len(block.position) > 25:
@@ -267,7 +270,7 @@ def create_records(
     for place, described in enumerate(shown.values(), start=1):
         is_last = not block.has_rows and place == len(shown)
         marker = "last" if is_last else "true"
-        yield snapshot_record(described, envelopes, commit_lsn=commit_lsn, kind=block.kind, marker=marker)
+        yield snapshot_record(described, envelopes, commit_lsn=commit_lsn, kind=block.kind, marker=marker, kept=kept)
 
 
 def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str | None, dict[TableId, int]]:
