@@ -17,6 +17,7 @@ from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.event_schemas import HEARTBEAT_KEY, HEARTBEAT_VALUE
 from mssql_cdc.records.record_batch import Record
+from mssql_cdc.records.snapshots import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,12 @@ def beats(cuts: Iterable[OffsetRow], interval_ms: int, *, ends_ms: Iterable[int]
 def milliseconds(at: datetime) -> int:
     """Return a time in milliseconds since 1970."""
     return microseconds(at) // 1000
+
+
+def end_record(block: Block, envelopes: Envelopes) -> Iterator[Record]:
+    """Yield the heartbeat at the end of a snapshot, or nothing if it is not known when that was."""
+    if block.ended is not None:
+        yield from beat_record(Beat(block.position, milliseconds(block.ended)), envelopes)
 
 
 def beat_record(beat: Beat, envelopes: Envelopes) -> Iterator[Record]:

@@ -41,6 +41,11 @@ class Block:
     described: tuple[TableId, ...] = ()
     ended: datetime | None = None
 
+    @property
+    def commit_lsn(self) -> str | None:
+        """The LSN of its position; None if it is not known."""
+        return Lsn.parse(self.position[5:25]).text if len(self.position) > 25 else None
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
@@ -244,7 +249,7 @@ def create_records(
     envelopes: Envelopes,
     others: Sequence[Described] = (),
     *,
-    kept: SourceInfo | None = None,
+    kept: SourceInfo,
 ) -> Iterator[Record]:
     """Yield the CREATE record of each table of a snapshot.
 
@@ -254,11 +259,9 @@ def create_records(
         versions: All versions of each table, in order.
         envelopes: Builds the records, one after another.
         others: The tables that are not captured; only the initial snapshot describes them.
-        kept: The event whose position the records show; None: that of the snapshot.
+        kept: The event whose position the records show.
     """
-    commit_lsn, found = _first_facts(block, logs)
-    if commit_lsn is None and len(block.position) > 25:
-        commit_lsn = Lsn.parse(block.position[5:25]).text
+    found = _first_versions(block, logs)
     shown = {
         table: next((v for v in versions[table] if v.schema.version == found.get(table)), versions[table][0]).described
         for table in (*block.tables, *block.described)
@@ -270,17 +273,15 @@ def create_records(
     for place, described in enumerate(shown.values(), start=1):
         is_last = not block.has_rows and place == len(shown)
         marker = "last" if is_last else "true"
-        yield snapshot_record(described, envelopes, commit_lsn=commit_lsn, kind=block.kind, marker=marker, kept=kept)
+        yield snapshot_record(described, envelopes, kept=kept, kind=block.kind, marker=marker)
 
 
-def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str | None, dict[TableId, int]]:
-    """Return the snapshot's LSN and the schema version of each table's first row."""
-    commit_lsn: str | None = None
+def _first_versions(block: Block, logs: Mapping[TableId, ChangeLog]) -> dict[TableId, int]:
+    """Return the schema version of each table's first row."""
     found: dict[TableId, int] = {}
     for table_id in block.tables:
         if table_id in logs:
             first = next(snapshot_rows(logs[table_id], block.number), None)
             if first is not None:
                 found[table_id] = first.column("_schema")[0].as_py()
-                commit_lsn = commit_lsn or first.column("source")[0].as_py()["commit_lsn"]
-    return commit_lsn, found
+    return found

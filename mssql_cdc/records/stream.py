@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes, EnvelopeTexts
 from mssql_cdc.records.failures import Failures
-from mssql_cdc.records.heartbeats import Beat, beat_record, milliseconds
+from mssql_cdc.records.heartbeats import Beat, end_record
 from mssql_cdc.records.kept_position import kept_position, moved_to
 from mssql_cdc.records.notifications import Notice
 from mssql_cdc.records.ordered import Mark, Ordered
@@ -180,8 +180,7 @@ class _BlockRows:
         rows, markers = self.rows, self.rows.markers
         texts = EnvelopeTexts(envelopes.connector, envelopes.database, envelopes.extensions)
         kept = kept_position(rows.block, envelopes.newest)
-        serial = None if kept is None else kept.event_serial_no
-        newest = moved_to(kept, changes[-1])
+        newest, serial = moved_to(kept, changes[-1]), kept.event_serial_no
         envelopes.newest = envelopes.source_info(newest, -1, markers[-1].as_py(), serial)
         within = InSnapshot(rows.block.number, rows.table_id.text, newest.pos[-1].as_py())
         state = replace(state, within=within).behind(envelopes)
@@ -216,12 +215,8 @@ class _BlockEnd:
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
     ) -> tuple[Build, StreamState]:
         del changes
-        block, interval = self.block, view.connector.streaming.heartbeat_interval_ms
-        records = (
-            list(beat_record(Beat(block.position, milliseconds(block.ended)), envelopes))
-            if interval and block.ended is not None
-            else []
-        )
+        block = self.block
+        records = list(end_record(block, envelopes)) if view.connector.streaming.heartbeat_interval_ms else []
         state = replace(state, within=None, snapshots=(*state.snapshots, block.number))
         return lambda: batch_of_records(records, block.position), state
 

@@ -276,3 +276,22 @@ def test_a_consumer_that_goes_on_behind_any_record_around_a_blocking_snapshot_mi
 
 def without_heartbeats(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in records if "heartbeat" not in one["topic"]]
+
+
+@pytest.mark.feature("SNP-28", "SNP-34")
+def test_a_consumer_that_goes_on_behind_a_snapshot_misses_nothing_of_a_table_that_was_read_early(tmp_path: Path):
+    lake = Lake(tmp_path, {"heartbeat.interval.ms": 3_600_000})
+    early, late = lake.add(table("early")), lake.add(table("late"))
+    lake.append(early, Change(7, "r", after={"id": 1}))
+    lake.append(late, Change(9, "r", after={"id": 1}))
+    lake.append(early, Change(8, "c", after={"id": 8}), Change(9, "c", after={"id": 9}))
+    lake.cut(9, kind="snapshot", partition=SNAPSHOT, facts=SnapshotBegun(snapshot=SNAPSHOT, number=1))
+    records = lake.records()
+    *_, last, beat, _, _ = records
+    assert last["sourceOffset"] == {"snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": lsn(7).text}
+    assert beat["sourceOffset"] == {"commit_lsn": lsn(7).text, "change_lsn": "NULL", "event_serial_no": 1}
+    for record in (last, beat):
+        output = io.BytesIO()
+        offset = SourceOffset.of(record["sourceOffset"])
+        write_records(lake.connector, output=JsonLinesStream(output), offsets={DATABASE: offset})
+        assert [json.loads(line)["key"] for line in output.getvalue().splitlines()] == [{"id": 8}, {"id": 9}]
