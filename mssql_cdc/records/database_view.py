@@ -19,7 +19,7 @@ from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.heartbeats import Beat, beats
+from mssql_cdc.records.heartbeats import Beat, beats, milliseconds
 from mssql_cdc.records.notifications import SINK, Notice, notices
 from mssql_cdc.records.pieces import ChangeLog, Limits
 from mssql_cdc.records.schema_changes import Announcement, Described, Version, announcements, as_first_seen
@@ -158,6 +158,7 @@ class DatabaseView:
             else []
         )
         interval = connector.streaming.heartbeat_interval_ms
+        ends = [milliseconds(block.ended) for block in found.blocks if block.ended is not None]
         return cls(
             connector,
             logs,
@@ -166,7 +167,7 @@ class DatabaseView:
             CaptureTimes.of(offsets),
             found.blocks,
             changes,
-            tuple(beats(offsets.cuts(), interval)) if interval else (),
+            tuple(beats(offsets.cuts(), interval, ends_ms=ends)) if interval else (),
             found.bound,
             selection,
             StreamState(),

@@ -181,7 +181,14 @@ class EnvelopeTexts:
     extensions: Extensions
 
     def reads(
-        self, changes: Changes, markers: pa.Array, captured_us: pa.Array, *, kind: str, last: bool
+        self,
+        changes: Changes,
+        markers: pa.Array,
+        captured_us: pa.Array,
+        *,
+        kind: str,
+        last: bool,
+        serial: int | None = None,
     ) -> pa.RecordBatch:
         """Build the records of snapshot rows.
 
@@ -191,6 +198,7 @@ class EnvelopeTexts:
             captured_us: Microseconds since 1970 for `ts_us`.
             kind: INITIAL or BLOCKING, for the offset.
             last: Whether the last row completes the snapshot.
+            serial: The serial number of the event whose position they show.
         """
         count = len(changes)
         completed = np.zeros(count, bool)
@@ -199,7 +207,8 @@ class EnvelopeTexts:
             f'{{"snapshot":{json_text(kind)},"snapshot_completed":', pc.if_else(pa.array(completed), "true", "false"),
             ',"commit_lsn":', lsn_texts(changes.commit_lsn), "}",
         )  # fmt: skip
-        event = Event(changes, changes.before, changes.after, changes.op, markers, repeated("null", count), captured_us)
+        number = repeated(json_text(serial), count)
+        event = Event(changes, changes.before, changes.after, changes.op, markers, number, captured_us)
         return self._batch(event, changes.key_after, self._headers(), offset)
 
     def stream(self, changes: Changes, numbered: Numbered) -> list[Part]:

@@ -1,13 +1,15 @@
 """Heartbeat records (HB-01, HB-04): one at a complete cut if `heartbeat.interval.ms` has passed since the last one.
 
 A cut is a poll of the source that found something; Debezium also sends heartbeats at polls. The times are those of
-the cuts.
+the cuts. The end of a snapshot has one whatever the interval (SNP-34); `stream` places it behind the last row.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
@@ -15,6 +17,7 @@ from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.event_schemas import HEARTBEAT_KEY, HEARTBEAT_VALUE
 from mssql_cdc.records.record_batch import Record
+from mssql_cdc.records.snapshots import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +28,34 @@ class Beat:
     at_ms: int
 
 
-def beats(cuts: Iterable[OffsetRow], interval_ms: int) -> Iterator[Beat]:
-    """Yield the heartbeats at these cuts, which must be in order; an interval of 0 disables heartbeats."""
+def beats(cuts: Iterable[OffsetRow], interval_ms: int, *, ends_ms: Iterable[int] = ()) -> Iterator[Beat]:
+    """Yield the heartbeats at cuts, in order.
+
+    Args:
+        cuts: The complete cuts, in order.
+        interval_ms: The shortest time between two heartbeats; 0 disables heartbeats.
+        ends_ms: When snapshots ended; each had a heartbeat then.
+    """
     last: int | None = None
+    ends = deque(sorted(ends_ms))
     for cut in cuts if interval_ms > 0 else ():
-        now = microseconds(cut.at) // 1000
+        now = milliseconds(cut.at)
+        while ends and ends[0] <= now:
+            last = max(ends.popleft(), last or 0)
         if cut.to is not None and (last is None or now - last >= interval_ms):
             last = now
             yield Beat(cut_text(cut.epoch, Lsn.parse(cut.to)), now)
+
+
+def milliseconds(at: datetime) -> int:
+    """Return a time in milliseconds since 1970."""
+    return microseconds(at) // 1000
+
+
+def end_record(block: Block, envelopes: Envelopes) -> Iterator[Record]:
+    """Yield the heartbeat at the end of a snapshot, or nothing if it is not known when that was."""
+    if block.ended is not None:
+        yield from beat_record(Beat(block.position, milliseconds(block.ended)), envelopes)
 
 
 def beat_record(beat: Beat, envelopes: Envelopes) -> Iterator[Record]:

@@ -14,6 +14,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
+from mssql_cdc.records.kept_position import kept_position
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import streamed_record
 from mssql_cdc.records.selection import Selection
@@ -49,7 +50,8 @@ def schema_history(connector: Connector, *, warehouse: str | None = None) -> Ite
 
 def _changes(view: DatabaseView, envelopes: Envelopes) -> Iterator[Record]:
     for block in view.blocks:
-        yield from create_records(block, view.logs, view.versions, envelopes, view.others)
+        kept = kept_position(block, None)
+        yield from create_records(block, view.logs, view.versions, envelopes, view.others, kept=kept)
     for one in view.announcements:
         start = one.version.schema.from_lsn
         record = streamed_record(one, envelopes)

@@ -58,7 +58,7 @@ def resume(
     if offset.commit is None:
         return Resumed(None)
     if offset.snapshot is not None:
-        return _behind_snapshot(view, offset, offset.commit)
+        return _behind_snapshot(view, offset, offset.commit, Envelopes(connector, database, extensions))
     start = _position(view, offset.commit)
     behind = f"{cut_text(view.epoch, offset.commit)}+"
     if behind > view.bound:
@@ -84,8 +84,11 @@ def without_first(records: Iterator[Rendered], count: int) -> Iterator[Rendered]
             yield replace(one, records=one.records.slice(left_out))
 
 
-def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn) -> Resumed | None:
-    """Return where the stream goes on behind a snapshot, or before one that was not finished."""
+def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn, envelopes: Envelopes) -> Resumed | None:
+    """Return where the stream goes on behind a snapshot, or before one that was not finished.
+
+    A blocking one shows the position of the event before it: the stream begins with that event's transaction.
+    """
     start = _position(view, commit)
     block = next((one for one in view.blocks if one.position >= start), None)
     if block is None:
@@ -93,8 +96,11 @@ def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn) -> R
         behind = f"{cut_text(view.epoch, commit)}+"
         return None if behind > view.bound else Resumed(view.state_at(behind))
     state = view.state_at(block.position)
+    if offset.is_unfinished_snapshot and not state.snapshots:
+        return Resumed(None)
     if offset.is_unfinished_snapshot:
-        return Resumed(state if state.snapshots else None)
+        state = view.state_at(start)
+        return Resumed(state, _count_before_snapshot(stream(view.behind(state), envelopes, state)))
     return Resumed(replace(state, snapshots=(*state.snapshots, block.number)))
 
 
@@ -115,8 +121,8 @@ def _count_up_to(offset: SourceOffset, commit: Lsn, records: Iterator[Rendered])
     texts = (text for one in records for text in one.records.column("source_offset").to_pylist())
     for count, text in enumerate(texts, 1):
         found: dict[str, Any] = json.loads(text)
-        if found.get("commit_lsn") != commit.text:
-            break
+        if found.get("commit_lsn") != commit.text or "snapshot" in found:
+            break  # A blocking snapshot shows the position of the event before it, and may not have been sent.
         if found == offset.values:
             exact = count
         where = _event(found)
@@ -125,6 +131,16 @@ def _count_up_to(offset: SourceOffset, commit: Lsn, records: Iterator[Rendered])
         if count == before + 1 and where <= (offset.change_lsn or "", offset.serial):
             before = count
     return exact or same or before
+
+
+def _count_before_snapshot(records: Iterator[Rendered]) -> int:
+    """Return how many records stand before the first one of a snapshot."""
+    count = 0
+    for text in (text for one in records for text in one.records.column("source_offset").to_pylist()):
+        if "snapshot" in json.loads(text):
+            break
+        count += 1
+    return count
 
 
 def _event(values: Mapping[str, Any]) -> tuple[str, int]:

@@ -134,19 +134,23 @@ def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
 
 
 def snapshot_record(
-    described: Described, envelopes: Envelopes, *, commit_lsn: str | None, kind: str, marker: str = "true"
+    described: Described, envelopes: Envelopes, *, kept: SourceInfo, kind: str, marker: str = "true"
 ) -> Record:
     """Build the CREATE record of a table in a snapshot.
 
     Args:
         described: The table as the snapshot read it.
         envelopes: Builds the record, which becomes its newest event.
-        commit_lsn: The snapshot's LSN text; None for a snapshot without rows if it is unknown.
+        kept: The event whose position it shows; without one for a snapshot without rows if that is unknown.
         kind: INITIAL or BLOCKING, for the offset.
         marker: `source.snapshot`.
     """
-    envelopes.newest = _source_of(described, commit_lsn, marker)
-    offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": commit_lsn}
+    envelopes.newest = replace(
+        _source_of(described, kept.commit_lsn, marker),
+        change_lsn=kept.change_lsn,
+        event_serial_no=kept.event_serial_no,
+    )
+    offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": kept.commit_lsn}
     return _record("CREATE", described, envelopes, ddl=None, offset=offset)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pyarrow as pa
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
-from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
@@ -28,7 +29,8 @@ INITIAL = "INITIAL"
 class Block:
     """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut.
 
-    `described` are the tables that it did not read and whose structure it shows all the same.
+    `described` are the tables that it did not read and whose structure it shows all the same. It ended when its newest
+    row of `_offsets` was written; None: there is none.
     """
 
     position: str
@@ -37,6 +39,12 @@ class Block:
     kind: str
     has_rows: bool
     described: tuple[TableId, ...] = ()
+    ended: datetime | None = None
+
+    @property
+    def commit_lsn(self) -> str | None:
+        """The LSN of its position; None if it is not known."""
+        return Lsn.parse(self.position[5:25]).text if len(self.position) > 25 else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +63,7 @@ class _Known:
     """The offsets' facts about one snapshot."""
 
     begun: OffsetRow
+    newest: OffsetRow
     tables: set[str] = field(default_factory=set[str])
     described: set[str] = field(default_factory=set[str])
     position: str | None = None
@@ -94,6 +103,7 @@ def find_snapshots(
             "BLOCKING" if place else INITIAL,
             number in firsts,
             tuple(table for table in order if table.text in described.get(number, ())),
+            known[number].newest.at if number in known else None,
         )
         for place, number in enumerate(ordered)
         if number not in open_ones
@@ -120,7 +130,8 @@ def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
         newest |= {name: (entry.status, number) for name, entry in row.tables.items()}
         if row.kind != "snapshot":
             continue
-        one = found.setdefault(number, _Known(row))
+        one = found.setdefault(number, _Known(row, row))
+        one.newest = row
         is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
         (one.tables if is_read else one.described).update(row.tables)
         reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
@@ -237,6 +248,8 @@ def create_records(
     versions: Mapping[TableId, Sequence[Version]],
     envelopes: Envelopes,
     others: Sequence[Described] = (),
+    *,
+    kept: SourceInfo,
 ) -> Iterator[Record]:
     """Yield the CREATE record of each table of a snapshot.
 
@@ -246,10 +259,9 @@ def create_records(
         versions: All versions of each table, in order.
         envelopes: Builds the records, one after another.
         others: The tables that are not captured; only the initial snapshot describes them.
+        kept: The event whose position the records show.
     """
-    commit_lsn, found = _first_facts(block, logs)
-    if commit_lsn is None and len(block.position) > 25:
-        commit_lsn = Lsn.parse(block.position[5:25]).text
+    found = _first_versions(block, logs)
     shown = {
         table: next((v for v in versions[table] if v.schema.version == found.get(table)), versions[table][0]).described
         for table in (*block.tables, *block.described)
@@ -261,17 +273,15 @@ def create_records(
     for place, described in enumerate(shown.values(), start=1):
         is_last = not block.has_rows and place == len(shown)
         marker = "last" if is_last else "true"
-        yield snapshot_record(described, envelopes, commit_lsn=commit_lsn, kind=block.kind, marker=marker)
+        yield snapshot_record(described, envelopes, kept=kept, kind=block.kind, marker=marker)
 
 
-def _first_facts(block: Block, logs: Mapping[TableId, ChangeLog]) -> tuple[str | None, dict[TableId, int]]:
-    """Return the snapshot's LSN and the schema version of each table's first row."""
-    commit_lsn: str | None = None
+def _first_versions(block: Block, logs: Mapping[TableId, ChangeLog]) -> dict[TableId, int]:
+    """Return the schema version of each table's first row."""
     found: dict[TableId, int] = {}
     for table_id in block.tables:
         if table_id in logs:
             first = next(snapshot_rows(logs[table_id], block.number), None)
             if first is not None:
                 found[table_id] = first.column("_schema")[0].as_py()
-                commit_lsn = commit_lsn or first.column("source")[0].as_py()["commit_lsn"]
-    return commit_lsn, found
+    return found

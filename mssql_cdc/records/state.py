@@ -71,7 +71,7 @@ class StreamState:
         """
         if self.newest is None:
             return None
-        if self.newest.event_serial_no is not None:
+        if self.newest.event_serial_no is not None and self.within is None:
             return offset_of(self.newest, self.transaction.offset())
         completed = self.within is None
         return {"snapshot": "INITIAL", "snapshot_completed": completed, "commit_lsn": self.newest.commit_lsn}

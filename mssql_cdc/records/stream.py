@@ -21,7 +21,8 @@ import pyarrow.compute as pc
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes, EnvelopeTexts
 from mssql_cdc.records.failures import Failures
-from mssql_cdc.records.heartbeats import Beat
+from mssql_cdc.records.heartbeats import Beat, end_record
+from mssql_cdc.records.kept_position import kept_position, moved_to
 from mssql_cdc.records.notifications import Notice
 from mssql_cdc.records.ordered import Mark, Ordered
 from mssql_cdc.records.pieces import Batch, streamed
@@ -154,9 +155,9 @@ class _BlockBegin:
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
     ) -> tuple[Build, StreamState]:
         del changes
-        settings = view.connector.records
+        settings, kept = view.connector.records, kept_position(self.block, envelopes.newest)
         records = (
-            list(create_records(self.block, view.logs, view.versions, envelopes, view.others))
+            list(create_records(self.block, view.logs, view.versions, envelopes, view.others, kept=kept))
             if settings.schema_changes
             else []
         )
@@ -178,8 +179,9 @@ class _BlockRows:
     ) -> tuple[Build, StreamState]:
         rows, markers = self.rows, self.rows.markers
         texts = EnvelopeTexts(envelopes.connector, envelopes.database, envelopes.extensions)
-        newest = changes[-1]
-        envelopes.newest = envelopes.source_info(newest, -1, markers[-1].as_py())
+        kept = kept_position(rows.block, envelopes.newest)
+        newest, serial = moved_to(kept, changes[-1]), kept.event_serial_no
+        envelopes.newest = envelopes.source_info(newest, -1, markers[-1].as_py(), serial)
         within = InSnapshot(rows.block.number, rows.table_id.text, newest.pos[-1].as_py())
         state = replace(state, within=within).behind(envelopes)
 
@@ -192,7 +194,8 @@ class _BlockRows:
                 captured = view.times.of_batches(rows.table_id.text, one.batch)
                 last = rows.ends_snapshot and one is rendered[-1]
                 mine = shown.slice(start, len(one))
-                batch = texts.reads(one, mine, captured, kind=rows.block.kind, last=last)
+                shown_at = moved_to(kept, one)
+                batch = texts.reads(shown_at, mine, captured, kind=rows.block.kind, last=last, serial=serial)
                 parts.append((np.arange(start, start + len(one)), batch))
                 start += len(one)
             return in_order(parts)
@@ -211,9 +214,11 @@ class _BlockEnd:
     def number(
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
     ) -> tuple[Build, StreamState]:
-        del changes, view, envelopes
-        state = replace(state, within=None, snapshots=(*state.snapshots, self.block.number))
-        return lambda: batch_of_records([], ""), state
+        del changes
+        block = self.block
+        records = list(end_record(block, envelopes)) if view.connector.streaming.heartbeat_interval_ms else []
+        state = replace(state, within=None, snapshots=(*state.snapshots, block.number))
+        return lambda: batch_of_records(records, block.position), state
 
 
 @dataclass(frozen=True, slots=True)

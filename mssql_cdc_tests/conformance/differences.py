@@ -191,7 +191,8 @@ DIFFERENCES: Mapping[str, Difference] = {
     "heartbeats": Difference(
         about="when there is a heartbeat",
         debezium="at the end of a snapshot; by time, while it polls",
-        ours="at complete cuts, at least `heartbeat.interval.ms` apart; the same records, where the stream stands",
+        ours="at the end of a snapshot; at complete cuts, at least `heartbeat.interval.ms` apart; the same records, "
+        "where the stream stands",
         why="records are rendered from the lake, which only cuts change",
     ),
     "notifications": Difference(

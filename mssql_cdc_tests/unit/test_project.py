@@ -47,6 +47,11 @@ def test_feature_marks_name_at_most_three_known_behaviors() -> None:
     assert not wrong
 
 
+def test_a_test_shows_each_behavior() -> None:
+    shown = {feature for mark in marks() for feature in mark.ids}
+    assert sorted(set(known_ids()) - shown) == []
+
+
 def _fault(subject: str) -> str | None:
     """The violation of CONTRIBUTING.md by a commit's subject, if any."""
     first = subject.split(" ", maxsplit=1)[0]

@@ -60,6 +60,17 @@ def test_such_a_change_is_left_out_of_the_records_and_of_nothing_else(
     assert read_table(lake.layout.home(table("a").table_id).changes).num_rows == len(NAMES)
 
 
+@pytest.mark.feature("TYP-04")
+@pytest.mark.parametrize("mode", ["warn", "skip", "fail"])
+def test_a_value_that_cannot_be_converted_is_never_left_unset_whatever_its_mode(tmp_path: Path, mode: str):
+    lake = streamed(tmp_path)
+    converting = {"event__converting__failure__handling__mode": mode}
+    with pytest.raises(ConversionError):
+        lake.records(**converting)
+    found = rows(lake.records(**converting, **{MODE: "skip"}))
+    assert [record["value"]["after"]["name"] for record in found] == ["a", "b", "d", "e"]
+
+
 @pytest.mark.feature("ERR-01")
 @pytest.mark.parametrize("broken", [1, 2, 3, 4, 5])
 def test_a_snapshot_ends_with_the_last_row_that_can_be_converted(tmp_path: Path, broken: int):

@@ -1,17 +1,20 @@
-"""Heartbeat records at complete cuts."""
+"""Heartbeat records: at complete cuts, and at the end of each snapshot."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from mssql_cdc.lake.steps import OffsetRow
+from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.heartbeats import Beat, beat_record, beats
+from mssql_cdc.records.heartbeats import Beat, beat_record, beats, milliseconds
+from mssql_cdc_tests.lake_kit import AT, Change, lsn
 from mssql_cdc_tests.unit.config.samples import connector
+from mssql_cdc_tests.unit.records.kit import Lake, table
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -49,3 +52,36 @@ def test_a_heartbeat_behind_a_snapshot_has_the_offset_that_debezium_streams_on_f
     assert record["sourceOffset"] == {
         "commit_lsn": "00000027:00000ac0:0002", "change_lsn": "NULL", "event_serial_no": 1,
     }  # fmt: skip
+
+
+@pytest.mark.feature("SNP-34")
+@pytest.mark.parametrize("has_rows", [True, False], ids=["with rows", "no_data"])
+def test_the_end_of_every_snapshot_has_a_heartbeat_whatever_the_interval(tmp_path: Path, *, has_rows: bool):
+    lake = Lake(tmp_path, {"heartbeat.interval.ms": 3_600_000, "include.schema.changes": True})
+    schema = lake.add(table("a"))
+    if has_rows:
+        lake.append(schema, Change(7, "r", after={"id": 1}), Change(7, "r", after={"id": 2}, sequence=2))
+    first = SnapshotBegun(snapshot="first", number=1, data=has_rows)
+    lake.cut(7, complete=False, kind="snapshot", partition="first", facts=first, minutes=1)
+    lake.cut(7, minutes=2)
+    lake.append(schema, Change(8, "c", after={"id": 3}))
+    lake.cut(8, minutes=3)
+    lake.append(schema, Change(8, "r", after={"id": 3}, snapshot=2), snapshot="2")
+    again = SnapshotBegun(snapshot="again", number=2)
+    lake.cut(8, complete=False, kind="snapshot", partition="again", facts=again, minutes=4)
+    lake.append(schema, Change(9, "c", after={"id": 4}))
+    lake.cut(9, minutes=5)
+    found = lake.records()
+    places = [place for place, one in enumerate(found) if "-heartbeat" in one["topic"]]
+    assert [found[place - 1]["value"]["source"]["snapshot"] for place in places] == ["last", "last"]
+    assert [found[place]["sourceOffset"]["commit_lsn"] for place in places] == [lsn(7).text, lsn(8).text]
+    minutes = [(found[place]["value"]["ts_ms"] - milliseconds(AT)) / 60_000 for place in places]
+    assert minutes == [1, 4]
+    assert not [one for one in lake.records(heartbeat__interval__ms=0) if "-heartbeat" in one["topic"]]
+
+
+@pytest.mark.feature("HB-01", "SNP-34")
+def test_the_interval_counts_from_the_end_of_a_snapshot():
+    cuts = [cut(1, 0), cut(2, 6), cut(3, 10)]
+    ends = [milliseconds(START + timedelta(seconds=4))]
+    assert [beat.at_ms - milliseconds(START) for beat in beats(cuts, 5_000, ends_ms=ends)] == [0, 10_000]

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc.lake.structures import record_structures
+from mssql_cdc.records import JsonLinesStream, write_records
+from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.schema import TableId, TableStructure
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
@@ -215,3 +220,78 @@ def test_a_table_of_which_a_snapshot_took_only_the_position_is_described_in_it(t
     # What a cut has shown is a snapshot of its own: a run may have written its records.
     alone = [("b", "INITIAL"), ("a", "BLOCKING")]
     assert shown == (alone if cut_between else [("a", "INITIAL"), ("b", "INITIAL")])
+
+
+def again(tmp_path: Path) -> Lake:
+    """A lake with events of a and b, then a blocking snapshot of both that reads later, then another event."""
+    lake = snapshotted(tmp_path)
+    a, b = lake.add(table("a")), lake.add(table("b"))
+    lake.append(a, Change(8, "c", after={"id": 8}))
+    lake.append(b, Change(9, "c", after={"id": 9}))
+    lake.cut(9)
+    lake.append(a, *(Change(10, "r", after={"id": key}, sequence=key, snapshot=2) for key in (1, 8)), snapshot="2")
+    lake.append(b, Change(10, "r", after={"id": 9}, snapshot=2), snapshot="2")
+    begun = SnapshotBegun(snapshot="again", number=2)
+    lake.cut(10, kind="snapshot", only=["a", "b"], partition="again", facts=begun)
+    lake.append(a, Change(11, "c", after={"id": 11}))
+    lake.cut(11)
+    return lake
+
+
+@pytest.mark.feature("BLK-05", "BLK-07")
+def test_a_blocking_snapshot_describes_its_tables_and_keeps_the_position_of_the_stream(tmp_path: Path):
+    records = again(tmp_path).records()
+    block = [one for one in records if one["sourceOffset"].get("snapshot") == "BLOCKING"]
+    assert [one["value"].get("op", "schema") for one in block] == ["schema", "schema", "r", "r", "r"]
+    markers = [one["value"]["source"]["snapshot"] for one in block]
+    assert markers == ["true", "true", "first", "last_in_data_collection", "last"]
+    event = records[records.index(block[0]) - 1]
+    names = ("commit_lsn", "change_lsn", "event_serial_no")
+    assert event["sourceOffset"] == {name: event["value"]["source"][name] for name in names}
+    for one in block:
+        assert {name: one["value"]["source"][name] for name in names} == event["sourceOffset"]
+        assert one["sourceOffset"]["commit_lsn"] == event["sourceOffset"]["commit_lsn"]
+    assert [one["sourceOffset"]["snapshot_completed"] for one in block] == [False] * 4 + [True]
+
+
+@pytest.mark.feature("BLK-05")
+@pytest.mark.parametrize("interval", [0, 3_600_000])
+def test_a_consumer_that_goes_on_behind_any_record_around_a_blocking_snapshot_misses_nothing(
+    tmp_path: Path, interval: int
+):
+    lake = again(tmp_path)
+    lake.properties = {"heartbeat.interval.ms": interval}
+    records = lake.records()
+    for place, record in enumerate(records):
+        output = io.BytesIO()
+        offset = SourceOffset.of(record["sourceOffset"])
+        write_records(lake.connector, output=JsonLinesStream(output), offsets={DATABASE: offset})
+        # A heartbeat behind the snapshot's last record has no data.
+        found = without_heartbeats([json.loads(line) for line in output.getvalue().decode().splitlines()])
+        behind = without_heartbeats(records[place + 1 :])
+        assert found[len(found) - len(behind) :] == behind, record["sourceOffset"]
+        if record["sourceOffset"].get("snapshot_completed"):
+            assert found == behind, record["sourceOffset"]
+
+
+def without_heartbeats(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [one for one in records if "heartbeat" not in one["topic"]]
+
+
+@pytest.mark.feature("SNP-28", "SNP-34")
+def test_a_consumer_that_goes_on_behind_a_snapshot_misses_nothing_of_a_table_that_was_read_early(tmp_path: Path):
+    lake = Lake(tmp_path, {"heartbeat.interval.ms": 3_600_000})
+    early, late = lake.add(table("early")), lake.add(table("late"))
+    lake.append(early, Change(7, "r", after={"id": 1}))
+    lake.append(late, Change(9, "r", after={"id": 1}))
+    lake.append(early, Change(8, "c", after={"id": 8}), Change(9, "c", after={"id": 9}))
+    lake.cut(9, kind="snapshot", partition=SNAPSHOT, facts=SnapshotBegun(snapshot=SNAPSHOT, number=1))
+    records = lake.records()
+    *_, last, beat, _, _ = records
+    assert last["sourceOffset"] == {"snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": lsn(7).text}
+    assert beat["sourceOffset"] == {"commit_lsn": lsn(7).text, "change_lsn": "NULL", "event_serial_no": 1}
+    for record in (last, beat):
+        output = io.BytesIO()
+        offset = SourceOffset.of(record["sourceOffset"])
+        write_records(lake.connector, output=JsonLinesStream(output), offsets={DATABASE: offset})
+        assert [json.loads(line)["key"] for line in output.getvalue().splitlines()] == [{"id": 8}, {"id": 9}]
