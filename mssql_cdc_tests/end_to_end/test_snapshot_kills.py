@@ -202,6 +202,10 @@ def _equal(place: Place) -> None:
         found = [(row["op"], row["image"]["id"], row["image"]["n"]) for row in rows]
         assert len(found) == len(expected)
         assert found == expected
+        # No snapshot has read a key twice, and no sweep has found a row that the stream had lost.
+        twice = "HAVING COUNT(*) > COUNT(DISTINCT _key) OR MIN(op) <> 'r' OR MAX(op) <> 'r'"
+        grouped = f"SELECT _snapshot FROM t WHERE _snapshot IS NOT NULL GROUP BY _snapshot {twice}"
+        assert place.query(grouped, table, "changes") == []
 
 
 @pytest.mark.timeout(3600)
