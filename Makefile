@@ -71,10 +71,12 @@ format: $(STAMP)  ## format the code and apply ruff's fixes
 typing: $(STAMP)  ## run pyright
 	$(VENV)/bin/pyright --pythonpath $(PYTHON)
 
-KILLS ?= 100
+KILLS ?= 200
+FOLLOW_KILLS ?= 100
 SEED ?= 1
-kills: $(STAMP)  ## kill `records --follow` under load at KILLS=100 random moments, and compare what it wrote (SEED=1)
-	MSSQL_CDC_KILLS=$(KILLS) MSSQL_CDC_SEED=$(SEED) $(PYTHON) -m pytest mssql_cdc_tests/end_to_end/test_follow_kills.py
+kills: $(STAMP)  ## kill runs in every step (KILLS=200) and `records --follow` (FOLLOW_KILLS=100) under load (SEED=1)
+	MSSQL_CDC_SNAPSHOT_KILLS=$(KILLS) MSSQL_CDC_KILLS=$(FOLLOW_KILLS) MSSQL_CDC_SEED=$(SEED) $(PYTHON) -m pytest \
+		mssql_cdc_tests/end_to_end/test_snapshot_kills.py mssql_cdc_tests/end_to_end/test_follow_kills.py
 
 bench: $(ORACLE)  ## run the benchmarks: ratios within one run, printed as a table
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)

@@ -1,10 +1,15 @@
-"""A workload whose changes are known: two tables, transactions over both, each row once inserted, some updated."""
+"""Workloads on two tables whose changes are known.
+
+`load` inserts each row once and updates some; `Churn` also deletes rows and changes keys, and keeps tables small.
+"""
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from threading import Event, Thread
 from typing import Any
 
@@ -46,6 +51,99 @@ def load(place: Place, *, first: int = 0) -> Iterator[None]:
     finally:
         stop.set()
         writer.join()
+
+
+@dataclass
+class Churn:
+    """Random transactions over both tables, whose ids stay below `ids`.
+
+    Attributes:
+        place: Where the tables are.
+        chance: Draws the statements.
+        ids: The number of ids.
+    """
+
+    place: Place
+    chance: random.Random
+    ids: int = 300
+    _present: dict[str, set[int]] = field(default_factory=lambda: {name: set[int]() for name in TABLES})
+    _number: int = 0
+
+    def fill(self) -> None:
+        """Insert two of three ids into both tables."""
+        for name, present in self._present.items():
+            present.update(id_ for id_ in range(self.ids) if id_ % 3)
+            self.place.sql(f"INSERT INTO dbo.{name} VALUES {', '.join(f'({id_}, 0)' for id_ in sorted(present))}")
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Write until the block ends; nothing else may write to the tables."""
+        stop = Event()
+        errors: list[BaseException] = []
+
+        def write() -> None:
+            try:
+                with control(load_connector(self.place.config).connection, self.place.database) as connection:
+                    while not stop.is_set():
+                        statements = [self._statement() for _ in range(self.chance.randint(1, 4))]
+                        text = f"BEGIN TRAN; {'; '.join(statements)}; COMMIT"
+                        connection.execute(text, doing="playing the application")
+                        time.sleep(0.03)
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+        writer = Thread(target=write)
+        writer.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            writer.join()
+        assert not errors, errors
+
+    def _statement(self) -> str:
+        name = self.chance.choice(TABLES)
+        present, id_ = self._present[name], self.chance.randrange(self.ids)
+        self._number += 1
+        if id_ not in present:
+            present.add(id_)
+            return f"INSERT INTO dbo.{name} VALUES ({id_}, {self._number})"
+        other = self.chance.randrange(self.ids)
+        kind = self.chance.choice(["update", "update", "delete", "key"])
+        if kind == "key" and other not in present:
+            present.remove(id_)
+            present.add(other)
+            return f"UPDATE dbo.{name} SET id = {other}, n = {self._number} WHERE id = {id_}"
+        if kind == "delete":
+            present.remove(id_)
+            return f"DELETE FROM dbo.{name} WHERE id = {id_}"
+        return f"UPDATE dbo.{name} SET n = {self._number} WHERE id = {id_}"
+
+
+def table_changes(place: Place, name: str, behind: str) -> list[tuple[str, int, int]]:
+    """Operation, id and number of a table's changes in their order; a changed key is a deletion and an insertion.
+
+    Args:
+        place: Where the table is.
+        name: The table.
+        behind: The commit LSN behind which they are, as 20 hexadecimal digits.
+    """
+    rows = place.control.rows(
+        f"SELECT __$operation, id, n FROM cdc.dbo_{name}_CT WHERE __$start_lsn > 0x{behind} "
+        "ORDER BY __$start_lsn, __$command_id, __$seqval, __$operation",
+        doing="reading changes",
+    )
+    found: list[tuple[str, int, int]] = []
+    before = (0, 0)
+    for operation, id_, n in ((int(one), int(two), int(three)) for one, two, three in rows):
+        if operation == 3:
+            before = id_, n
+        elif operation == 4 and before[0] != id_:
+            found += [("d", *before), ("c", id_, n)]
+        else:
+            found.append(({1: "d", 2: "c", 4: "u"}[operation], id_, n))
+    return found
 
 
 def changes_of(place: Place) -> list[Change]:
