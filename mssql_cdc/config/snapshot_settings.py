@@ -170,6 +170,16 @@ class SnapshotSettings:
     custom_query: str | None = prop("snapshot.query.mode.custom.name", None, "SPI-02 SPI-04")
     """Names the entry point of the query of `snapshot.query.mode=custom`."""
 
+    @property
+    def cdc_hint(self) -> str:
+        """What an error about missing CDC has to add: `initial_only` reads no changes in Debezium, but does here."""
+        if self.mode != "initial_only":
+            return ""
+        return (
+            ". snapshot.mode=initial_only needs CDC here, too: it reads the changes up to the end of its snapshot, so "
+            "that all rows are of one moment"
+        )
+
     @model_validator(mode="after")
     def _check_overrides(self, info: ValidationInfo) -> SnapshotSettings:
         report, written = Report.of(info), dict(self.overrides)

@@ -82,7 +82,10 @@ def _no_table(connector: Connector, session: SourceSession, name: str, others: S
     count = session.hidden()
     if count:
         return f"Database {name!r}: {_hidden(count)}"
-    return f"Database {name!r} has no table enabled for CDC: run EXEC sys.sp_cdc_enable_table for each table to capture"
+    return (
+        f"Database {name!r} has no table enabled for CDC: run EXEC sys.sp_cdc_enable_table for each table to capture"
+        f"{connector.snapshot.cdc_hint}"
+    )
 
 
 def _hidden(count: int) -> str:

@@ -33,8 +33,13 @@ class Database:
     name: str
 
 
-def database(control: Control, name: str) -> Database:
+def database(control: Control, name: str, *, hint: str = "") -> Database:
     """The database of this name, in its real case, once everything is there that capture needs.
+
+    Args:
+        control: A connection to the server.
+        name: The name as it is configured.
+        hint: What else to say where CDC is missing.
 
     Raises:
         ConfigurationError: there is none, CDC is not enabled in it, or the login may not see the log's scans.
@@ -45,7 +50,7 @@ def database(control: Control, name: str) -> Database:
     if not row.is_cdc_enabled:
         raise ConfigurationError(
             f"CDC is not enabled in database {row.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
-            "sys.sp_cdc_enable_table for each table"
+            f"sys.sp_cdc_enable_table for each table{hint}"
         )
     _require_state(control, row.name)
     return Database(row.name)

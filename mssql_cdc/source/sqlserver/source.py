@@ -163,7 +163,7 @@ class SqlServerSession:
 
     def require_ready(self) -> str:
         """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`catalog`)."""
-        return database(self.control, self.control.catalog).name
+        return database(self.control, self.control.catalog, hint=self.connector.snapshot.cdc_hint).name
 
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""

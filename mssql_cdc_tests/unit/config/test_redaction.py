@@ -33,7 +33,7 @@ ESCAPES: dict[str, Callable[[str], str]] = {
 
 
 @pytest.mark.parametrize("escape", ESCAPES.values(), ids=list(ESCAPES))
-@given(secret=st.text(st.characters(codec="utf-8"), min_size=3))
+@given(secret=st.text(st.characters(codec="utf-8"), min_size=3).filter(lambda text: "${" not in text))
 def test_a_secret_is_hidden_in_every_escaped_form(escape: Callable[[str], str], secret: str) -> None:
     assert redacted(f"<{escape(secret)}>", [Secret(secret)]) == "<***>"
 
