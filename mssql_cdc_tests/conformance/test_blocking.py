@@ -6,48 +6,26 @@ offsets, are compared record by record.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mssql_cdc_tests.conformance.beside import SCHEMAS, SIGNALS, debezium_beside, own_records
 from mssql_cdc_tests.conformance.compare import differences, payload, plain
-from mssql_cdc_tests.conformance.debezium import (
-    DebeziumEngine,
-    DebeziumMachine,
-    OracleUnavailableError,
-    Record,
-    debezium_jars,
-)
+from mssql_cdc_tests.conformance.debezium import Record
 from mssql_cdc_tests.conformance.heartbeats import is_heartbeat
-from mssql_cdc_tests.end_to_end.kit import Place, open_place
-from mssql_cdc_tests.servers import open_server
+from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 
-SIGNALS = "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL"
 SHARED = {
     "signal.data.collection": "both.dbo.signals",
     # No heartbeat is due by time.
     "heartbeat.interval.ms": "3600000",
-    **{
-        f"{side}.converter.{name}": value
-        for side in ("key", "value")
-        for name, value in {"schemas.enable": "true", "replace.null.with.default": "false"}.items()
-    },
+    **SCHEMAS,
 }
-
-
-@pytest.fixture
-def place(spark: object, tmp_path: Path) -> Iterator[Place]:
-    try:
-        debezium_jars()
-    except OracleUnavailableError as missing:
-        pytest.skip(str(missing))
-    with open_server(tmp_path) as server, open_place(server, tmp_path, "both") as opened:
-        yield opened
 
 
 @pytest.mark.feature("BLK-05", "BLK-07", "SNP-34")
@@ -59,20 +37,7 @@ def test_both_connectors_write_the_same_records_of_a_blocking_snapshot(place: Pl
     place.sql("INSERT INTO dbo.orders VALUES (1, N'x'), (2, N'y')", "INSERT INTO dbo.products VALUES (1, 'red')")
     place.settle()
     assert place.catch_up() == 0
-    properties = {
-        "name": "both",
-        "topic.prefix": "shop",
-        "database.hostname": place.server.host,
-        "database.port": str(place.server.port),
-        "database.user": place.server.user,
-        "database.password": place.server.password,
-        "database.names": "both",
-        **SHARED,
-    }
-    with (
-        DebeziumMachine(tmp_path / "jvm") as machine,
-        DebeziumEngine(machine, properties, tmp_path / "engine") as engine,
-    ):
+    with debezium_beside(place, tmp_path, SHARED) as (_, engine):
         engine.wait_until(lambda found: _ends(found) == 1)
         place.sql("INSERT INTO dbo.orders VALUES (3, N'z')", "UPDATE dbo.products SET color = 'blue'")
         place.settle()
@@ -83,9 +48,7 @@ def test_both_connectors_write_the_same_records_of_a_blocking_snapshot(place: Pl
         records = engine.wait_until(lambda found: found[-1].key is not None and found[-1].value is None)
         theirs = [plain(one) for one in records]
     assert place.catch_up() == 0
-    output = tmp_path / "records.jsonl"
-    assert place.command("records", "--output", str(output)) == 0
-    ours = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    ours = own_records(place, tmp_path)
     assert [is_heartbeat(one) for one in ours].count(True) == 2
     assert differences(_untimed(ours), _untimed(theirs)) == []
 

@@ -6,36 +6,18 @@ Their positions and their order differ: Debezium's follow its watermarks, ours t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mssql_cdc_tests.conformance.debezium import (
-    DebeziumEngine,
-    DebeziumMachine,
-    OracleUnavailableError,
-    Record,
-    debezium_jars,
-)
-from mssql_cdc_tests.end_to_end.kit import Place, open_place
-from mssql_cdc_tests.servers import open_server
+from mssql_cdc_tests.conformance.beside import SIGNALS, debezium_beside, own_records
+from mssql_cdc_tests.conformance.debezium import Record
+from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 
-SIGNALS = "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL"
 BLUE = [{"data-collection": "both.dbo.products", "filter": "color = 'blue'"}]
-
-
-@pytest.fixture
-def place(spark: object, tmp_path: Path) -> Iterator[Place]:
-    try:
-        debezium_jars()
-    except OracleUnavailableError as missing:
-        pytest.skip(str(missing))
-    with open_server(tmp_path) as server, open_place(server, tmp_path, "both") as opened:
-        yield opened
 
 
 def read_events(records: list[Any]) -> list[Any]:
@@ -64,20 +46,7 @@ def test_both_connectors_emit_the_same_read_events(place: Place, tmp_path: Path)
     place.sql(f"INSERT INTO dbo.products SELECT value, {colors}, value * 1.5 FROM GENERATE_SERIES(1, 9)")
     place.settle()
     assert place.catch_up() == 0
-    properties = {
-        "name": "both",
-        "topic.prefix": "shop",
-        "database.hostname": place.server.host,
-        "database.port": str(place.server.port),
-        "database.user": place.server.user,
-        "database.password": place.server.password,
-        "database.names": "both",
-        **shared,
-    }
-    with (
-        DebeziumMachine(tmp_path / "jvm") as machine,
-        DebeziumEngine(machine, properties, tmp_path / "engine") as engine,
-    ):
+    with debezium_beside(place, tmp_path, shared) as (machine, engine):
         engine.wait_until(lambda _: "Final stage" in machine.log.read_text(encoding="utf-8"))
         place.signal(
             "i1", **{"data-collections": ["both.dbo.orders", "both.dbo.products"], "additional-conditions": BLUE}
@@ -85,9 +54,7 @@ def test_both_connectors_emit_the_same_read_events(place: Place, tmp_path: Path)
         records = engine.wait_until(lambda found: len(_reads(found)) >= 14)
         theirs = read_events([{"topic": one.topic, "key": one.key, "value": one.value} for one in records])
     assert place.catch_up() == 0
-    output = tmp_path / "records.jsonl"
-    assert place.command("records", "--output", str(output)) == 0
-    ours = read_events([json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()])
+    ours = read_events(own_records(place, tmp_path))
     assert len(ours) == 14
     assert ours == theirs
 

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mssql_cdc_tests.conformance.debezium import (
-    DebeziumEngine,
-    DebeziumMachine,
-    OracleUnavailableError,
-    debezium_jars,
-)
-from mssql_cdc_tests.end_to_end.kit import Place, open_place
-from mssql_cdc_tests.servers import open_server
+from mssql_cdc_tests.conformance.beside import SCHEMAS, debezium_beside, own_records
+from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
 
 TOPIC = "io.debezium.notification"
 SINK = {"notification.enabled.channels": "sink", "notification.sink.topic.name": TOPIC}
-SCHEMAS = {
-    f"{side}.converter.{name}": value
-    for side in ("key", "value")
-    for name, value in {"schemas.enable": "true", "replace.null.with.default": "false"}.items()
-}
-
-
-@pytest.fixture
-def place(spark: object, tmp_path: Path) -> Iterator[Place]:
-    try:
-        debezium_jars()
-    except OracleUnavailableError as missing:
-        pytest.skip(str(missing))
-    with open_server(tmp_path) as server, open_place(server, tmp_path, "both") as opened:
-        yield opened
 
 
 def masked(record: dict[str, Any]) -> dict[str, Any]:
@@ -66,21 +43,7 @@ def test_both_connectors_write_the_same_notifications_of_an_initial_snapshot(pla
         "INSERT INTO dbo.orders VALUES (1, N'x'), (2, N'y'), (3, NULL)", "INSERT INTO dbo.products VALUES (1, 'red')"
     )
     place.settle()
-    properties = {
-        "name": "both",
-        "topic.prefix": "shop",
-        "database.hostname": place.server.host,
-        "database.port": str(place.server.port),
-        "database.user": place.server.user,
-        "database.password": place.server.password,
-        "database.names": "both",
-        **SINK,
-        **SCHEMAS,
-    }
-    with (
-        DebeziumMachine(tmp_path / "jvm") as machine,
-        DebeziumEngine(machine, properties, tmp_path / "engine") as engine,
-    ):
+    with debezium_beside(place, tmp_path, SINK | SCHEMAS) as (_, engine):
         records = engine.wait_until(
             lambda found: any(one.topic == TOPIC and one.value["payload"]["type"] == "COMPLETED" for one in found)
         )
@@ -92,9 +55,7 @@ def test_both_connectors_write_the_same_notifications_of_an_initial_snapshot(pla
             for one in records
         ]  # fmt: skip
     assert place.catch_up() == 0
-    output = tmp_path / "records.jsonl"
-    assert place.command("records", "--output", str(output)) == 0
-    ours = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    ours = own_records(place, tmp_path)
     own, other = ([masked(one) for one in each if one["topic"] == TOPIC] for each in (ours, theirs))
     assert [one["value"]["payload"]["type"] for one in (own[0], own[-1])] == ["STARTED", "COMPLETED"]
     assert (own[0], own[-1]) == (other[0], other[-1])
