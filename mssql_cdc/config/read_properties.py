@@ -102,7 +102,6 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         if given.get(prop.name) and given.get(prop.excludes):
             report.complain(prop.name, f"cannot be set together with {prop.excludes}; keep one of them")
     listed = {one for name in _NAME_OTHERS for one in split(given.get(name, ""))}
-    chosen = _extension_prefixes(given)
     for name, text in given.items():
         found = find(name)
         own = [one for one in listed if name.startswith(f"{one}.")]
@@ -110,7 +109,7 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
             extension = max(own, key=len)
             parts = (extension, name.removeprefix(f"{extension}."))
             _put(tree, EXTENSION_PROPERTIES, GivenProperty(name, parts, text), report)
-        elif found is None and name.startswith(chosen):
+        elif found is None and name.startswith(_extension_prefixes(given)):
             pass  # The extension reads it; `Connector.properties` has it.
         elif found is None:
             like = nearest(name)

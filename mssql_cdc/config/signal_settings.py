@@ -25,11 +25,12 @@ _NOTIFICATIONS = "notification.enabled.channels"
 def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
     """The channels: built-in ones in any case, others as their entry points are named."""
     report, found = Report.of(info), list[str]()
-    installed = installed_names(ExtensionGroup.SIGNAL_CHANNELS)
     for name in names:
         built_in = name.lower()
-        if name in installed or built_in in {SOURCE_CHANNEL, FILE_CHANNEL}:
-            found.append(name if name in installed else built_in)
+        if built_in in {SOURCE_CHANNEL, FILE_CHANNEL}:
+            found.append(built_in)
+        elif name in installed_names(ExtensionGroup.SIGNAL_CHANNELS):
+            found.append(name)
         elif built_in == "jmx":
             report.notice(_CHANNELS, "jmx has no meaning here")
         elif built_in == "kafka":
