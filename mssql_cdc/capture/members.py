@@ -70,6 +70,11 @@ class LakeTable:
         known = [self.own(), self.entry.reached if self.entry else None]
         return max((one for one in known if one is not None and one.epoch == epoch), default=None)
 
+    def furthest(self, offsets: Offsets, epoch: int) -> str:
+        """The furthest position in this epoch of the table, or of another one under its name; empty without one."""
+        known = [*offsets.reached(self.table.text), self.own()]
+        return max((one.to for one in known if one is not None and one.epoch == epoch), default="")
+
     def structure(self, instance: CaptureInstance, position: Lsn | None) -> TableSchema:
         """The structure of this instance's rows behind a position: a new version of it takes effect there.
 
@@ -126,7 +131,7 @@ def load_tables(
                 "snapshot.mode=recovery and start again; or delete the connector's folder and start again"
             )
         incarnation = entry.incarnation if entry else 1
-        recreated = bool(entry and known and known.object_id != table.object_id and known.incarnation == incarnation)
+        recreated = entry is not None and entry.object_id not in {None, table.object_id}
         folder = entry.folder if entry else None
         if folder is None:
             # The folder of a table that was renamed stays with that table.

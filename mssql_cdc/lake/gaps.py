@@ -81,21 +81,29 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
     return _append(_table(layout, storage), missing, run_id)
 
 
-def bound_gaps(layout: Layout, table: str, *, epoch: int, to: str, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
-    """Give the table's gaps of this epoch that have no end this one, and return them.
+def bound_gaps(
+    layout: Layout, table: str, *, epoch: int, streamed: str, to: str, run_id: str, storage: Storage = LOCAL
+) -> list[Gap]:
+    """Give the table's gaps of this epoch from whose ends it has not streamed this end, and return them.
+
+    A gap has no end, or has the one of a snapshot that did not live to let the table stream; such a gap becomes longer
+    than it was when it may have been acknowledged.
 
     Args:
         layout: The database's folders.
         table: The table (`TableId.text`).
         epoch: The current epoch.
+        streamed: The furthest position that the table, or another one under its name, has had; may be empty.
         to: The position from which a snapshot lets the table stream.
         run_id: The id of the run.
         storage: The options of the object store.
     """
 
     def unbounded(known: Sequence[Gap]) -> list[Gap]:
-        mine = (gap for gap in known if gap.table == table and gap.epoch == epoch and gap.to is None)
-        return [replace(gap, to=to) for gap in mine]
+        mine = [gap for gap in known if gap.table == table and gap.epoch == epoch and gap.to != to]
+        ended = (replace(gap, to=to) for gap in mine if gap.to is None)
+        moved = (gap for gap in mine if gap.to is not None and gap.to > streamed)
+        return [*ended, *(replace(gap, to=to, status="open", by=None) for gap in moved)]
 
     return _append(_table(layout, storage), unbounded, run_id)
 

@@ -268,3 +268,23 @@ def test_snapshot_that_ends_below_its_table_behind_a_restore_leaves_a_gap(storm:
     storm.come_to_rest()
     storm.snapshot_is_asked_for("orders")
     storm.step_while_it_is_restored(1)
+
+
+def test_first_snapshot_of_a_table_that_was_made_anew_begins_again_when_its_run_has_died(storm: Storm):
+    """The versions are recorded before the status is: the table was taken for one that had lost its instance."""
+    storm.come_to_rest()
+    storm.drop_and_create("orders")
+    storm.scan(500)
+    storm.killed_step(storm.write("snapshot.begin"), 1, after=False)
+
+
+def test_gap_ends_where_a_table_streams_again_and_not_where_it_was_to(storm: Storm):
+    """The end of the gap is written before the end of the snapshot; the run dies, and the table is made anew."""
+    storm.transaction([("notes", 0, "a")])
+    storm.come_to_rest()
+    storm.drop_and_create("notes")
+    storm.scan(500)
+    storm.killed_step(storm.write("snapshot.finish"), 1, after=False)
+    storm.drop_and_create("notes")
+    storm.transaction([("notes", 1, "b")])
+    storm.scan(500)

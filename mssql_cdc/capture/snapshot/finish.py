@@ -63,11 +63,21 @@ def give_back(run: Run) -> None:
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     """Record that changes after P went while the snapshot ran: its rows replace them, their history is lost.
 
-    The gaps that were open until now end where the table streams again.
+    The gaps that were open until now end where the table streams again; a run that died here may
+    have given them another end.
     """
     layout, storage, run_id = run.database.layout, run.database.storage, run.database.run_id
     table = table_plan.table.text
-    bound_gaps(layout, table, epoch=run.epoch, to=ended.position.text, run_id=run_id, storage=storage)
+    streamed = run.tables[table_plan.table].furthest(run.offsets, run.epoch)
+    bound_gaps(
+        layout,
+        table,
+        epoch=run.epoch,
+        streamed=streamed,
+        to=ended.position.text,
+        run_id=run_id,
+        storage=storage,
+    )
     if not ended.gap or table_plan.held is None:
         return
     reason = (

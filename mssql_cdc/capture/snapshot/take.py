@@ -171,6 +171,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
                 database.layout,
                 table.text,
                 epoch=epoch,
+                streamed=known.furthest(survey.offsets, epoch),
                 to=to.text,
                 run_id=database.run_id,
                 storage=database.storage,
