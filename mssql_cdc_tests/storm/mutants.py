@@ -10,7 +10,7 @@ import importlib
 import inspect
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
@@ -22,7 +22,8 @@ from mssql_cdc_tests.storm.patched import everywhere
 class Mutant:
     """A defect; `where` is `module:function` or `module:Class.method` below `mssql_cdc`.
 
-    `rule` is the review's bug or the rule of docs/correctness.md that it breaks.
+    `rule` is the review's bug or the rule of docs/correctness.md that it breaks; `also` are further changes, where more
+    than one line stands in its way.
     """
 
     rule: str
@@ -30,10 +31,26 @@ class Mutant:
     where: str
     old: str
     new: str
+    also: tuple[tuple[str, str, str], ...] = ()
 
     @contextmanager
     def planted(self) -> Iterator[None]:
         """The product has the defect."""
+        with ExitStack() as stack:
+            for where, old, new in ((self.where, self.old, self.new), *self.also):
+                stack.enter_context(_Change(self.rule, where, old, new).made())
+            yield
+
+
+@dataclass(frozen=True)
+class _Change:
+    rule: str
+    where: str
+    old: str
+    new: str
+
+    @contextmanager
+    def made(self) -> Iterator[None]:
         module = importlib.import_module(f"mssql_cdc.{self.where.partition(':')[0]}")
         path = self.where.partition(":")[2].split(".")
         holder: Any = module if len(path) == 1 else getattr(module, path[0])
@@ -243,6 +260,10 @@ WHOLE_MUTANTS = (
         "3, 4", "rows are read by a structure that the change table no longer has",
         "source.sqlserver.structure:Structure.require_columns",
         "self._require_column(column, found.get(column.name))", "pass",
+        also=((
+            "source.sqlserver.columns:_text",
+            "str(length + 1))} AS varbinary({2 * length + 2})", "str(length))} AS varbinary({2 * length})",
+        ),),
     ),
     Mutant(
         "5", "a changed key is not noticed",

@@ -59,6 +59,32 @@ def key_gets_another_type(played: WholeStorm) -> None:
     played.scan(4)
 
 
+def key_goes_and_comes_back(played: WholeStorm) -> None:
+    """The same instance captures three structures of which the third is the first one."""
+    played.transaction([("orders", 0, "a"), ("orders", 1, "b")])
+    played.come_to_rest()
+    for columns in ("part, id", "id"):
+        played.another_key("orders", columns, wider=False, fresh=False, key=0)
+        played.scan(4)
+        played.look(3)
+    played.other_part("orders", 0)
+    played.transaction([("orders", 1, "c")])
+    played.scan(4)
+
+
+def column_gets_longer_between_two_groups_of_a_snapshot(played: WholeStorm) -> None:
+    """The long value is captured before the second group is read, so that its own event does not mend the row."""
+    played.transaction([("people", key, "a") for key in range(4)])
+    played.come_to_rest()
+    played.ask("people")
+
+    def alter() -> None:
+        played.structure_changes("people", "longer", fresh=False, key=3)
+        played.scan(500)
+
+    played.look_while(alter, at=3)
+
+
 def late_run_meets_a_wider_column(played: WholeStorm) -> None:
     played.transaction([("orders", 0, "a")])
     played.come_to_rest()
@@ -71,6 +97,12 @@ def late_run_meets_a_wider_column(played: WholeStorm) -> None:
         (row_goes_while_capture_is_off, "rows that were deleted while capture was off are not swept", "differs"),
         (key_gets_a_column, "a changed key is not noticed", "the current table of orders differs"),
         (key_gets_another_type, "the type of a key column does not count", "the change log of orders differs"),
+        (key_goes_and_comes_back, "a structure that comes back is the former version", "does not come to rest"),
+        (
+            column_gets_longer_between_two_groups_of_a_snapshot,
+            "rows are read by a structure that the change table no longer has",
+            "the change log of people differs",
+        ),
         (
             late_run_meets_a_wider_column,
             "a schema change takes over what another run committed meanwhile",

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
+from unittest.mock import patch
 
 from mssql_sandbox.process import SandboxProcess
 
@@ -77,6 +78,7 @@ class WholeWorld:
 
     @contextmanager
     def open(self) -> Iterator[None]:
+        """The database, and snapshots of several groups though tables have few rows."""
         with control(self._writer, "master") as master:
             master.execute(f"CREATE DATABASE {self.name}", doing="preparing a storm")
         self.run("EXEC sys.sp_cdc_enable_db")
@@ -88,7 +90,11 @@ class WholeWorld:
             self._create(table)
         self.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
         self.back_up()
-        yield
+        with (
+            patch("mssql_cdc.capture.snapshot.take.CHUNK_ROWS", 2),
+            patch("mssql_cdc.capture.snapshot.take.GROUP_CHUNKS", 1),
+        ):
+            yield
         with contextlib.suppress(MssqlCdcError), control(self._writer, "master") as master:
             master.execute(f"DROP DATABASE {self.name}", doing="ending a storm")
 
