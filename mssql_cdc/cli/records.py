@@ -86,8 +86,8 @@ def records(
 ) -> int:
     """Write the records that Debezium would send.
 
-    From the lake alone, without querying the source, up to the last complete cut; with --follow, capture goes on
-    meanwhile, and records follow about a second behind the source.
+    From the lake alone, up to the last complete cut; only the post-processor ReselectColumns queries the source. With
+    --follow, capture goes on meanwhile, and records follow about a second behind the source.
     """
     from mssql_cdc.records import Selection
 
