@@ -195,3 +195,8 @@ def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
 def identity(row: Mapping[str, Any]) -> str:
     """A signal's id need not be unique: its row's number in `_signals` makes it so."""
     return f"{row['id']}@{row['_batch']}:{row['position'] or ''}"
+
+
+def id_of(identity: str) -> str:
+    """The id that the sender gave the signal."""
+    return identity.rpartition("@")[0]

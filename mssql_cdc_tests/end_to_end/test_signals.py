@@ -95,7 +95,7 @@ def test_a_requested_snapshot_that_cannot_be_read_is_given_up_and_its_table_stre
         for row in own_rows(
             signalled,
             "notifications",
-            "SELECT additional_data FROM t WHERE type = 'TABLE_SCAN_COMPLETED' AND id LIKE 's1%'",
+            "SELECT additional_data FROM t WHERE type = 'TABLE_SCAN_COMPLETED' AND id = 's1'",
         )
     ]
     assert statuses == ["SQL_EXCEPTION"]

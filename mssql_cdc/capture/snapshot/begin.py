@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.notifications import Notifier
+from mssql_cdc.capture.requests import id_of
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
 from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.capture.snapshot_extensions import chosen_query
@@ -90,7 +91,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
             del chosen[table]
     for table, error in failed.items():
         database.log(f"snapshot of {table} failed: {error}")
-    notifier = Notifier(database, plan.signal or None, [t.text for t in chosen])
+    notifier = Notifier(database, id_of(plan.signal) if plan.signal else None, [t.text for t in chosen])
     if fresh and chosen:
         notifier.started()
         warning = storage_warning(database.layout.warehouse)
