@@ -10,6 +10,7 @@ import argparse
 import importlib.util
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -30,6 +31,7 @@ from mssql_cdc.demo.evidence import findings
 from mssql_cdc.demo.processes import Processes
 from mssql_cdc.demo.workload import Workload
 from mssql_cdc.source.sqlserver.connect import connection_string
+from mssql_cdc.spark.remote import TOKEN_VARIABLE
 
 ROOT = Path(".demo")
 CONNECTOR = "demo"
@@ -79,7 +81,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(wanted: Arguments, processes: Processes) -> int:
     server = _start_sandbox(processes)
-    config = _write_connector(server)
+    spark_port = _free_port()
+    config = _write_connector(server, spark_port)
+    _start_spark(processes, spark_port)
     say("Discovering the captured tables …")
     _command("discover", "--config", str(config))
     port = wanted.port if _is_free(wanted.port) else _free_port()
@@ -158,8 +162,13 @@ def _start_sandbox(processes: Processes) -> dict[str, str]:
     return json.loads(ready.read_text())
 
 
-def _write_connector(server: dict[str, str]) -> Path:
-    """Write a connector as in Debezium's documentation, with the sandbox's address but without its password."""
+def _write_connector(server: dict[str, str], spark_port: int) -> Path:
+    """Write a connector as in Debezium's documentation, with the sandbox's address but without its password.
+
+    Args:
+        server: What the sandbox says of itself.
+        spark_port: The port of the Spark Connect server.
+    """
     os.environ["DEMO_PASSWORD"] = str(server["password"])
     config = ROOT / "connectors" / f"{CONNECTOR}.json"
     properties = {
@@ -175,9 +184,23 @@ def _write_connector(server: dict[str, str]) -> Path:
         "delta.warehouse": str(ROOT.absolute() / "warehouse"),
         "delta.current.interval": "1",
         "dagster.max.run.seconds": "300",
+        "spark.remote": f"sc://localhost:{spark_port}",
     }
     config.write_text(json.dumps({"name": CONNECTOR, "config": properties}, indent=2) + "\n")
     return config
+
+
+def _start_spark(processes: Processes, port: int) -> None:
+    """Start a Spark for all runs: the one that takes over after five minutes need not start its own.
+
+    Its workers read the source, so that it is started when the environment has the password.
+
+    Args:
+        processes: The demo's processes.
+        port: The port that the connector names.
+    """
+    os.environ[TOKEN_VARIABLE] = secrets.token_urlsafe(32)
+    processes.start("spark", [sys.executable, "-m", "mssql_cdc.cli", "spark-server", "--port", str(port)])
 
 
 def _start_dagster(processes: Processes, *, headless: bool, port: int) -> None:
