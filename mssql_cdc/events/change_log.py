@@ -81,7 +81,7 @@ def _columns(
 def _image(
     image: pa.StructArray, columns: tuple[Column, ...], masks: Mapping[str, Mask], *, has_gone: bool
 ) -> pa.StructArray:
-    """The struct of these columns, masked and under their Delta names; the very same array when nothing is to be done."""
+    """The struct of these columns, masked, under their Delta names; the very same array when nothing is to be done."""
     if not has_gone and not any(column.name in masks or column.delta_name for column in columns):
         return image
     if not columns:

@@ -52,9 +52,9 @@ class Column:
 
     `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
     a key column still stays in the key, as in Debezium. `alias` is the name of the alias type, or `sysname`, that the
-    column is declared with. `description` is only shown: another one is no other structure. `delta_name` is the Delta column that
-    holds its values (None: the one of its own name), `former` are those that held them before it, oldest first
-    (`lake/delta_columns.py`): the lake's part, which the source does not know.
+    column is declared with. `description` is only shown: another one is no other structure. So are
+    `delta_name`, the Delta column that holds its values (None: the one of its own name), and `former`, those that held
+    them before, oldest first: the source does not know them (`lake/delta_columns.py`).
     """
 
     name: str
