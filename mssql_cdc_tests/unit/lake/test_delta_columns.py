@@ -126,6 +126,15 @@ def test_every_reader_and_a_retry_find_the_delta_columns_of_a_version(tmp_path: 
     assert [names(one) for one in history] == [["c"], ["c_2"], ["c_3"]]
 
 
+def test_two_runs_that_see_a_change_at_the_same_time_agree(tmp_path: Path):
+    place, first, second = Layout(str(tmp_path), "server1", "shop"), of(column("c", "int")), of(column("c", "xml"))
+    record_versions(place, [first], known=load_history(place), at=AT)
+    stale = load_history(place)
+    found = [record_versions(place, [second], known=stale, at=AT)[0][0] for _ in range(2)]
+    assert [(one.version, names(one)) for one in found] == [(2, ["c_2"])] * 2
+    assert len(load_history(place).versions[first.table_id.text]) == 2
+
+
 KINDS = st.sampled_from(
     [
         SqlServerType("int"),
