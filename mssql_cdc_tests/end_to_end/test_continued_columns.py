@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from mssql_cdc.capture.snapshot import chunk_groups, take
 from mssql_cdc_tests.end_to_end.kit import Place
-from mssql_cdc_tests.end_to_end.test_altered_columns import images
+from mssql_cdc_tests.end_to_end.test_altered_columns import images, once
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -207,4 +208,31 @@ def test_a_current_table_that_is_partitioned_by_the_column(place: Place):
     found = place.query("SELECT id, n, n_2 FROM t ORDER BY id", "things")
     assert [tuple(one.values()) for one in found] == [(1, 10, None), (2, None, None), (3, 20, None), (4, None, "x")]
     assert DeltaTable(place.uri("things")).metadata().partition_columns == ["n_2"]
+    assert place.check() == 0
+
+
+def test_a_type_that_changes_between_two_groups_of_chunks(place: Place, monkeypatch: pytest.MonkeyPatch):
+    """Each group has the Delta column of the structure that it was read under; the name needs column mapping."""
+    place.create("things", "id int NOT NULL PRIMARY KEY, [net price] int NULL")
+    place.sql("INSERT INTO dbo.things VALUES (1, 10), (2, 20), (3, 30)")
+    place.settle()
+    change = once(lambda: place.sql("ALTER TABLE dbo.things ALTER COLUMN [net price] nvarchar(20) NULL"))
+    monkeypatch.setattr(take, "CHUNK_ROWS", 1)
+    monkeypatch.setattr(take, "GROUP_CHUNKS", 1)
+    run_here = chunk_groups.run_here
+
+    def alter_behind_the_first_group(*given: Any, **more: Any) -> Any:
+        done = run_here(*given, **more)
+        change()
+        return done
+
+    monkeypatch.setattr(chunk_groups, "run_here", alter_behind_the_first_group)
+    assert place.catch_up() == 0
+    current = 'SELECT id, "net price" AS one, "net price_2" AS two, _unavailable AS u FROM t ORDER BY id'
+    rows = [tuple(one.values()) for one in place.query(current, "things")]
+    assert rows == [(1, 10, None, ["net price"]), (2, None, "20", None), (3, None, "30", None)]
+    place.sql("UPDATE dbo.things SET [net price] = N'zehn' WHERE id = 1")
+    place.settle()
+    assert place.catch_up() == 0
+    assert next(tuple(one.values()) for one in place.query(current, "things")) == (1, None, "zehn", None)
     assert place.check() == 0
