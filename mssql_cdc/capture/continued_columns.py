@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.notifications import DELTA_COLUMN, Notifier
-from mssql_cdc.lake.delta_columns import continued
+from mssql_cdc.capture.notifications import Notifier
+from mssql_cdc.lake.delta_columns import CONTINUED, DELTA_COLUMN, continued
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.schema import TableSchema
 
@@ -30,7 +30,7 @@ def tell_continued_columns(
             column, former = one.column, one.former
             notifier = Notifier(database, None, (), aggregate=DELTA_COLUMN)
             notifier.add(
-                "COMPLETED",
+                CONTINUED,
                 table=schema.table_id.text,
                 column=column.name,
                 former_type=former.type.declaration,

@@ -14,7 +14,6 @@ from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 
 INITIAL, INCREMENTAL = "Initial Snapshot", "Incremental Snapshot"
 CAPTURE_INSTANCE = "Capture Instance"
-DELTA_COLUMN = "Delta Column"
 """The aggregate types: blocking snapshots have the same as initial ones (NOT-03, NOT-04)."""
 
 

@@ -17,6 +17,9 @@ from mssql_cdc.schema.tables import Column, FormerColumn, TableSchema
 from mssql_cdc.schema.type_table import TYPES
 from mssql_cdc.schema.types import SqlServerType
 
+DELTA_COLUMN, CONTINUED = "Delta Column", "CONTINUED"
+"""Aggregate type and type of the notification that tells of it; Debezium has none, so it is no record."""
+
 
 @dataclass(frozen=True, slots=True)
 class Continued:

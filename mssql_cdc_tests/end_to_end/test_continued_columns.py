@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import SparkSession
 
 from mssql_cdc.capture.snapshot import chunk_groups, take
 from mssql_cdc_tests.end_to_end.kit import Place
@@ -46,9 +47,8 @@ def notices(place: Place) -> list[dict[str, str]]:
     return [dict(one["additional_data"]) for one in rows if one["aggregate_type"] == "Delta Column"]
 
 
-@pytest.mark.feature("EVO-06")
 def test_a_type_that_delta_cannot_widen_to_continues_in_a_new_column(
-    things: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    things: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str], spark: SparkSession
 ):
     """Values stay where they were written, in both tables; records have the type of their own version."""
     place = things
@@ -74,6 +74,8 @@ def test_a_type_that_delta_cannot_widen_to_continues_in_a_new_column(
         {"op": "u", "old": None, "old_2": "20", "new": None, "new_2": "zwei"},
         {"op": "d", "old": None, "old_2": "30", "new": None, "new_2": None},
     ]
+    both = spark.sql(f"SELECT id, coalesce(n_2, CAST(n AS STRING)) AS n FROM delta.`{place.uri('things')}` ORDER BY id")
+    assert [tuple(one) for one in both.collect()] == [(1, "10"), (2, "zwei"), (4, None)]
     after = images(place, tmp_path / "after.jsonl")
     assert after[: len(before)] == before
     assert [one["n"] for one in after if one] == [10, 20, 30, None, "zwei"]
@@ -82,6 +84,11 @@ def test_a_type_that_delta_cannot_widen_to_continues_in_a_new_column(
     assert notice["table"] == f"{place.database}.dbo.things"
     assert (notice["column"], notice["former_delta_column"], notice["delta_column"]) == ("n", "n", "n_2")
     assert (notice["former_type"], notice["type"]) == ("int", "nvarchar(20)")
+    comments = {field.name: field.metadata["comment"] for field in DeltaTable(place.uri("things")).schema().fields}
+    assert comments["n"] == "SQL Server int, the former type of n: continues in n_2"
+    assert comments["n_2"] == (
+        "SQL Server nvarchar(20); rows that were written before it had this type have their value in n"
+    )
 
 
 def test_a_type_that_comes_back_gets_a_further_column(things: Place, tmp_path: Path):
@@ -112,7 +119,7 @@ def test_a_type_that_comes_back_gets_a_further_column(things: Place, tmp_path: P
     assert (shown[0], shown[-1]) == ((10, "one"), (11, "AQI="))
 
 
-@pytest.mark.feature("EVO-06")
+@pytest.mark.feature("EVO-03")
 def test_a_column_that_is_dropped_and_added_with_another_type(things: Place, tmp_path: Path):
     """Under a second capture instance; the rows that were written before keep what they had."""
     place = things

@@ -119,7 +119,7 @@ SCRIPTS = (
         test="changeColumn",
         columns=_TABLE,
         setup="INSERT INTO dbo.ev_other_type VALUES (1, 'a', 1)",
-        features=("EVO-06",),
+        features=("EVO-03",),
         changes=(
             "INSERT INTO dbo.ev_other_type VALUES (2, 'b', 2)",
             READ,
