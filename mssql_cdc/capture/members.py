@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from mssql_cdc.capture.continued_columns import tell_continued_columns
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import FencedError, StorageError, TamperedTableError
 from mssql_cdc.lake.evolution import evolve
@@ -206,10 +207,12 @@ def versioned(
         wanted: The structure of each table to read.
         history: The schema history, to which new structures are added.
     """
-    found, history = record_versions(
+    found, recorded = record_versions(
         database.layout, list(wanted.values()), known=history, at=datetime.now(UTC), storage=database.storage
     )
-    return dict(zip(wanted, found, strict=True)), history
+    if recorded is not history:
+        tell_continued_columns(database, found, before=history, after=recorded)
+    return dict(zip(wanted, found, strict=True)), recorded
 
 
 def prepared(database: Database, member: LakeTable, schema: TableSchema, writer: str = STREAM) -> TableState:

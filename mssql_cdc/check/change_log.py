@@ -19,7 +19,7 @@ from mssql_cdc.check.partitions import PART_ROWS, load, partitioned
 from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.schema import TableSchema, current_names
+from mssql_cdc.schema import TableSchema, current_names, former_names
 
 SHOWN = 5
 """Keys that a finding names."""
@@ -87,9 +87,8 @@ def check_log(uri: str, pinned: PinnedTable, story: Story, storage: Storage) -> 
     first = next(logs, None)
     if first is None:
         return ()
-    stored = current_names(story.versions[-1])
-    names = [name for name in story.columns if stored[name] in pinned.columns]
-    current = pa.schema([pinned.schema.field(name) for name in ("_key", *(stored[name] for name in names))])
+    columns = [column for column in _delta_columns(story) if column.stored in pinned.columns]
+    current = pa.schema([pinned.schema.field(name) for name in ("_key", *(column.stored for column in columns))])
     sides = [(first.schema, _chain(first, logs)), (current, pinned.read())]
     with partitioned(sides, parts) as files:
         for log_file, current_file in files:
@@ -97,7 +96,7 @@ def check_log(uri: str, pinned: PinnedTable, story: Story, storage: Storage) -> 
             order = pc.sort_indices(log, sort_keys=[("_key", "ascending"), ("_pos", "ascending")])
             part = _Part(log.take(order).combine_chunks(), story)
             part.judge(found)
-            part.compare_with(load(current_file), {name: stored[name] for name in names}, found)
+            part.compare_with(load(current_file), columns, found)
     return found.lines
 
 
@@ -113,6 +112,24 @@ def _rows(
 def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield first
     yield from rest
+
+
+@dataclass(frozen=True, slots=True)
+class _DeltaColumn:
+    """A Delta column of a source column: the name of that, its own in the change log and in the current table."""
+
+    name: str
+    logged: str
+    stored: str
+
+
+def _delta_columns(story: Story) -> list[_DeltaColumn]:
+    """The Delta columns of the compared columns; rows of some versions have their values in former ones."""
+    newest = story.versions[-1]
+    stored, former = current_names(newest), former_names(newest)
+    found = [_DeltaColumn(name, newest.column(name).stored_name, stored[name]) for name in story.columns]
+    earlier = [(name, one, target) for name in story.columns for one, target in former.get(name, {}).items()]
+    return [*found, *(_DeltaColumn(*one) for one in earlier)]
 
 
 class _Part:
@@ -158,18 +175,19 @@ class _Part:
         if not len(rows):
             return broken
         before, after = self._image("before"), self._image("after")
-        for name in self._story.columns:
-            if before.type.get_field_index(name) < 0:
+        for column in _delta_columns(self._story):
+            name, logged = column.name, column.logged
+            if before.type.get_field_index(logged) < 0:
                 continue
-            known = self._in_version(name, rows) & self._in_version(name, rows - 1)
+            known = self._in_version(logged, rows) & self._in_version(logged, rows - 1)
             known &= ~self._lacks(name, rows, image="before") & ~self._lacks(name, rows - 1, image="after")
             if known.any():
-                ours = pc.struct_field(before, [name]).take(pa.array(rows))
-                theirs = pc.struct_field(after, [name]).take(pa.array(rows - 1))
+                ours = pc.struct_field(before, [logged]).take(pa.array(rows))
+                theirs = pc.struct_field(after, [logged]).take(pa.array(rows - 1))
                 broken |= known & _differ(ours, theirs)
         return broken
 
-    def compare_with(self, current: pa.Table, names: Mapping[str, str], found: Findings) -> None:
+    def compare_with(self, current: pa.Table, columns: Sequence[_DeltaColumn], found: Findings) -> None:
         """The last row of each key against the current table."""
         last = np.ones(self._rows, bool)
         last[:-1] = ~self._same[1:]
@@ -186,13 +204,13 @@ class _Part:
             return
         after = self._image("after")
         wrong = np.zeros(len(ends), bool)
-        for name, stored in names.items():
-            if after.type.get_field_index(name) < 0:
+        for column in columns:
+            if after.type.get_field_index(column.logged) < 0:
                 continue
-            known = self._in_version(name, ends) & ~self._lacks(name, ends, image="after")
+            known = self._in_version(column.logged, ends) & ~self._lacks(column.name, ends, image="after")
             if known.any():
-                ours = pc.struct_field(after, [name]).take(pa.array(ends))
-                theirs = current.column(stored).combine_chunks().take(pa.array(there))
+                ours = pc.struct_field(after, [column.logged]).take(pa.array(ends))
+                theirs = current.column(column.stored).combine_chunks().take(pa.array(there))
                 wrong |= known & _differ(ours, theirs)
         found.add("ends with values that differ from the current table", self._keys[ends[wrong]])
 
@@ -200,9 +218,10 @@ class _Part:
         chunks = self._log.column(name).chunks
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
-    def _in_version(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Whether the structure that the row was written under has the column."""
-        having = [s.version for s in self._story.versions if name in {column.name for column in s.value_columns}]
+    def _in_version(self, logged: str, rows: np.ndarray) -> np.ndarray:
+        """Whether the structure that the row was written under has the Delta column."""
+        versions = self._story.versions
+        having = [s.version for s in versions if logged in {column.stored_name for column in s.value_columns}]
         return np.isin(self._versions[rows], having)
 
     def _lacks(self, name: str, rows: np.ndarray, *, image: str) -> np.ndarray:

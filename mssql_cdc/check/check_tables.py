@@ -32,7 +32,7 @@ from mssql_cdc.check.settle import settle
 from mssql_cdc.check.story import story_of
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, TaskError
 from mssql_cdc.lake.pinned import pin_current
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import TableId, TableSchema, current_names
 from mssql_cdc.source.registry import open_check_source
 
 Progress = Callable[[str, int, int], None]
@@ -120,7 +120,9 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
     masked = masks_of(database.connector, recorded)
     structure = looked.structures[member.captured.object_id]
     pinned = pin_current(member.home, recorded, spark=database.spark, storage=database.storage)
-    stored = pinned.columns if pinned is not None and recorded.key_columns else {c.name for c in recorded.columns}
+    stored = {column.name for column in recorded.columns}
+    if pinned is not None and recorded.key_columns:
+        stored = {name for name, target in current_names(recorded).items() if target in pinned.columns}
     compared = compared_of(structure, recorded, connector=database.connector, masked=masked, stored=stored)
     if not recorded.key_columns:
         return _keyless(looked, member, compared, stale=pinned is not None)

@@ -74,7 +74,7 @@ def compared_of(
         lake: the newest structure that the lake has recorded.
         connector: its filters leave columns out.
         masked: columns with a mask.
-        stored: the columns that the lake's table has.
+        stored: the columns, by the source's names, that the lake's table has.
     """
     recorded = {column.name: column for column in lake.columns}
     captured = table.captured[-1] if len(table.captured) == 1 else frozenset[str]().union(*table.captured)
@@ -82,12 +82,15 @@ def compared_of(
     left_out: list[str] = []
     structure: list[str] = []
     for column in table.columns:
-        reason = _reason(column, recorded.get(column.name), captured, connector, table, masked, stored)
-        if reason:
+        known = recorded.get(column.name)
+        reason = _reason(column, known, captured, connector, table, masked, stored)
+        if not reason and not lake.key_columns and known is not None and known.former:
+            # What counts a row twice would not be recognized: it has the value in another column, of another type.
+            reason = f"its type changed: rows have it in {known.former[-1].name} or in {known.stored_name}"
+        if reason or known is None:
             left_out.append(f"{column.name} ({reason})")
         else:
-            columns.append(column)
-        known = recorded.get(column.name)
+            columns.append(replace(column, delta_name=known.delta_name, former=known.former))
         if known is not None and _declared(known) != _declared(column):
             structure.append(f"{column.name}: {_declared(known)} in the lake, {_declared(column)} at the source")
     present = {column.name for column in table.columns}

@@ -16,7 +16,7 @@ from mssql_cdc.check.compared import Compared
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.keyed_table import FirstLook, KeyedTable
 from mssql_cdc.check.multiset import Difference
-from mssql_cdc.check.sides import image_texts
+from mssql_cdc.check.sides import image_texts, names_elsewhere
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.storage import Storage
@@ -144,11 +144,13 @@ def _changes(batch: pa.RecordBatch, compared: Compared) -> Iterator[Change]:
         image_texts(batch, "before", compared.columns), image_texts(batch, "after", compared.columns), strict=True
     )
     names = frozenset(compared.names)
-    for pos, op, unknown, (before, after) in zip(positions, ops, unavailable, images, strict=True):
+    elsewhere = names_elsewhere(batch, "after", compared.columns)
+    for pos, op, lacking, older, (before, after) in zip(positions, ops, unavailable, elsewhere, images, strict=True):
+        unknown = older.union(lacking or ())
         named = before if op == "d" else after
         if named is None:
             continue
-        yield Change(pos, op, compared.key(named), None if op == "d" else after, frozenset(unknown or ()) & names)
+        yield Change(pos, op, compared.key(named), None if op == "d" else after, unknown & names)
 
 
 def _base(look: FirstLook, difference: Difference) -> LakeRow | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -53,10 +54,30 @@ def image_texts(batch: pa.RecordBatch, image: str, columns: Sequence[Column]) ->
         columns: The columns to read.
     """
     struct = batch.column(image)
-    arrays = [pc.struct_field(struct, [column.name]) for column in columns]
+    arrays = [pc.struct_field(struct, [column.stored_name]) for column in columns]
     rows = texts_of(columns, arrays, pc.struct_field(batch.column("_exact"), [image]))
     for row, there in zip(rows, struct.is_valid().to_pylist(), strict=True):
         yield row if there else None
+
+
+def names_elsewhere(batch: pa.RecordBatch, image: str, columns: Sequence[Column]) -> Iterator[frozenset[str]]:
+    """The columns of each row whose value is in a Delta column of before: the row is older than the present type.
+
+    Args:
+        batch: Rows of the change log.
+        image: `before` or `after`.
+        columns: The columns to look for.
+    """
+    struct = batch.column(image)
+    found: list[set[str]] = [set() for _ in range(batch.num_rows)]
+    for column in columns:
+        for former in column.former:
+            place = struct.type.get_field_index(former.name)
+            if place < 0:
+                continue
+            for row in np.flatnonzero(np.asarray(pc.struct_field(struct, [former.name]).is_valid(), dtype=bool)):
+                found[int(row)].add(column.name)
+    return map(frozenset, found)
 
 
 def texts_of(columns: Sequence[Column], arrays: Sequence[pa.Array], exact: pa.Array) -> Iterator[Texts]:

@@ -13,7 +13,7 @@ import dagster as dg
 
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.schema import TableSchema
-from mssql_cdc.schema.arrow import change_log_schema, current_names, current_schema
+from mssql_cdc.schema.arrow import change_log_schema, current_names, current_schema, former_names
 
 MEANINGS = {
     "_pos": "position in the total order of all changes; sorts as text",
@@ -48,6 +48,7 @@ def current_columns(table: TableSchema) -> dg.TableSchema:
     """Return the current table's columns; source columns show SQL Server's declaration next to the stored type."""
     names = current_names(table)
     declared = {names[column.name]: column for column in table.value_columns}
+    former = {target: f"former type of {name}" for name, one in former_names(table).items() for target in one.values()}
     columns: list[dg.TableColumn] = []
     for field in current_schema(table):
         column = declared.get(field.name)
@@ -55,7 +56,7 @@ def current_columns(table: TableSchema) -> dg.TableSchema:
             dg.TableColumn(
                 field.name,
                 str(field.type),
-                description=column.type.declaration if column else MEANINGS.get(field.name),
+                description=column.type.declaration if column else (former | MEANINGS).get(field.name),
                 constraints=dg.TableColumnConstraints(nullable=column.nullable if column else True),
             )
         )
@@ -85,9 +86,9 @@ def change_log_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColu
 def current_lineage(table: TableSchema, names: DatabaseNames) -> dg.TableColumnLineage:
     """Return the current table's lineage: each column comes from the change log's `after`."""
     log = names.log_key(table.table_id)
-    stored = current_names(table)
+    former = (target for one in former_names(table).values() for target in one.values())
     return dg.TableColumnLineage(
-        {stored[column.name]: [dg.TableColumnDep(log, "after")] for column in table.value_columns}
+        {target: [dg.TableColumnDep(log, "after")] for target in (*current_names(table).values(), *former)}
     )
 
 

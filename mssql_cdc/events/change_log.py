@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from mssql_cdc.events.key_text import key_texts
 from mssql_cdc.events.masking import Mask
 from mssql_cdc.events.nested_arrays import list_without, map_without, names_without, struct_array
-from mssql_cdc.schema.arrow import EXACT, SOURCE_BLOCK, change_log_schema, row_struct
+from mssql_cdc.schema.arrow import EXACT, SOURCE_BLOCK, change_log_schema, stored_struct
 from mssql_cdc.schema.tables import Column, TableSchema
 
 
@@ -81,8 +81,8 @@ def _columns(
 def _image(
     image: pa.StructArray, columns: tuple[Column, ...], masks: Mapping[str, Mask], *, has_gone: bool
 ) -> pa.StructArray:
-    """The struct of these columns with their masks applied; the very same array when nothing is to be done."""
-    if not has_gone and not any(column.name in masks for column in columns):
+    """The struct of these columns, masked, under their Delta names; the very same array when nothing is to be done."""
+    if not has_gone and not any(column.name in masks or column.delta_name for column in columns):
         return image
     if not columns:
         return pa.nulls(len(image), pa.null())
@@ -91,7 +91,7 @@ def _image(
         values = image.field(column.name)
         mask = masks.get(column.name)
         children.append(mask.apply(values, column.type) if mask else values)
-    return struct_array(children, row_struct(columns), image.is_null())
+    return struct_array(children, stored_struct(columns), image.is_null())
 
 
 def _split(columns: dict[str, Any], moved: pa.Array, before_key: pa.Array) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.follow.signal_contract import Arrived, SignalRecord
+from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.schema import TableId
@@ -46,13 +47,17 @@ class SourceTable:
         if up_to is None or up_to <= taken:
             return None
         home = tables[captured.table_id].home
+        history = load_history(database.layout, database.storage, known=database.tables)
+        history = history.identified({name: table.captured.object_id for name, table in tables.items()})
         found: list[SignalRecord] = []
-        columns = ["_pos", "op", "after"]
+        columns = ["_pos", "_schema", "op", "after"]
         for batch in scan(home.changes, batches=BatchSlice(taken, up_to), columns=columns, storage=database.storage):
             for row in batch.to_pylist():
                 if row["op"] == "c" and row["after"]:
-                    # The columns count by position, whatever their names (SIG-03).
-                    values = [None if v is None else str(v) for v in row["after"].values()][:3]
+                    # The columns count by their position at the source, whatever their names (SIG-03).
+                    structure = history.version(captured.table_id, row["_schema"])
+                    cells = [row["after"][column.stored_name] for column in structure.value_columns[:3]]
+                    values = [None if cell is None else str(cell) for cell in cells]
                     found.append(
                         SignalRecord(id=values[0] or "", type=values[1] or "", data=values[2], position=row["_pos"])
                     )

@@ -168,6 +168,7 @@ def _plan(task: ApplyTask, rows: pa.RecordBatch) -> FoldPlan:
         schemas=set(pc.unique(rows.column("_schema")).to_pylist()),
         unavailable=set(pc.unique(pc.list_flatten(rows.column("_unavailable"))).to_pylist()),
         stored=arrow_of(task.target.schema_json or "").names,
+        logged=[field.name for field in rows.schema.field("after").type],
     )
 
 

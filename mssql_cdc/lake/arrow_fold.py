@@ -104,7 +104,7 @@ def new_rows(folded: Folded, which: Numbers, old: OldRows | None, schema: pa.Sch
     Args:
         folded: the section.
         which: the numbers of the keys.
-        old: their old rows, where the table has any: `_exact`, `_unavailable` and the uncertain columns.
+        old: their old rows, where it has any: `_exact`, `_unavailable`, the uncertain columns, their former ones.
         schema: the current table's columns, by logical names.
     """
     plan, rows = folded.plan, pa.array(folded.last[which])
@@ -117,20 +117,21 @@ def new_rows(folded: Folded, which: Numbers, old: OldRows | None, schema: pa.Sch
     }
     image = folded.window.column("after")
     for name in plan.whole:
-        columns[plan.names[name]] = pc.struct_field(image, name).take(rows)
+        columns[plan.names[name]] = pc.struct_field(image, [plan.images[name]]).take(rows)
     unknown = np.zeros((len(which), len(plan.uncertain)), dtype=bool)
     was_unknown = _listed(old, place, plan.uncertain)
     for number, name in enumerate(plan.uncertain):
         found = folded.known[number][which]
-        values = pc.struct_field(image, name).take(_or_null(found))
         missing = found == NOWHERE
-        if old is not None and bool((missing & inherits).any()):
-            target = plan.names[name]
-            kept = cast_values(_column(old, target).take(_or_null(place)), schema.field(target).type, target)
-            values = cast_values(values, schema.field(target).type, target)
-            values = pc.if_else(pa.array(missing & inherits), kept, values)
-        columns[plan.names[name]] = values
+        for source, target in {plan.images[name]: plan.names[name], **plan.former.get(name, {})}.items():
+            values = pc.struct_field(image, [source]).take(_or_null(found))
+            if old is not None and bool((missing & inherits).any()):
+                kept = cast_values(_column(old, target).take(_or_null(place)), schema.field(target).type, target)
+                values = cast_values(values, schema.field(target).type, target)
+                values = pc.if_else(pa.array(missing & inherits), kept, values)
+            columns[target] = values
         unknown[:, number] = missing & (~inherits | was_unknown[:, number])
+        unknown[:, number] |= _of_before(folded, name, found)
     columns["_exact"] = _exact(folded, which, old, np.where(inherits, place, NOWHERE))
     columns["_unavailable"] = _lists(unknown, plan.uncertain)
     arrays = [
@@ -192,6 +193,15 @@ def _lists(flags: Flags, names: Sequence[str]) -> pa.Array:
     offsets = np.concatenate([[0], np.cumsum(counts)])
     values = pa.array(list(names), pa.string()).take(pa.array(np.nonzero(flags)[1]))
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=TEXTS, mask=pa.array(counts == 0))
+
+
+def _of_before(folded: Folded, name: str, rows: Numbers) -> Flags:
+    """Which of these rows are of a version with another Delta column for `name`: a value in the new one is unknown."""
+    versions = folded.plan.earlier.get(name)
+    if not versions:
+        return np.zeros(len(rows), dtype=bool)
+    taken = folded.window.column("_schema").take(_or_null(rows))
+    return _flags(pc.is_in(taken, value_set=pa.array(versions, pa.int32())))
 
 
 def _exact(folded: Folded, which: Numbers, old: OldRows | None, inherited: Numbers) -> pa.Array:

@@ -15,10 +15,10 @@ from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.properties import STRUCTURE
-from mssql_cdc.lake.spark_sql import quoted, spark_identifier
+from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import TableLog
-from mssql_cdc.schema.arrow import current_names, current_schema
+from mssql_cdc.schema.arrow import current_names, current_schema, former_names
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import private_session, run_sql
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 class StructureChange:
     """What the newest structure asks of a table.
 
-    `unknown` are columns that the rows do not know, `returned` those of them that the table has from before.
+    `unknown` are columns that the rows do not know (a value that a former Delta column has is no value of the present
+    type), `returned` those of them that the table has from before.
     """
 
     change: SchemaChange
@@ -77,19 +78,25 @@ def change_structure(
     # Rows that exist already do not know these columns. Marked first: a crash after it does no harm.
     if wanted.unknown:
         _mark_unknown(session, home.current, wanted.unknown, emptied=wanted.returned)
+    table = spark_identifier(home.current)
     with private_session(session) as private:
-        table = spark_identifier(home.current)
         run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
     state = load_state(home.current, owner=f"{home.app_id}:current", storage=storage)
     if state is None:
         raise StorageError(f"The Delta table {home.current} is gone")
-    evolve(state, current_schema(newest), lambda: session, committer="spark", comments=column_comments(newest))
+    comments = column_comments(newest)
+    evolve(state, current_schema(newest), lambda: session, committer="spark", comments=comments)
+    left = [target for name in wanted.unknown for target in former_names(newest).get(name, {}).values()]
+    for target in left:  # They say where their values continue.
+        with private_session(session) as private:
+            comment = literal(comments[target])
+            run_sql(private, f"ALTER TABLE {table} ALTER COLUMN {quoted(target)} COMMENT {comment}")
 
 
 def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
     """The newest version's columns that were gone for a while since the table had structure `seen`."""
-    between = [{c.name for c in schema.value_columns} for schema in versions[:-1] if schema.version >= seen]
-    return [c.name for c in versions[-1].value_columns if any(c.name not in names for names in between)]
+    between = [{c.stored_name for c in schema.value_columns} for schema in versions[:-1] if schema.version >= seen]
+    return [c.name for c in versions[-1].value_columns if any(c.stored_name not in names for names in between)]
 
 
 def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str], *, emptied: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, MAPPING_ID, OWNER, P
 from mssql_cdc.lake.table_commit import CHECKPOINT_INTERVAL
 from mssql_cdc.lake.table_layout import PLAIN, TableLayout, check_clusterable, with_layout
 from mssql_cdc.lake.table_log import VECTORS
-from mssql_cdc.schema.arrow import current_names, current_schema
+from mssql_cdc.schema.arrow import current_names, current_schema, former_names
 from mssql_cdc.schema.tables import TableSchema
 
 Vectors = Literal["auto", "true", "false"]
@@ -156,12 +156,21 @@ def _has_stats(column: pa.Field) -> bool:
 
 
 def column_comments(newest: TableSchema) -> dict[str, str]:
-    """The comment on each column: the source's description and type, or what the column of ours means."""
+    """The comment on each column: the source's description and type, or what the column of ours means.
+
+    Columns between which the values of a source column are divided say so.
+    """
     comments = dict(_COMMENTS)
-    stored = current_names(newest)
+    stored, former = current_names(newest), former_names(newest)
     for column in newest.value_columns:
+        name, before = stored[column.name], former.get(column.name, {})
         kind = f"SQL Server {column.type.declaration}"
-        comments[stored[column.name]] = f"{column.description} ({kind})" if column.description else kind
+        if before:
+            kind += f"; rows that were written before it had this type have their value in {', '.join(before.values())}"
+        comments[name] = f"{column.description} ({kind})" if column.description else kind
+        for one in column.former:
+            declared = one.type.declaration
+            comments[before[one.name]] = f"SQL Server {declared}, the former type of {column.name}: continues in {name}"
     return comments
 
 

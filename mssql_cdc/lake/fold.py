@@ -8,13 +8,13 @@ other columns take the last row's value.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from mssql_cdc.lake.spark_sql import literal, quoted
-from mssql_cdc.schema.arrow import current_names, current_schema
+from mssql_cdc.schema.arrow import RESERVED_CURRENT, current_names, former_names
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import run_sql
 
@@ -28,9 +28,10 @@ _EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
 class FoldPlan:
     """How to fold: the newest schema, its columns' names in the current table, and the columns that may be unknown.
 
-    `lacking` maps a partial column to the `_schema` versions whose rows do not have it at all. `retired` are columns of
-    the current table which the source no longer delivers: NULL from then on. `partition_by` are the source columns that
-    the current table is partitioned by.
+    `lacking` maps a partial column to the `_schema` versions whose rows do not have it at all. `former` maps a partial
+    column to the Delta columns that held its values before (name in the change log -> in the current table), `earlier`
+    to the versions whose rows have it in one of them. `retired` are columns of the current table which get no more
+    values: NULL from then on. `partition_by` are the source columns that the current table is partitioned by.
     """
 
     table_schema: TableSchema
@@ -38,11 +39,18 @@ class FoldPlan:
     lacking: Mapping[str, tuple[int, ...]]
     retired: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
+    former: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    earlier: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
     @property
     def names(self) -> dict[str, str]:
         """Maps each source column to its column in the current table."""
         return current_names(self.table_schema)
+
+    @property
+    def images(self) -> dict[str, str]:
+        """Maps each source column to its column in the images of the change log."""
+        return {column.name: column.stored_name for column in self.table_schema.value_columns}
 
     @property
     def whole(self) -> list[str]:
@@ -72,6 +80,7 @@ def plan_fold(
     schemas: Collection[int],
     unavailable: Collection[str],
     stored: Collection[str],
+    logged: Collection[str],
     partition_by: Collection[str] = (),
 ) -> FoldPlan:
     """The plan for a section of the change log.
@@ -81,23 +90,31 @@ def plan_fold(
         schemas: the `_schema` versions of the section's rows.
         unavailable: the columns that some row's `_unavailable` lists.
         stored: the columns of the current table.
+        logged: the columns of the change log's images.
         partition_by: those that it is partitioned by.
     """
     newest = usable[-1]
     lacking: dict[str, tuple[int, ...]] = {}
+    earlier: dict[str, tuple[int, ...]] = {}
+    seen = [schema for schema in usable if schema.version in schemas]
+    held = [(schema.version, {c.name: c.stored_name for c in schema.value_columns}) for schema in seen]
     for column in newest.value_columns:
-        without = tuple(
-            schema.version
-            for schema in usable
-            if schema.version in schemas and column.name not in {known.name for known in schema.value_columns}
-        )
-        if without:
+        if without := tuple(version for version, columns in held if column.name not in columns):
             lacking[column.name] = without
+        own = column.stored_name
+        if before := tuple(version for version, columns in held if columns.get(column.name, own) != own):
+            earlier[column.name] = before
     names = {column.name for column in newest.value_columns}
-    retired = tuple(sorted(set(stored) - set(current_schema(newest).names)))
-    partial = frozenset((set(unavailable) & names) | lacking.keys())
+    partial = frozenset((set(unavailable) & names) | lacking.keys() | earlier.keys())
+    former = {
+        name: {one: target for one, target in columns.items() if one in logged and target in stored}
+        for name, columns in former_names(newest).items()
+        if name in partial
+    }
+    kept = {target for columns in former.values() for target in columns.values()}
+    retired = tuple(sorted(set(stored) - set(current_names(newest).values()) - set(RESERVED_CURRENT) - kept))
     sources = tuple(source for source, name in current_names(newest).items() if name in partition_by)
-    return FoldPlan(newest, partial, lacking, retired, sources)
+    return FoldPlan(newest, partial, lacking, retired, sources, former, earlier)
 
 
 def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
@@ -105,8 +122,9 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
 
     The log must belong to a private session, where it becomes the view `section`.
 
-    `img` is the last row's image, `exact` its `_exact.after`; `p<i>` is a struct (pos, value, exact) of the column's
-    last known value; `inc` is the start of the row's incarnation, NULL if it is before the section.
+    `img` is the last row's image, `exact` its `_exact.after`; `p<i>` is a struct of the column's last known value (pos,
+    version, value, exact, f<j> for each former column); `inc` is the start of the row's incarnation, NULL if it is
+    before the section.
     """
     columns = [
         "_key AS k",
@@ -117,7 +135,7 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
         "max_by(after, _pos) AS img",
         "max_by(_exact.after, _pos) AS exact",
         *(
-            f"max_by(struct(_pos AS pos, after.{quoted(name)} AS value, _exact.after[{literal(name)}] AS exact), _pos)"
+            f"max_by({_candidate(plan, name)}, _pos)"
             f" FILTER (WHERE {_known(name, plan.lacking.get(name, ()))}) AS p{number}"
             for number, name in enumerate(plan.uncertain)
         ),
@@ -126,32 +144,45 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
     return run_sql(log.sparkSession, f"SELECT {', '.join(columns)} FROM section GROUP BY _key")
 
 
+def _candidate(plan: FoldPlan, name: str) -> str:
+    """What a row says of a partial column: in its own Delta column and in the former ones, of which one has it."""
+    values = [
+        "_pos AS pos",
+        "_schema AS version",
+        f"after.{quoted(plan.images[name])} AS value",
+        f"_exact.after[{literal(name)}] AS exact",
+        *(f"after.{quoted(one)} AS f{place}" for place, one in enumerate(plan.former.get(name, ()))),
+    ]
+    return f"struct({', '.join(values)})"
+
+
 def insert_expressions(plan: FoldPlan) -> dict[str, str]:
     """Map each current-table column to an expression over `s`, for a key missing from the current table."""
-    values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
+    values = {plan.names[name]: f"s.img.{quoted(plan.images[name])}" for name in plan.whole}
     for number, name in enumerate(plan.uncertain):
-        values[plan.names[name]] = f"IF({_has(number)}, s.p{number}.value, NULL)"
-    unknown = [f"IF({_has(n)}, NULL, {literal(name)})" for n, name in enumerate(plan.uncertain)]
+        for target, value in _targets(plan, number, name):
+            values[target] = f"IF({_has(number)}, {value}, NULL)"
+    unknown = [f"IF({_has(n)}, {_of_before(plan, n)}, {literal(name)})" for n, name in enumerate(plan.uncertain)]
     exact = [f"IF({_has(n)}, {_exact(plan, n)}, NULL)" for n in range(len(plan.uncertain))]
     return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
 
 def update_expressions(plan: FoldPlan) -> dict[str, str]:
     """Return the expressions for an existing key: values unknown in the row's incarnation keep `t`'s value."""
-    values = {plan.names[name]: f"s.img.{quoted(name)}" for name in plan.whole}
+    values = {plan.names[name]: f"s.img.{quoted(plan.images[name])}" for name in plan.whole}
     values |= dict.fromkeys(plan.retired, "NULL")
     exact: list[str] = []
     unknown: list[str] = []
     for number, name in enumerate(plan.uncertain):
         has, text = _has(number), literal(name)
-        target = f"t.{quoted(plan.names[name])}"
-        # A row that was re-created within the section inherits nothing from its predecessor.
-        values[plan.names[name]] = (
-            f"CASE WHEN {has} THEN s.p{number}.value WHEN s.inc IS NOT NULL THEN NULL ELSE {target} END"
-        )
+        for target, value in _targets(plan, number, name):
+            # A row that was re-created within the section inherits nothing from its predecessor.
+            values[target] = (
+                f"CASE WHEN {has} THEN {value} WHEN s.inc IS NOT NULL THEN NULL ELSE t.{quoted(target)} END"
+            )
         exact.append(f"CASE WHEN {has} THEN {_exact(plan, number)} WHEN s.inc IS NULL THEN t.`_exact`[{text}] END")
         stays = f"s.inc IS NOT NULL OR array_contains(coalesce(t.`_unavailable`, array()), {text})"
-        unknown.append(f"CASE WHEN {has} THEN NULL WHEN {stays} THEN {text} END")
+        unknown.append(f"CASE WHEN {has} THEN {_of_before(plan, number)} WHEN {stays} THEN {text} END")
     return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
 
@@ -160,7 +191,7 @@ def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dic
     last = f"coalesce(s.exact, {_EMPTY_MAP})"
     for name in (name for name in plan.whole if name in plan.texts_of_partitions):
         # Delta has no partition of the empty text: it means NULL.
-        lost = f"s.img.{quoted(name)} = '' AND NOT map_contains_key({last}, {literal(name)})"
+        lost = f"s.img.{quoted(plan.images[name])} = '' AND NOT map_contains_key({last}, {literal(name)})"
         last = f"map_concat({last}, IF({lost}, map({literal(name)}, ''), {_EMPTY_MAP}))"
     if plan.uncertain:
         names = ", ".join(literal(name) for name in plan.uncertain)
@@ -188,6 +219,24 @@ def _exact(plan: FoldPlan, number: int) -> str:
     if plan.uncertain[number] in plan.texts_of_partitions:
         return f"coalesce({found}, IF(s.p{number}.value = '', '', NULL))"
     return found
+
+
+def _targets(plan: FoldPlan, number: int, name: str) -> list[tuple[str, str]]:
+    """The current table's columns of a partial column, each with its last known value."""
+    former = plan.former.get(name, {}).values()
+    return [
+        (plan.names[name], f"s.p{number}.value"),
+        *((target, f"s.p{number}.f{place}") for place, target in enumerate(former)),
+    ]
+
+
+def _of_before(plan: FoldPlan, number: int) -> str:
+    """The column's name if its last known value is of a version with another Delta column; NULL otherwise."""
+    name = plan.uncertain[number]
+    versions = plan.earlier.get(name)
+    return (
+        f"IF(s.p{number}.version IN ({', '.join(map(str, versions))}), {literal(name)}, NULL)" if versions else "NULL"
+    )
 
 
 def _has(number: int) -> str:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from mssql_cdc.errors import SchemaError
+from mssql_cdc.lake.delta_columns import same_delta_columns, with_delta_columns
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken, small_table
@@ -172,11 +173,13 @@ def restore_versions(layout: Layout, found: Sequence[TableSchema], *, at: dateti
 def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema, bool]:
     known = history.match(schema)
     if known is not None:
-        return replace(schema, version=known.version, key_since=known.key_since), False
+        same = same_delta_columns(schema, known)
+        return replace(same, version=known.version, key_since=known.key_since), False
     newest = history.newest(schema.table_id)
     number = newest.version + 1 if newest else 1
     kept = newest is not None and newest.key_fingerprint == schema.key_fingerprint
-    return replace(schema, version=number, key_since=newest.key_since if newest and kept else number), True
+    stored = with_delta_columns(schema, history.versions.get(schema.table_id.text, ()))
+    return replace(stored, version=number, key_since=newest.key_since if newest and kept else number), True
 
 
 def _history(table: SmallTable) -> SchemaHistory:

@@ -131,7 +131,9 @@ def old_rows(folded: Folded, found: Found) -> OldRows | None:
     """
     incomplete = folded.incomplete
     place = np.full(len(folded.last), NOWHERE, dtype=np.int64)
-    columns = ["_exact", "_unavailable", *(folded.plan.names[name] for name in folded.plan.uncertain)]
+    plan = folded.plan
+    former = (target for name in plan.uncertain for target in plan.former.get(name, {}).values())
+    columns = ["_exact", "_unavailable", *(plan.names[name] for name in plan.uncertain), *former]
     parts: list[pa.Table] = []
     count = 0
     for number, keys, rows in found.place:

@@ -92,6 +92,7 @@ def merge(
         schemas=stretch.schemas,
         unavailable=stretch.unavailable,
         stored=arrow_of(log.schema_json).names,
+        logged=_logged(home, storage),
         partition_by=log.partition_by,
     )
     facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
@@ -128,6 +129,12 @@ def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema]
         keys += [key for key in ends.values() if key is not None]
         unavailable |= set(pc.unique(batch.column("_unavailable").flatten()).to_pylist())
     return _Stretch(rows, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
+
+
+def _logged(home: TableHome, storage: Storage) -> list[str]:
+    """The columns of the change log's images."""
+    schema = arrow_of(DeltaTable(home.changes, storage_options=storage.resolved()).schema().to_json())
+    return [field.name for field in schema.field("after").type]
 
 
 def _replace(uri: str, folded: DataFrame, plan: FoldPlan) -> None:

@@ -129,12 +129,13 @@ def sweep_rows(
         sweep: which snapshot did not see them.
     """
     names = current_names(table_schema)
+    logged = {column.name: column.stored_name for column in table_schema.value_columns}
     done = 0
     for stored in batches:
         batch = with_empty_texts(stored, names)
         count = batch.num_rows
         nobody = pa.repeat(pa.scalar(value=False), count)
-        values = {name: batch.column(stored) for name, stored in names.items()}
+        values = {logged[name]: batch.column(target) for name, target in names.items()}
         images = {name: _struct(values, schema.field(name).type, nobody, name) for name in ("before", "key")}
         source = {"commit_lsn": pa.repeat(pa.scalar(sweep.low.text), count)}
         columns = {

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mssql_cdc.lake.delta_columns import DELTA_COLUMN
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import microseconds
@@ -32,7 +33,7 @@ class Notice:
 
 
 def notices(rows: Sequence[Mapping[str, Any]], cuts: Iterable[OffsetRow]) -> tuple[Notice, ...]:
-    """Return the notifications in order.
+    """Return the notifications in order, without those that Debezium does not have.
 
     Args:
         rows: The rows of `_notifications`, oldest first.
@@ -44,6 +45,8 @@ def notices(rows: Sequence[Mapping[str, Any]], cuts: Iterable[OffsetRow]) -> tup
     found: list[Notice] = []
     position = ""
     for number, row in enumerate(rows, start=1):
+        if row["aggregate_type"] == DELTA_COLUMN:
+            continue
         before = [place for at, place in known if at <= row["timestamp_ms"]]
         after = [place for at, place in known if at >= row["timestamp_ms"]]
         place = before[-1] if before else ""

@@ -70,7 +70,7 @@ class Reselect:
         after = batch.column("after")
         changed = _bools(pc.and_(after.is_valid(), pc.is_in(op, value_set=pa.array(["c", "u"]))))
         wanted = {
-            column.name: changed & self._lacks(column, after.field(after.type.get_field_index(column.name)))
+            column.name: changed & self._lacks(column, after.field(after.type.get_field_index(column.stored_name)))
             for column in self._columns(schema)
         }
         wanted = {name: rows for name, rows in wanted.items() if rows.any()}
@@ -157,7 +157,7 @@ class Reselect:
         if not batches:
             return None
         rows = pa.concat_batches(batches)
-        images = [_column(rows, name, "exact") for name in cut.key_columns]
+        images = [_column(rows, name, _exact(rows, name)) for name in cut.key_columns]
         texts = [_texts(column, *values) for column, values in zip(cut.keys, images, strict=True)]
         return _Found({key: place for place, key in enumerate(zip(*texts, strict=True))}, rows)
 
@@ -171,10 +171,10 @@ class _Found:
 
     def put(self, column: Column, after: pa.StructArray, exact: pa.MapArray, places: Mask) -> Values:
         """Return a column's values, with those of the source where `places` has a row."""
-        own = after.field(after.type.get_field_index(column.name))
+        own = after.field(after.type.get_field_index(column.stored_name))
         taken = pa.array(np.maximum(places, 0))
         is_new = pa.array(places >= 0)
-        values, texts = _column(self.rows, column.name, "exact")
+        values, texts = _column(self.rows, column.name, _exact(self.rows, column.name))
         merged = pc.if_else(is_new, values.take(taken).cast(own.type), own)
         if column.type.loss == "never":
             return merged, None
@@ -191,18 +191,22 @@ def _keys(schema: TableSchema, names: Sequence[str], batch: pa.RecordBatch, rows
     found: list[list[str | None]] = []
     for name in names:
         column = schema.column(name)
-        values, exact = _column(taken, name, "_exact")
-        if column.excluded or name not in {field.name for field in taken.column("after").type}:
-            values, exact = taken.column("key").field(name), None
+        values, exact = _column(taken, column.stored_name, map_value(taken.column("_exact").field("after"), name))
+        if column.excluded or column.stored_name not in {field.name for field in taken.column("after").type}:
+            values, exact = taken.column("key").field(column.stored_name), None
         found.append(_texts(column, values, exact))
     return list(zip(*found, strict=True))
 
 
-def _column(rows: pa.RecordBatch, name: str, exact: str) -> Values:
+def _column(rows: pa.RecordBatch, name: str, exact: pa.Array | None) -> Values:
     after = rows.column("after")
     place = after.type.get_field_index(name)
     values = after.field(place) if place >= 0 else pa.nulls(rows.num_rows, pa.string())
-    return values, map_value(rows.column(exact).field("after"), name)
+    return values, exact
+
+
+def _exact(rows: pa.RecordBatch, name: str) -> pa.Array | None:
+    return map_value(rows.column("exact").field("after"), name)
 
 
 def _texts(column: Column, values: pa.Array, exact: pa.Array | None) -> list[str | None]:

@@ -244,9 +244,9 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side, again: Mapping[s
     def stored(column: Column) -> Values:
         if column.name in again:
             return again[column.name]
-        where = image.type.get_field_index(column.name)
+        where = image.type.get_field_index(column.stored_name)
         if column.excluded or where < 0:  # A key column hidden by a column filter: only the key contains it (EVT-03).
-            return batch.column("key").field(column.name), None
+            return batch.column("key").field(column.stored_name), None
         return image.field(where), map_value(exact, column.name) if column.type.loss != "never" else None
 
     def texts(column: Column, convert: Convert) -> Texts:

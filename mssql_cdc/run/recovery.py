@@ -23,7 +23,7 @@ from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
-from mssql_cdc.schema.arrow import row_struct
+from mssql_cdc.schema.arrow import stored_struct
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import CapturedTable
 
@@ -116,7 +116,13 @@ def _require_same(name: str, schema: TableSchema, log: pa.Schema) -> None:
     """Raise SchemaError unless the change log has these columns with these types."""
     after = log.field("after").type
     known = {after.field(n).name: after.field(n).type for n in range(after.num_fields)}
-    for field in row_struct(schema.value_columns):
+    names = {column.name.lower() for column in schema.columns}
+    for found in known:
+        # The history says which of a column's Delta columns its rows are in; it is lost.
+        base, _, number = found.rpartition("_")
+        if number.isdigit() and base.lower() in names and found.lower() not in names:
+            raise _refused(name, f"its column {base} may continue in the Delta column {found}")
+    for field in stored_struct(schema.value_columns):
         if known.get(field.name) != field.type:
             was = known.get(field.name, "no such column")
             raise _refused(name, f"its column {field.name} is {field.type} at the source, and {was} in the lake")

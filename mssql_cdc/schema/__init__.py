@@ -4,16 +4,19 @@ from mssql_cdc.schema.arrow import (
     change_log_schema,
     current_names,
     current_schema,
+    former_names,
     neutral_schema,
     row_struct,
+    stored_struct,
 )
-from mssql_cdc.schema.tables import Column, TableId, TableSchema, TableStructure
+from mssql_cdc.schema.tables import Column, FormerColumn, TableId, TableSchema, TableStructure
 from mssql_cdc.schema.type_table import TYPES, Kind, TypeRow
 from mssql_cdc.schema.types import SqlServerType
 
 __all__ = [
     "TYPES",
     "Column",
+    "FormerColumn",
     "Kind",
     "SqlServerType",
     "TableId",
@@ -23,6 +26,8 @@ __all__ = [
     "change_log_schema",
     "current_names",
     "current_schema",
+    "former_names",
     "neutral_schema",
     "row_struct",
+    "stored_struct",
 ]

@@ -34,6 +34,11 @@ def row_struct(columns: Iterable[Column]) -> pa.StructType:
     return pa.struct([pa.field(column.name, column.type.arrow) for column in columns])
 
 
+def stored_struct(columns: Iterable[Column]) -> pa.StructType:
+    """Return the same struct as the change log has it: each column under the name of its Delta column."""
+    return pa.struct([pa.field(column.stored_name, column.type.arrow) for column in columns])
+
+
 def neutral_schema(table_schema: TableSchema) -> pa.Schema:
     """Return the schema of a source's batches: every captured column, even excluded ones, since keys may need them."""
     row = row_struct(table_schema.columns)
@@ -60,8 +65,8 @@ def change_log_schema(table_schema: TableSchema) -> pa.Schema:
 
     A table without a key has no `key` column (Delta knows no empty struct) and `_key` is NULL.
     """
-    row = row_struct(table_schema.value_columns)
-    key = [pa.field("key", row_struct(table_schema.keys))] if table_schema.key_columns else []
+    row = stored_struct(table_schema.value_columns)
+    key = [pa.field("key", stored_struct(table_schema.keys))] if table_schema.key_columns else []
     return pa.schema(
         [
             pa.field("_pos", pa.string()),
@@ -84,25 +89,27 @@ def change_log_schema(table_schema: TableSchema) -> pa.Schema:
 
 def current_names(table_schema: TableSchema) -> dict[str, str]:
     """Source column name -> column name in the current table, in source order."""
-    columns = table_schema.value_columns
-    taken = {column.name.lower() for column in columns} | set(RESERVED_CURRENT)
-    names: dict[str, str] = {}
-    for column in columns:
-        name = column.name
-        if name.lower() in RESERVED_CURRENT:
-            while name.lower() in taken:
-                name += "_"
-            taken.add(name.lower())
-        names[column.name] = name
-    return names
+    names = _names(table_schema)
+    return {column.name: names[column.stored_name] for column in table_schema.value_columns}
+
+
+def former_names(table_schema: TableSchema) -> dict[str, dict[str, str]]:
+    """Source column name -> the Delta columns that held its values before: name in the change log -> current table."""
+    names = _names(table_schema)
+    return {
+        column.name: {one.name: names[one.name] for one in column.former}
+        for column in table_schema.value_columns
+        if column.former
+    }
 
 
 def current_schema(table_schema: TableSchema) -> pa.Schema:
-    """The current table's columns: the source's, then `_key, _pos, _batch, _exact, _unavailable`."""
-    names = current_names(table_schema)
+    """The current table's columns: the source's, then their former ones, then `_key, _pos, _batch, …`."""
+    names, columns = _names(table_schema), table_schema.value_columns
     return pa.schema(
         [
-            *(pa.field(names[c.name], c.type.arrow) for c in table_schema.value_columns),
+            *(pa.field(names[c.stored_name], c.type.arrow) for c in columns),
+            *(pa.field(names[one.name], one.type.arrow) for c in columns for one in c.former),
             pa.field("_key", pa.string()),
             pa.field("_pos", pa.string()),
             pa.field("_batch", pa.int64()),
@@ -110,3 +117,19 @@ def current_schema(table_schema: TableSchema) -> pa.Schema:
             pa.field("_unavailable", TEXTS),
         ]
     )
+
+
+def _names(table_schema: TableSchema) -> dict[str, str]:
+    """Name in the change log -> name in the current table, of every Delta column of the source's columns."""
+    columns = table_schema.value_columns
+    every = [*(c.stored_name for c in columns), *(one.name for c in columns for one in c.former)]
+    taken = {name.lower() for name in every} | set(RESERVED_CURRENT)
+    names: dict[str, str] = {}
+    for stored in every:
+        name = stored
+        if name.lower() in RESERVED_CURRENT:
+            while name.lower() in taken:
+                name += "_"
+            taken.add(name.lower())
+        names[stored] = name
+    return names

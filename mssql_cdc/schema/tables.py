@@ -39,12 +39,22 @@ class TableId:
 
 
 @dataclass(frozen=True, slots=True)
+class FormerColumn:
+    """A Delta column that held a source column's values under earlier versions, and the widest type that it had."""
+
+    name: str
+    type: SqlServerType
+
+
+@dataclass(frozen=True, slots=True)
 class Column:
     """One captured column. `position` is its ordinal in the source table, from 1.
 
     `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
     a key column still stays in the key, as in Debezium. `alias` is the name of the alias type, or `sysname`, that the
-    column is declared with. `description` is only shown: another one is no other structure.
+    column is declared with. `description` is only shown: another one is no other structure. So are
+    `delta_name`, the Delta column that holds its values (None: the one of its own name), and `former`, those that held
+    them before, oldest first: the source does not know them (`lake/delta_columns.py`).
     """
 
     name: str
@@ -58,6 +68,13 @@ class Column:
     excluded: bool = False
     alias: str | None = None
     description: str | None = field(default=None, compare=False)
+    delta_name: str | None = field(default=None, compare=False)
+    former: tuple[FormerColumn, ...] = field(default=(), compare=False)
+
+    @property
+    def stored_name(self) -> str:
+        """The column's name in `before`, `after` and `key` of the change log."""
+        return self.delta_name or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,4 +223,11 @@ def _column_dict(column: Column) -> dict[str, Any]:
 
 
 def _columns(found: Iterable[dict[str, Any]]) -> tuple[Column, ...]:
-    return tuple(Column(type=SqlServerType(**column.pop("type")), **column) for column in map(dict, found))
+    return tuple(
+        Column(type=SqlServerType(**column.pop("type")), former=_former(column.pop("former", ())), **column)
+        for column in map(dict, found)
+    )
+
+
+def _former(found: Iterable[dict[str, Any]]) -> tuple[FormerColumn, ...]:
+    return tuple(FormerColumn(one["name"], SqlServerType(**one["type"])) for one in found)

@@ -13,8 +13,12 @@ import pytest
 
 from mssql_cdc import definitions as location
 from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.defs.keys import DatabaseNames
+from mssql_cdc.defs.metadata import current_columns, current_lineage
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc_tests.dagster.kit import PASSWORD, connector, table
+from mssql_cdc_tests.lake_kit import column, orders
 
 
 @pytest.fixture
@@ -144,6 +148,15 @@ def test_column_schemas_show_what_is_stored_and_what_was_declared(shop):
     assert found["name"].description == "nvarchar(50)"
     assert not found["id"].constraints.nullable
     assert "_pos" in found
+
+
+def test_columns_that_held_values_of_a_former_type_say_so():
+    first = orders()
+    newest = with_delta_columns(orders(first.columns[0], column("name", "int"), first.columns[2]), [first])
+    found = {column.name: column.description for column in current_columns(newest).columns}
+    assert (found["name"], found["name_2"]) == ("former type of name", "int")
+    lineage = current_lineage(newest, DatabaseNames("server1", "shop")).deps_by_column
+    assert {"name", "name_2"} <= set(lineage)
 
 
 def test_a_click_on_signals_opens_the_launchpad(shop):

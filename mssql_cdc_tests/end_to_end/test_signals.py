@@ -126,3 +126,21 @@ def test_an_incremental_snapshot_needs_no_signal_table_and_writes_nothing_to_the
     assert ops == ["r"] * 4
     assert not [text for verb in ("INSERT", "DELETE", "UPDATE", "MERGE") for text in statements(place, f"{verb} ")]
     assert place.check() == 0
+
+
+@pytest.mark.feature("SIG-03")
+def test_columns_of_the_signal_table_count_by_their_place_at_the_source(place: Place):
+    """The type of one has changed, so that its Delta column is the last one of the change log."""
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
+    place.create("signals", "id int NOT NULL, type varchar(32) NOT NULL, data varchar(2048) NULL")
+    place.create_orders()
+    place.sql("INSERT INTO dbo.signals VALUES (1, 'log', '{}')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("ALTER TABLE dbo.signals ALTER COLUMN id varchar(42) NOT NULL")
+    place.signal("first", type="blocking", **{"data-collections": [f"{place.database}.dbo.orders"]})
+    place.settle()
+    assert place.catch_up() == 0
+    ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r"] * 4
+    assert [row["id"] for row in own_rows(place, "signals", "SELECT id FROM t ORDER BY id")] == ["1", "first"]

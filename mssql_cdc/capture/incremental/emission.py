@@ -210,7 +210,7 @@ def _keys(rows: pa.RecordBatch, table: Streaming, reading: Reading, image: str) 
     """What identifies each row: `_key`, or without a key what orders the chunks, before or after a change."""
     if table.schema.key_columns:
         return rows.column("_key").to_pylist()
-    return _values(rows.column(image), reading.keys)
+    return _values(rows.column(image), [table.schema.column(name).stored_name for name in reading.keys])
 
 
 def _values(images: pa.StructArray, names: Sequence[str]) -> list[object]:

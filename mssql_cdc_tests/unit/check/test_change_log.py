@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +13,17 @@ from deltalake import DeltaTable, write_deltalake
 
 from mssql_cdc.check.change_log import Story, check_log
 from mssql_cdc.events import to_change_log
+from mssql_cdc.lake.delta_columns import with_delta_columns
+from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.lake.storage import LOCAL
 from mssql_cdc.lsn import cut_text, snapshot_position_text
-from mssql_cdc.schema import current_schema
+from mssql_cdc.schema import TableSchema, change_log_schema, current_schema
 from mssql_cdc.schema.arrow import current_names
-from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, lsn, neutral, orders
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, neutral, orders
 
 SCHEMA = orders()
 STORY = Story((SCHEMA,), ("id", "name", "note"), snapshot_position_text(0, lsn(1), number=1), cut_text(0, lsn(2)))
@@ -61,16 +64,21 @@ def findings(
 
 def ended(home: TableHome, shown: dict[int, str], story: Story = STORY, *, batch: int = 1) -> list[str]:
     """What is found of a log that is to end in a current table of these rows."""
-    keys = [f"{len(str(key))}:{key}" for key in shown]
-    current = [{**image(key, name), "_key": text} for (key, name), text in zip(shown.items(), keys, strict=True)]
-    write_deltalake(home.current, pa.Table.from_pylist(current, schema=current_schema(SCHEMA)))
+    return ended_in(home, [image(key, name) for key, name in shown.items()], SCHEMA, story, batch=batch)
+
+
+def ended_in(
+    home: TableHome, shown: Sequence[dict[str, Any]], newest: TableSchema, story: Story, *, batch: int
+) -> list[str]:
+    current = [{**row, "_key": f"{len(str(row['id']))}:{row['id']}"} for row in shown]
+    write_deltalake(home.current, pa.Table.from_pylist(current, schema=current_schema(newest)))
     table = DeltaTable(home.current)
     columns = frozenset(field.name for field in table.schema().fields)
 
     def no_spark() -> Any:
         raise AssertionError("the table needs no Spark")
 
-    pinned = PinnedTable(home.current, 0, batch, len(shown), columns, table, no_spark, current_names(SCHEMA))
+    pinned = PinnedTable(home.current, 0, batch, len(shown), columns, table, no_spark, current_names(newest))
     found = check_log(home.changes, pinned, story, LOCAL)
     return [line.removeprefix("change log: ") for line in found]
 
@@ -157,3 +165,25 @@ def test_a_sweep_may_delete_what_the_log_never_had(tmp_path: Path):
     flagged = delete.set_column(place, delete.schema.field(place), pa.array(["sweep:2"]))
     commit(state, write_files([flagged], state.target), {})
     assert ended(home, {1: "a"}, batch=2) == []
+
+
+@pytest.mark.parametrize(
+    ("former", "present", "keys"),
+    [("a", 7, ""), (None, 7, "1:1"), ("other", 7, "1:1"), ("a", 8, "1:2"), ("a", None, "1:2")],
+)
+def test_a_value_must_be_in_the_delta_column_of_the_version_that_wrote_it(
+    tmp_path: Path, former: str | None, present: int | None, keys: str
+):
+    """Row 1 is of the first version, row 2 of the second, in which `name` is a number and another Delta column."""
+    columns = (SCHEMA.columns[0], column("name", "int"), SCHEMA.columns[2])
+    newest = replace(with_delta_columns(orders(*columns), [SCHEMA]), version=2)
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, read(1, "a"), read(2, "b"))
+    state = evolve(state, change_log_schema(newest))
+    number = Change(3, "u", before={"id": 2, "name": 5}, after={"id": 2, "name": 7})
+    state = append(state, newest, number)
+    story = replace(STORY, versions=(SCHEMA, newest))
+    shown = [{"id": 1, "name": former}, {"id": 2, "name_2": present}]
+    found = ended_in(home, shown, newest, story, batch=state.batch)
+    wrong = f"change log: ends with values that differ from the current table (1 rows, _key {keys})"
+    assert found == [wrong.removeprefix("change log: ")] * bool(keys)

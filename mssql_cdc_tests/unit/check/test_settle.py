@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
-from mssql_cdc.check.settle import Change, LakeRow, at
+from mssql_cdc.check.compared import Compared
+from mssql_cdc.check.settle import Change, LakeRow, at, changes_of
+from mssql_cdc.lake.delta_columns import with_delta_columns
+from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.storage import LOCAL
+from mssql_cdc.schema import change_log_schema
+from mssql_cdc_tests import lake_kit
 
 NAMES = ("id", "name", "note")
 NONE: frozenset[str] = frozenset()
@@ -46,3 +55,18 @@ def test_a_cell_stays_unknown_until_a_change_delivers_it():
 
 def test_a_key_that_the_lake_never_had_has_no_row():
     assert at(None, [], "9", NAMES) is None
+
+
+def test_a_value_in_a_former_delta_column_is_unknown_in_the_present_one(tmp_path: Path):
+    """A change that was read before the type changed, behind the rows that are compared."""
+    first = lake_kit.orders()
+    columns = (*first.columns[:1], lake_kit.column("name", "int"), *first.columns[2:])
+    second = replace(with_delta_columns(lake_kit.orders(*columns), [first]), version=2)
+    home = lake_kit.home_in(tmp_path)
+    state = lake_kit.change_log(home, first)
+    state = lake_kit.append(state, first, lake_kit.Change(3, "c", after={"id": 1, "name": "a", "note": "n"}))
+    state = evolve(state, change_log_schema(second))
+    lake_kit.append(state, second, lake_kit.Change(4, "u", after={"id": 1, "name": 7, "note": "n"}))
+    found = changes_of(home.changes, Compared(second), {("1",)}, after=0, storage=LOCAL)[("1",)]
+    assert [one.unknown for one in found] == [{"name"}, NONE]
+    assert [one.texts[1] for one in found if one.texts] == [None, "7"]

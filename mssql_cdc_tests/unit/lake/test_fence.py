@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.schema import change_log_schema
@@ -14,6 +16,7 @@ from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in
 
 OLD = orders()
 NEW = orders(*OLD.columns, column("price", "int"), version=2)
+CONTINUED = replace(with_delta_columns(orders(OLD.columns[0], column("name", "int")), [OLD]), version=2)
 OTHER = orders(*OLD.columns, column("weight", "int"), version=2)
 
 
@@ -69,3 +72,21 @@ def test_evolving_without_concurrent_runs_keeps_the_fence(tmp_path: Path):
     after = evolve(state, change_log_schema(NEW))
     assert (after.batch, after.own, after.table_id) == (state.batch, state.own, state.table_id)
     assert append(after, NEW, Change(2, "c", after=row(2))).batch == 2
+
+
+def test_two_runs_of_which_one_continues_a_column_in_a_new_delta_column(tmp_path: Path):
+    home = home_in(tmp_path)
+    late = append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)))
+    late_too = change_log(home, OLD)
+    mine = evolve(late, change_log_schema(CONTINUED))
+    append(mine, CONTINUED, Change(2, "c", after={"id": 2, "name": 7}))
+    with pytest.raises(FencedError):
+        append(late, OLD, Change(2, "c", after=row(2)))
+    with pytest.raises(FencedError, match="Another run"):
+        evolve(late_too, change_log_schema(CONTINUED))
+    again = evolve(change_log(home, OLD), change_log_schema(CONTINUED))
+    append(again, CONTINUED, Change(3, "u", before={"id": 2, "name": 7}, after={"id": 2, "name": 8}))
+    found = read_table(home.changes, columns=["_pos", "_schema", "after"]).sort_by("_pos").to_pylist()
+    assert [(one["_schema"], one["after"]["name"], one["after"]["name_2"]) for one in found] == [
+        (1, "a", None), (2, None, 7), (2, None, 8)
+    ]  # fmt: skip

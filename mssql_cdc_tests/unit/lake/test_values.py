@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
 from mssql_cdc.errors import SchemaError
+from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.delta_schema import conform, file_schema
 from mssql_cdc.lake.read import lift
 from mssql_cdc.lake.sweep import Sweep, sweep_rows
@@ -36,3 +39,18 @@ def test_sweep_keeps_values_of_a_narrowed_column():
     sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
     (found,) = sweep_rows(iter([rows]), stored, table_schema=narrow, batch_number=3, sweep=sweep)
     assert found.column("before").to_pylist() == [{"id": SECRET}]
+
+
+def test_sweep_deletes_a_row_that_is_older_than_the_delta_column_of_its_value():
+    first = orders(column("id", "int"), column("pay", "int"))
+    second = replace(with_delta_columns(orders(column("id", "int"), column("pay", "xml")), [first]), version=2)
+    rows = pa.RecordBatch.from_pylist(
+        [{"id": 1, "pay": 7, "_key": "1:1", "_pos": "p", "_batch": 1, "_unavailable": ["pay"]}],
+        schema=current_schema(second),
+    )
+    sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
+    schema = change_log_schema(second)
+    (found,) = sweep_rows(iter([rows]), schema, table_schema=second, batch_number=3, sweep=sweep)
+    assert found.column("before").to_pylist() == [{"id": 1, "pay_2": None}]
+    assert found.column("key").to_pylist() == [{"id": 1}]
+    assert found.column("_unavailable").to_pylist() == [["pay"]]

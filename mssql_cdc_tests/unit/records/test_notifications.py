@@ -56,6 +56,14 @@ def play(lake: Lake) -> None:
     tell(lake, "PAUSED", minutes=3, aggregate="Incremental Snapshot")
 
 
+def test_what_debezium_does_not_tell_is_no_record(lake: Lake) -> None:
+    tell(lake, "STARTED", minutes=-2)
+    tell(lake, "CONTINUED", minutes=-1, aggregate="Delta Column")
+    lake.append(table("a"), Change(5, "c", after={"id": 1}))
+    lake.cut(5)
+    assert shown(lake.records()) == ["STARTED", 1]
+
+
 @pytest.mark.feature("NOT-02")
 def test_notification_stands_behind_what_was_captured_before_it(lake: Lake) -> None:
     play(lake)
