@@ -218,9 +218,10 @@ def _tasks(
     whole = LsnRange(part.read_from, part.to, decision.range.epoch)
     wanted = min(-(-counts[part.table] // ROWS_PER_TASK), MOST_TASKS)
     ranges = session.split(instance, whole, wanted) if wanted > 1 else [whole]
+    rows = counts[part.table] if len(ranges) == 1 else None
     return [
         WriteTask(
-            database.source.change_reader(database.catalog, instance, sub, visible=decision.range.to),
+            database.source.change_reader(database.catalog, instance, sub, visible=decision.range.to, rows=rows),
             schema,
             state.target,
             state.batch + 1,
