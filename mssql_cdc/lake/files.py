@@ -10,17 +10,21 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mssql_cdc.lake.delta_schema import conform, file_schema
+from mssql_cdc.lake.delta_schema import conform
 from mssql_cdc.lake.statistics import Statistics
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
+from mssql_cdc.lake.stored_schema import stored_schema
 
 ROW_GROUP_ROWS = 250_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 256 * 1024 * 1024
+DICTIONARY_ROWS = 5_000
+"""With fewer rows a column's dictionary costs more time and space than its values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
     if batch is None:
         return files
     system = file_system(target.uri, target.storage)
-    schema = file_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
+    schema = stored_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
     stored = dict(zip(batch.schema.names, schema.names, strict=True))
     if target.folder:
         system.create_dir(target.folder)
@@ -90,7 +94,7 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
         path = f"{target.folder}{'/' if target.folder else ''}part-{uuid.uuid4()}.zstd.parquet"
         statistics = Statistics({name: stored[name] for name in target.stats_columns if name in stored})
         with system.open_output_stream(path) as sink:
-            with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1, store_schema=False) as writer:
+            with _writer(sink, schema, batch.num_rows) as writer:
                 full = False
                 while batch is not None and not full:
                     writer.write_batch(conform(batch, schema), row_group_size=target.row_group_rows)
@@ -100,6 +104,17 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
             size = sink.tell()
         files.append(DataFile(path, size, statistics.rows, int(time.time() * 1000), statistics.to_json()))
     return files
+
+
+def _writer(sink: Any, schema: pa.Schema, rows: int) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=rows >= DICTIONARY_ROWS,
+        store_schema=False,
+    )
 
 
 def _merged(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

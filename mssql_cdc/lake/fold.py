@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FoldPlan:
     """How to fold: the newest schema, its columns' names in the current table, and the columns that may be unknown.
 
@@ -39,17 +40,17 @@ class FoldPlan:
     retired: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def names(self) -> dict[str, str]:
         """Maps each source column to its column in the current table."""
         return current_names(self.table_schema)
 
-    @property
+    @cached_property
     def whole(self) -> list[str]:
         """The columns that are known in every row of the section."""
         return [c.name for c in self.table_schema.value_columns if c.name not in self.partial]
 
-    @property
+    @cached_property
     def uncertain(self) -> list[str]:
         """The partial columns in source order."""
         return [c.name for c in self.table_schema.value_columns if c.name in self.partial]
@@ -85,12 +86,9 @@ def plan_fold(
     """
     newest = usable[-1]
     lacking: dict[str, tuple[int, ...]] = {}
+    known = {s.version: {column.name for column in s.value_columns} for s in usable if s.version in schemas}
     for column in newest.value_columns:
-        without = tuple(
-            schema.version
-            for schema in usable
-            if schema.version in schemas and column.name not in {known.name for known in schema.value_columns}
-        )
+        without = tuple(version for version, columns in known.items() if column.name not in columns)
         if without:
             lacking[column.name] = without
     names = {column.name for column in newest.value_columns}
