@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
@@ -283,9 +284,10 @@ def _offset_row(
     to, epoch = decision.range.to, decision.range.epoch
     for table, outcome in outcomes.items():
         if outcome.error is None:
-            entry = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows)
-            version = outcome.schema or entry.schema
-            entries[table.text] = replace(entry, instance=outcome.slice.instance.identity, schema=version)
+            read: dict[str, Any] = {"instance": outcome.slice.instance.identity}
+            if outcome.schema:
+                read["schema"] = outcome.schema
+            entries[table.text] = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows, **read)
     for table in decision.idle:
         entries[table.text] = _entry(survey, table, survey.tables[table].state, to.text, epoch, 0)
     failed = any(outcome.error is not None for outcome in outcomes.values())
@@ -297,8 +299,7 @@ def _offset_row(
                 entries[member.table.text] = _entry(survey, member.table, state, to.text, epoch, 0)
     for table in decision.give_up:
         position = survey.position(table)
-        entries[table.text] = replace(
-            survey.tables[table].new_entry(),
+        entries[table.text] = survey.tables[table].new_entry(
             status="failed",
             to=position.text if position else None,
             epoch=epoch,
@@ -320,9 +321,10 @@ def _offset_row(
     )
 
 
-def _entry(survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int) -> Entry:
-    return replace(
-        survey.tables[table].new_entry(),
+def _entry(
+    survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int, **more: Any
+) -> Entry:
+    return survey.tables[table].new_entry(
         status="streaming",
         to=to,
         epoch=epoch,
@@ -330,4 +332,5 @@ def _entry(survey: Survey, table: TableId, state: TableState | None, to: str, ep
         delta_table_id=state.table_id if state else None,
         delta_version=state.delta_version if state else None,
         batch=state.batch if state else None,
+        **more,
     )
