@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mssql_cdc.lake.delta_schema import conform
@@ -24,7 +25,9 @@ ROW_GROUP_ROWS = 250_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 256 * 1024 * 1024
 DICTIONARY_ROWS = 5_000
-"""With fewer rows a column's dictionary costs more time and space than its values."""
+"""With fewer rows a column's dictionary costs more time and space than its values, as it does with few repetitions."""
+_SAMPLE = 16
+"""Whether values repeat is seen in so small a part of the first rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
         path = f"{target.folder}{'/' if target.folder else ''}part-{uuid.uuid4()}.zstd.parquet"
         statistics = Statistics({name: stored[name] for name in target.stats_columns if name in stored})
         with system.open_output_stream(path) as sink:
-            with _writer(sink, schema, batch.num_rows) as writer:
+            with _writer(sink, schema, batch) as writer:
                 full = False
                 while batch is not None and not full:
                     writer.write_batch(conform(batch, schema), row_group_size=target.row_group_rows)
@@ -106,15 +109,28 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
     return files
 
 
-def _writer(sink: Any, schema: pa.Schema, rows: int) -> pq.ParquetWriter:
+def _writer(sink: Any, schema: pa.Schema, first: pa.RecordBatch) -> pq.ParquetWriter:
+    sample = first.slice(0, first.num_rows // _SAMPLE if first.num_rows >= DICTIONARY_ROWS else 0)
     return pq.ParquetWriter(
         sink,
         schema,
         compression="zstd",
         compression_level=1,
-        use_dictionary=rows >= DICTIONARY_ROWS,
+        use_dictionary=list(_repeating(conform(sample, schema).to_struct_array())) if sample.num_rows else False,
         store_schema=False,
     )
+
+
+def _repeating(values: pa.StructArray) -> Iterator[str]:
+    """The paths of the columns with half as many values as rows, or fewer."""
+    for place, field in enumerate(values.type):
+        inner = values.field(place)
+        if isinstance(inner, pa.StructArray):
+            yield from (f"{field.name}.{path}" for path in _repeating(inner))
+        elif not isinstance(inner, pa.ListArray):
+            known = inner.drop_null()
+            if len(known) and 2 * len(pc.unique(known)) <= len(known):
+                yield field.name
 
 
 def _merged(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -41,6 +41,19 @@ def test_a_file_of_few_rows_has_no_dictionaries(tmp_path: Path, rows: int):
     assert pq.read_table(tmp_path / file.path).column(0).to_pylist() == batch.column(0).to_pylist()
 
 
+def test_only_columns_whose_values_repeat_have_dictionaries(tmp_path: Path):
+    rows = [
+        {"id": number, "status": f"status {number % 3}", "image": {"id": number, "kind": number % 2, "note": None}}
+        for number in range(DICTIONARY_ROWS)
+    ]
+    batch = pa.RecordBatch.from_pylist(rows)
+    (file,) = write_files([batch], FileTarget(str(tmp_path)))
+    group = pq.read_metadata(tmp_path / file.path).row_group(0)
+    columns = [group.column(number) for number in range(group.num_columns)]
+    assert [one.path_in_schema for one in columns if one.has_dictionary_page] == ["status", "image.kind"]
+    assert pq.read_table(tmp_path / file.path).to_pylist() == rows
+
+
 def test_a_folder_that_cannot_be_made_names_it(tmp_path: Path):
     (tmp_path / "t").write_text("a file in its place")
     batch = pa.RecordBatch.from_pydict({"note": ["one"]})
