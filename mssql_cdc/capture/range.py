@@ -29,8 +29,11 @@ from mssql_cdc.spark.tasks import TaskResult, described, in_threads, run_tasks
 
 ROWS_PER_TASK = 250_000
 MOST_TASKS = 64
-LITTLE_ROWS = 20_000
-"""A range with at most so many rows is read in this process: a Spark job over fifty tables takes seconds."""
+LITTLE_ROWS = 100_000
+"""A range with at most so many rows is read in this process: a Spark job over fifty tables takes seconds. Memory holds
+a page for each of its connections, however many rows there are."""
+WIDE_ROW = 5
+"""A row with values of unlimited size counts as so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +188,10 @@ def _read_and_commit(
     if tasks:
         rows = sum(counts.values())
         database.log(f"reading {rows} change rows of {len(states)} tables in {len(tasks)} tasks")
-        done = (
-            write_together(database.source, tasks) if rows <= LITTLE_ROWS else run_tasks(database.spark(), tasks, write)
-        )
+        wide = {owner for owner, task in zip(owners, tasks, strict=True) if not database.source.shares(task.reader)}
+        work = rows + (WIDE_ROW - 1) * sum(counts[table] for table in wide)
+        is_little = work <= LITTLE_ROWS
+        done = write_together(database.source, tasks) if is_little else run_tasks(database.spark(), tasks, write)
         for table, result in zip(owners, done, strict=True):
             results[table].append(result)
     commits = {
