@@ -79,8 +79,8 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
 
 
 def is_due(database: Database, table: LakeTable) -> bool:
-    """Whether `delta.current.interval` has passed since the current table's newest commit."""
-    log = database.current_logs.newest(table.home.current, database.storage)
+    """Whether `delta.current.interval` has passed since the newest commit of a table that `behind_cut` has found."""
+    log = database.current_logs.seen(table.home.current, database.storage)
     if log is None or log.committed is None:
         return True
     return (datetime.now(UTC) - log.committed).total_seconds() >= database.connector.delta.current_interval_s

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from mssql_cdc.capture.continued_columns import tell_continued_columns
 from mssql_cdc.capture.database import Database
@@ -86,16 +87,14 @@ class LakeTable:
         begins = max(instance.start_lsn, position.increment()) if position is not None else instance.start_lsn
         return replace(instance.schema, incarnation=self.incarnation, from_lsn=begins.text)
 
-    def new_entry(self) -> Entry:
-        """The table's newest entry for a new row: of this incarnation, without the rows and the reason of the last."""
-        return replace(
-            self.entry or Entry("streaming"),
-            folder=self.folder,
-            incarnation=self.incarnation,
-            object_id=self.captured.object_id,
-            reason=None,
-            rows=0,
-        )
+    def new_entry(self, **changed: Any) -> Entry:
+        """The table's newest entry for a new row: of this incarnation, without the rows and the reason of the last.
+
+        Args:
+            changed: What else is different from the newest entry.
+        """
+        own = {"folder": self.folder, "incarnation": self.incarnation, "object_id": self.captured.object_id}
+        return replace(self.entry or Entry("streaming"), **{"reason": None, "rows": 0, **own, **changed})
 
 
 def load_tables(
@@ -140,17 +139,20 @@ def load_tables(
                 folders = database.layout.folders({table.table_id: table.object_id for table in tables})
             folder = folders[table.table_id]
             folder = f"{folder}!{table.object_id}" if folder in offsets.folders else folder
-        member = LakeTable(
+        home = database.layout.home(table.table_id, folder=folder)
+        state, tampered, problem = _state(database, home, entry) if states else (None, None, None)
+        members[table.table_id] = LakeTable(
             captured=_under_former_key(table, known),
-            home=database.layout.home(table.table_id, folder=folder),
+            home=home,
             folder=folder,
             entry=entry,
-            state=None,
+            state=state,
             incarnation=incarnation + 1 if recreated else incarnation,
             recreated=recreated,
+            tampered=tampered,
+            problem=problem,
             least_batch=max(offsets.largest_batches.get(name, 0), (entry.batch or 0) if entry else 0),
         )
-        members[table.table_id] = _with_state(database, member) if states else member
     return members
 
 
@@ -166,23 +168,24 @@ def _entry_of(table: CapturedTable, offsets: Offsets, known: TableSchema | None)
     return named if named is not None and (named.object_id is None or known is not None) else None
 
 
-def _with_state(database: Database, member: LakeTable) -> LakeTable:
-    """The table with its change log's state, or with what is wrong with it: that is this table's trouble alone."""
-    entry = member.entry
+def _state(
+    database: Database, home: TableHome, entry: Entry | None
+) -> tuple[TableState | None, str | None, str | None]:
+    """The state of a table's change log, whether it was tampered with, and its problem: this table's trouble alone."""
     try:
-        state = _load(database, member.home, STREAM)
+        state = _load(database, home, STREAM)
     except StorageError as error:
-        return replace(member, problem=str(error))
+        return None, None, str(error)
     if entry is None or entry.status == "lost":
-        return replace(member, state=state)
+        return state, None, None
     try:
         if state is not None:
             verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version)
         elif entry.batch:
-            raise TamperedTableError(f"The change log {member.home.changes} is gone. {GONE_ADVICE}")
+            raise TamperedTableError(f"The change log {home.changes} is gone. {GONE_ADVICE}")
     except TamperedTableError as error:
-        return replace(member, state=state, tampered=str(error))
-    return replace(member, state=state)
+        return state, str(error), None
+    return state, None, None
 
 
 def _under_former_key(table: CapturedTable, known: TableSchema | None) -> CapturedTable:
@@ -190,6 +193,8 @@ def _under_former_key(table: CapturedTable, known: TableSchema | None) -> Captur
     if known is None or known.object_id != table.object_id or not known.key_columns:
         return table
     former = known.key_columns
+    if all(i.schema.key_columns == former for i in table.instances):
+        return table
     instances = [
         replace(i, schema=i.schema.keyed_by(former)) if former in i.keys and i.schema.key_columns != former else i
         for i in table.instances

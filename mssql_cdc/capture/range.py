@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
@@ -28,8 +29,11 @@ from mssql_cdc.spark.tasks import TaskResult, described, in_threads, run_tasks
 
 ROWS_PER_TASK = 250_000
 MOST_TASKS = 64
-LITTLE_ROWS = 20_000
-"""A range with at most so many rows is read in this process: a Spark job over fifty tables takes seconds."""
+LITTLE_ROWS = 100_000
+"""A range with at most so many rows is read in this process: a Spark job over fifty tables takes seconds. Memory holds
+a page for each of its connections, however many rows there are."""
+WIDE_ROW = 5
+"""A row with values of unlimited size counts as so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +188,10 @@ def _read_and_commit(
     if tasks:
         rows = sum(counts.values())
         database.log(f"reading {rows} change rows of {len(states)} tables in {len(tasks)} tasks")
-        done = (
-            write_together(database.source, tasks) if rows <= LITTLE_ROWS else run_tasks(database.spark(), tasks, write)
-        )
+        wide = {owner for owner, task in zip(owners, tasks, strict=True) if not database.source.shares(task.reader)}
+        work = rows + (WIDE_ROW - 1) * sum(counts[table] for table in wide)
+        is_little = work <= LITTLE_ROWS
+        done = write_together(database.source, tasks) if is_little else run_tasks(database.spark(), tasks, write)
         for table, result in zip(owners, done, strict=True):
             results[table].append(result)
     commits = {
@@ -218,9 +223,10 @@ def _tasks(
     whole = LsnRange(part.read_from, part.to, decision.range.epoch)
     wanted = min(-(-counts[part.table] // ROWS_PER_TASK), MOST_TASKS)
     ranges = session.split(instance, whole, wanted) if wanted > 1 else [whole]
+    rows = counts[part.table] if len(ranges) == 1 else None
     return [
         WriteTask(
-            database.source.change_reader(database.catalog, instance, sub, visible=decision.range.to),
+            database.source.change_reader(database.catalog, instance, sub, visible=decision.range.to, rows=rows),
             schema,
             state.target,
             state.batch + 1,
@@ -282,9 +288,10 @@ def _offset_row(
     to, epoch = decision.range.to, decision.range.epoch
     for table, outcome in outcomes.items():
         if outcome.error is None:
-            entry = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows)
-            version = outcome.schema or entry.schema
-            entries[table.text] = replace(entry, instance=outcome.slice.instance.identity, schema=version)
+            read: dict[str, Any] = {"instance": outcome.slice.instance.identity}
+            if outcome.schema:
+                read["schema"] = outcome.schema
+            entries[table.text] = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows, **read)
     for table in decision.idle:
         entries[table.text] = _entry(survey, table, survey.tables[table].state, to.text, epoch, 0)
     failed = any(outcome.error is not None for outcome in outcomes.values())
@@ -296,8 +303,7 @@ def _offset_row(
                 entries[member.table.text] = _entry(survey, member.table, state, to.text, epoch, 0)
     for table in decision.give_up:
         position = survey.position(table)
-        entries[table.text] = replace(
-            survey.tables[table].new_entry(),
+        entries[table.text] = survey.tables[table].new_entry(
             status="failed",
             to=position.text if position else None,
             epoch=epoch,
@@ -319,9 +325,10 @@ def _offset_row(
     )
 
 
-def _entry(survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int) -> Entry:
-    return replace(
-        survey.tables[table].new_entry(),
+def _entry(
+    survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int, **more: Any
+) -> Entry:
+    return survey.tables[table].new_entry(
         status="streaming",
         to=to,
         epoch=epoch,
@@ -329,4 +336,5 @@ def _entry(survey: Survey, table: TableId, state: TableState | None, to: str, ep
         delta_table_id=state.table_id if state else None,
         delta_version=state.delta_version if state else None,
         batch=state.batch if state else None,
+        **more,
     )

@@ -279,7 +279,8 @@ def _rekeyed(member: Member, lake: LakeTable, history: SchemaHistory) -> Member:
     if member.status != "streaming" or instance is None or lake.entry is None:
         return member
     schema = next(i.schema for i in lake.captured.instances if i.object_id == instance.object_id)
-    return replace(member, rekeyed=bool(schema.key_columns) and not history.is_filled(schema, lake.entry.filled))
+    rekeyed = bool(schema.key_columns) and not history.is_filled(schema, lake.entry.filled)
+    return replace(member, rekeyed=True) if rekeyed else member
 
 
 def _settled(offsets: Offsets, cursor: Cursor | None) -> bool:

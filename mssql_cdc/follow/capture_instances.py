@@ -51,9 +51,11 @@ def tell_read_instances(database: Database, tables: Mapping[TableId, LakeTable],
 def _ended(tables: Iterable[LakeTable], offsets: Offsets) -> Iterator[tuple[TableId, CaptureInstance, Lsn, Lsn]]:
     """Yield instances with the beginning of the next one and the position of their table, which is behind it."""
     for member in tables:
+        if len(member.captured.instances) < 2:
+            continue
         instances = sorted(member.captured.instances, key=lambda one: one.start_lsn)
         entry = offsets.entry(member.table.text)
-        if len(instances) < 2 or entry is None or entry.to is None or entry.status != "streaming":
+        if entry is None or entry.to is None or entry.status != "streaming":
             continue
         reached = Lsn.parse(entry.to)
         for older, newer in pairwise(instances):

@@ -30,6 +30,10 @@ class CurrentLogs:
             self.keep(found)
         return found
 
+    def seen(self, uri: str, storage: Storage) -> TableLog | None:
+        """The version of a table that was read last; the newest one if none was."""
+        return self._known.get(uri) or self.newest(uri, storage)
+
     def keep(self, log: TableLog) -> None:
         """Remember a version."""
         self._known[log.uri] = log

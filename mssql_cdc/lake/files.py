@@ -10,17 +10,24 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mssql_cdc.lake.delta_schema import conform, file_schema
+from mssql_cdc.lake.delta_schema import conform
 from mssql_cdc.lake.statistics import Statistics
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
+from mssql_cdc.lake.stored_schema import stored_schema
 
 ROW_GROUP_ROWS = 250_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 256 * 1024 * 1024
+DICTIONARY_ROWS = 5_000
+"""With fewer rows a column's dictionary costs more time and space than its values, as it does with few repetitions."""
+_SAMPLE = 16
+"""Whether values repeat is seen in so small a part of the first rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
     if batch is None:
         return files
     system = file_system(target.uri, target.storage)
-    schema = file_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
+    schema = stored_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
     stored = dict(zip(batch.schema.names, schema.names, strict=True))
     if target.folder:
         system.create_dir(target.folder)
@@ -90,7 +97,7 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
         path = f"{target.folder}{'/' if target.folder else ''}part-{uuid.uuid4()}.zstd.parquet"
         statistics = Statistics({name: stored[name] for name in target.stats_columns if name in stored})
         with system.open_output_stream(path) as sink:
-            with pq.ParquetWriter(sink, schema, compression="zstd", compression_level=1, store_schema=False) as writer:
+            with _writer(sink, schema, batch) as writer:
                 full = False
                 while batch is not None and not full:
                     writer.write_batch(conform(batch, schema), row_group_size=target.row_group_rows)
@@ -100,6 +107,30 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
             size = sink.tell()
         files.append(DataFile(path, size, statistics.rows, int(time.time() * 1000), statistics.to_json()))
     return files
+
+
+def _writer(sink: Any, schema: pa.Schema, first: pa.RecordBatch) -> pq.ParquetWriter:
+    sample = first.slice(0, first.num_rows // _SAMPLE if first.num_rows >= DICTIONARY_ROWS else 0)
+    return pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        compression_level=1,
+        use_dictionary=list(_repeating(conform(sample, schema).to_struct_array())) if sample.num_rows else False,
+        store_schema=False,
+    )
+
+
+def _repeating(values: pa.StructArray) -> Iterator[str]:
+    """The paths of the columns with half as many values as rows, or fewer."""
+    for place, field in enumerate(values.type):
+        inner = values.field(place)
+        if isinstance(inner, pa.StructArray):
+            yield from (f"{field.name}.{path}" for path in _repeating(inner))
+        elif not isinstance(inner, pa.ListArray):
+            known = inner.drop_null()
+            if len(known) and 2 * len(pc.unique(known)) <= len(known):
+                yield field.name
 
 
 def _merged(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FoldPlan:
     """How to fold: the newest schema, its columns' names in the current table, and the columns that may be unknown.
 
@@ -42,22 +43,22 @@ class FoldPlan:
     former: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     earlier: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
 
-    @property
+    @cached_property
     def names(self) -> dict[str, str]:
         """Maps each source column to its column in the current table."""
         return current_names(self.table_schema)
 
-    @property
+    @cached_property
     def images(self) -> dict[str, str]:
         """Maps each source column to its column in the images of the change log."""
         return {column.name: column.stored_name for column in self.table_schema.value_columns}
 
-    @property
+    @cached_property
     def whole(self) -> list[str]:
         """The columns that are known in every row of the section."""
         return [c.name for c in self.table_schema.value_columns if c.name not in self.partial]
 
-    @property
+    @cached_property
     def uncertain(self) -> list[str]:
         """The partial columns in source order."""
         return [c.name for c in self.table_schema.value_columns if c.name in self.partial]

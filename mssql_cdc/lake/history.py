@@ -68,7 +68,7 @@ class SchemaHistory:
     def is_filled(self, schema: TableSchema, filled: int | None) -> bool:
         """Whether a snapshot read under version `filled` and all rows since have the `_key` of this structure."""
         newest = self.newest(schema.table_id)
-        if newest is None or newest.key_definition != schema.key_definition:
+        if newest is None or (newest is not schema and newest.key_definition != schema.key_definition):
             return False
         return filled is not None and filled >= newest.key_since
 

@@ -23,6 +23,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.schema.tables import TableId
@@ -34,6 +35,7 @@ _DEVICES = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)", re.IGNORECAS
 _UNUSABLE = re.compile(r"[%\\*?\[{#]")
 
 
+@lru_cache(maxsize=4096)
 def encode_segment(name: str) -> str:
     """`name` as one path segment, by the rules above."""
     if not name:

@@ -155,8 +155,9 @@ def commit(
         except PySparkException as error:
             return _settle(state, mark, error)
         return _settle(state, mark, None)
+    text = json.dumps(facts)
     properties = CommitProperties(
-        custom_metadata={"userMetadata": json.dumps(facts)},
+        custom_metadata={"userMetadata": text},
         app_transactions=[
             Transaction(state.app_id, number),
             Transaction(_counter(state.owner), number),
@@ -169,7 +170,10 @@ def commit(
         state.table.create_write_transaction(adds, "append", state.table.schema(), commit_properties=properties)
     except (DeltaError, OSError) as error:
         return _settle(state, mark, error)
-    return refresh(state)
+    state.table.update_incremental()
+    # The next version is this commit, whose facts need not be searched for.
+    own = json.loads(text) if state.table.version() == state.delta_version + 1 else None
+    return _read(state, own)
 
 
 def create_table(
@@ -232,13 +236,14 @@ def _counter(owner: str) -> str:
     return f"{owner}:batch"
 
 
-def _read(state: TableState) -> TableState:
+def _read(state: TableState, own: Mapping[str, Any] | None = None) -> TableState:
     table = state.table
     committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
     properties = dict(metadata.configuration)
     # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
-    own = _newest_facts(table, state.app_id) if committed or properties.get(WIDENING) else None
+    if own is None and (committed or properties.get(WIDENING)):
+        own = _newest_facts(table, state.app_id)
     return replace(
         state,
         delta_version=table.version(),

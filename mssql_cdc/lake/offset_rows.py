@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from operator import attrgetter
 from typing import Any, cast, get_args, overload
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ _ENTRY = pa.struct(
     ]
 )
 _ENTRY_NAMES = tuple(field.name for field in _ENTRY)
+_entry_values = attrgetter(*_ENTRY_NAMES)
 OFFSETS_SCHEMA = pa.schema(
     [
         pa.field("_batch", pa.int64()),
@@ -65,7 +66,8 @@ def encode(row: OffsetRow) -> dict[str, Any]:
         "witness": witness_text(row.witness),
         "failed": list(row.failed),
         "tables": [
-            (name, {one: getattr(entry, one) for one in _ENTRY_NAMES}) for name, entry in sorted(row.tables.items())
+            (name, dict(zip(_ENTRY_NAMES, _entry_values(entry), strict=True)))
+            for name, entry in sorted(row.tables.items())
         ],
     }
 
@@ -120,6 +122,6 @@ def decode(found: Mapping[str, Any]) -> OffsetRow:
     return OffsetRow(number=found["_batch"], **values)
 
 
-def numbered(row: OffsetRow, number: int) -> pa.Table:
-    """The row under its number, as a table."""
-    return pa.Table.from_pylist([{**encode(replace(row, number=number)), "_batch": number}], schema=OFFSETS_SCHEMA)
+def numbered(row: Mapping[str, Any], number: int) -> pa.Table:
+    """An encoded row under its number, as a table."""
+    return pa.Table.from_pylist([{**row, "_batch": number}], schema=OFFSETS_SCHEMA)

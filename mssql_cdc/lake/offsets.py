@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -241,14 +242,22 @@ class Offsets:
     def _flat(self) -> Entries:
         return Entries(self._table.column("tables"))
 
-    def with_row(self, row: OffsetRow, number: int) -> Offsets:
-        """Return these rows and another one."""
-        after = Offsets(pa.concat_tables([self._table, numbered(row, number)]))
+    def with_row(self, row: OffsetRow, number: int, *, encoded: Mapping[str, Any] | None = None) -> Offsets:
+        """Return these rows and another one.
+
+        Args:
+            row: The row.
+            number: Its number.
+            encoded: The row as `encode` returns it.
+        """
+        after = Offsets(pa.concat_tables([self._table, numbered(encoded or encode(row), number)]))
         # Decoding the rows of hundreds of snapshots takes longer than a step; most rows add nothing to them.
         if row.facts is None and "noted" in self.__dict__:
             after.__dict__["noted"] = self.noted
         if row.kind != "snapshot" and "snapshot_rows" in self.__dict__:
             after.__dict__["snapshot_rows"] = self.snapshot_rows
+        if "entries" in self.__dict__:
+            after.__dict__["entries"] = {**self.entries, **row.tables}
         return after
 
 
@@ -333,8 +342,9 @@ def append_offsets(
         complete, failed = cut_of({**now.entries, **row.tables}, members, row.tables.keys())
         row = replace(row, complete=complete, failed=failed)
     version = state.delta_version
-    committed = table.append(state, [encode(row)], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
-    after = now.with_row(row, state.batch + 1)
+    encoded = encode(row)
+    committed = table.append(state, [encoded], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
+    after = now.with_row(row, state.batch + 1, encoded=encoded)
     if known is not None and committed.delta_version == version + 1:
         known.keep(table.uri, committed.delta_version, after, storage)
     _housekeeping(table, state.batch + 1)

@@ -50,9 +50,8 @@ def storage_warning(uri: str) -> str | None:
 
 def local_path(uri: str) -> Path | None:
     """The path of a local folder's path or `file:` URI; None for anything remote."""
-    parsed = urlparse(uri)
-    if parsed.scheme == "file":
-        return Path(unquote(parsed.path))
+    if uri[:5].lower() == "file:":
+        return Path(unquote(urlparse(uri).path))
     return None if "://" in uri else Path(uri)
 
 

@@ -77,6 +77,8 @@ class Member:
         An instance shows no minimum for up to one poll of the capture job after its creation; until then an older one
         is read.
         """
+        if len(self.instances) == 1:
+            return self.instances[0]
         begun = [instance for instance in self.instances if instance.min_lsn] or list(self.instances)
         usable = [instance for instance in begun if self.continues(instance, position)]
         return usable[-1] if usable else next(iter(begun), None)

@@ -25,8 +25,11 @@ from mssql_cdc.lake.storage import Storage
 from mssql_cdc.records.rows import READ_COLUMNS
 from mssql_cdc.schema import TableId
 
-WINDOW_ROWS = 50_000
-"""The number of rows, over all tables, that are rendered at once."""
+WINDOW_ROWS = 15_000
+"""The number of rows, over all tables, that are rendered at once. Records of more rows do not fit the memory that is in
+use already: the kernel takes as long to clear new memory as the records take to be made."""
+TABLE_ROWS, MOST_ROWS = 500, 50_000
+"""With many tables windows are larger, so that each table has about so many rows in one."""
 WINDOW_BYTES = 64 * 1024 * 1024
 """The approximate size of their values; large values make windows of fewer rows."""
 SWEEP = "sweep:"
@@ -151,7 +154,7 @@ class Batch:
     rows: pa.RecordBatch
 
 
-def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> Iterator[list[Batch]]:
+def streamed(logs: Sequence[ChangeLog], *, window_rows: int | None = None) -> Iterator[list[Batch]]:
     """Yield windows of changes in position order, each with one batch per table that has rows in it.
 
     Rows of snapshots are omitted except those of incremental snapshots, which belong to the stream; rows of sweeps,
@@ -159,8 +162,9 @@ def streamed(logs: Sequence[ChangeLog], *, window_rows: int = WINDOW_ROWS) -> It
 
     Args:
         logs: The change logs.
-        window_rows: The number of rows of a window.
+        window_rows: The number of rows of a window; None: what the number of tables makes fast.
     """
+    window_rows = window_rows or min(max(WINDOW_ROWS, TABLE_ROWS * len(logs)), MOST_ROWS)
     wanted = [(log, piece) for log in logs for piece in log.unread()]
     yield from _windows(wanted, window_rows, lambda rows: _is_streamed(rows.column("_snapshot")))
 

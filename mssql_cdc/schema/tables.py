@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from mssql_cdc.errors import SchemaError
@@ -140,8 +141,7 @@ class TableSchema:
         """The text of `key_definition`; None: no key."""
         if not self.key_columns:
             return None
-        definition = [(name, asdict(kind)) for name, kind in self.key_definition]
-        return hashlib.sha256(json.dumps(definition).encode()).hexdigest()[:16]
+        return _fingerprint(self.key_definition)
 
     @property
     def key_id(self) -> str | None:
@@ -212,6 +212,12 @@ class TableStructure:
         """The structure whose `to_json()` this is."""
         data: dict[str, Any] = json.loads(text)
         return cls(table_id, _columns(data["columns"]), tuple(data["key_columns"]))
+
+
+@lru_cache(maxsize=4096)
+def _fingerprint(definition: tuple[tuple[str, SqlServerType], ...]) -> str:
+    found = [(name, asdict(kind)) for name, kind in definition]
+    return hashlib.sha256(json.dumps(found).encode()).hexdigest()[:16]
 
 
 def _column_dict(column: Column) -> dict[str, Any]:

@@ -337,7 +337,13 @@ class Source(Protocol):
         ...
 
     def change_reader(
-        self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
+        self,
+        catalog: str,
+        instance: CaptureInstance,
+        wanted: LsnRange,
+        *,
+        visible: Lsn | None = None,
+        rows: int | None = None,
     ) -> BatchReader:
         """A reader of one instance's changes in a range; `visible` is a commit that it must see (A2).
 
@@ -346,6 +352,7 @@ class Source(Protocol):
             instance: The capture instance.
             wanted: The range.
             visible: A commit that the reader must see (A2); None: nothing is checked.
+            rows: About how many rows there are, if that is known.
         """
         ...
 

@@ -59,6 +59,12 @@ def test_pages_of_any_size_yield_the_same_rows(written: Shop, page_rows: int) ->
     assert table_of(written.changes("t", to=to, page_rows=page_rows)).equals(table_of(written.changes("t", to=to)))
 
 
+@pytest.mark.parametrize("expected", [0, 1, 2, 1000])
+def test_a_wrong_number_of_expected_rows_changes_nothing(written: Shop, expected: int) -> None:
+    to = written.scan()
+    assert table_of(written.changes("t", to=to, rows=expected)).equals(table_of(written.changes("t", to=to)))
+
+
 @pytest.mark.feature("STR-03")
 def test_adjacent_slices_yield_the_entire_range(written: Shop) -> None:
     whole = written.changes("t")

@@ -6,10 +6,12 @@ import random
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+import mssql_cdc.capture.range as capture
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.requests import ask_for_snapshot
@@ -53,6 +55,21 @@ def test_current_table_of_a_quiet_database_opens_right_after_its_snapshot(databa
         follower.step()
     assert current(database, "orders") == {1: "one"}
     assert current(database, "late") == {}
+
+
+@pytest.mark.parametrize(("most", "jobs"), [(5 * 8, 0), (5 * 8 - 1, 1)])
+def test_a_range_of_many_rows_is_a_spark_job_and_a_row_of_unlimited_size_counts_as_five(database, source, most, jobs):
+    write_some(source)
+    settled(database, source)
+    write_some(source)  # Four updates of each of two tables; the model's readers share no connection.
+    source.capture()
+    with (
+        patch.object(capture, "LITTLE_ROWS", most),
+        patch.object(capture, "run_tasks", wraps=capture.run_tasks) as begun,
+    ):
+        settled(database, source)
+    assert begun.call_count == jobs
+    same(database, source)
 
 
 def test_table_that_fails_keeps_its_position_and_the_others_continue(database, source):

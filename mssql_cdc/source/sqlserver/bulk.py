@@ -33,7 +33,13 @@ class Bulk(Protocol):
         ...
 
     def read(
-        self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
+        self,
+        sql: str,
+        fields: Sequence[pa.Field],
+        parameters: Sequence[str | None] = (),
+        *,
+        doing: str,
+        rows: int | None = None,
     ) -> Generator[pa.RecordBatch]:
         """The rows of a statement, which ends when the generator is closed.
 
@@ -42,6 +48,7 @@ class Bulk(Protocol):
             fields: names and raw types of its columns, in order; every batch has exactly these.
             parameters: texts, which the statement casts; None is NULL.
             doing: completes "while …" in the text of an error.
+            rows: about how many rows come, if that is known: an empty buffer for many costs as much as reading a few.
         """
         ...
 
@@ -95,13 +102,19 @@ class _ArrowBulk:
             self._raw.execute(in_ascii(sql), query_timeout_sec=self._timeout)
 
     def read(
-        self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
+        self,
+        sql: str,
+        fields: Sequence[pa.Field],
+        parameters: Sequence[str | None] = (),
+        *,
+        doing: str,
+        rows: int | None = None,
     ) -> Generator[pa.RecordBatch]:
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
                 in_ascii(sql),
-                batch_size=self._fetch_rows,
+                batch_size=self._fetch_rows if rows is None else min(max(rows, 1), self._fetch_rows),
                 parameters=list(parameters) or None,
                 max_bytes_per_batch=BATCH_BYTES,
                 schema=schema,
@@ -142,10 +155,16 @@ class _RowBulk:
         self._control.execute(sql, doing=doing)
 
     def read(
-        self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str | None] = (), *, doing: str
+        self,
+        sql: str,
+        fields: Sequence[pa.Field],
+        parameters: Sequence[str | None] = (),
+        *,
+        doing: str,
+        rows: int | None = None,
     ) -> Generator[pa.RecordBatch]:
         most = self._fetch_rows
-        wanted = min(_FIRST_ROWS, most)
+        wanted = min(_FIRST_ROWS if rows is None else max(rows, 1), _FIRST_ROWS, most)
         with closing(self._control.pages(sql, *parameters, size=lambda: wanted, doing=doing)) as pages:
             for page in pages:
                 batch = raw_batch(page, fields)

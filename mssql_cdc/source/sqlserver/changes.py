@@ -59,7 +59,7 @@ class ChangeReader:
 
     `visible` is a commit of the mapping table, not below the range's end, that proves that the connection sees the
     range (rule A2); None: the range's end itself is one. `page_rows` is the largest page (STR-08), `fetch_rows` the
-    rows of one fetch (STR-09).
+    rows of one fetch (STR-09), `rows` about how many rows there are, if that is known.
     """
 
     connection: Connection
@@ -69,6 +69,7 @@ class ChangeReader:
     visible: Lsn | None = None
     page_rows: int = PAGE_ROWS
     fetch_rows: int | None = None
+    rows: int | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral batches in order; the last one is held back until the rows are known to be complete.
@@ -134,7 +135,7 @@ class ChangeReader:
         for condition in conditions(self.instance, after):
             sql = page_statement(self.instance, plan, condition, after)
             given = page_parameters(self.range, left, after)
-            with closing(bulk.read(sql, fields, given, doing=self._doing)) as batches:
+            with closing(bulk.read(sql, fields, given, doing=self._doing, rows=self.rows)) as batches:
                 for raw in batches:
                     if raw.num_rows:
                         page.append(raw)
@@ -148,7 +149,7 @@ class ChangeReader:
     def require_visible(self, bulk: Bulk) -> None:
         """Raise StaleReaderError unless the connection sees the end of the range (rule A2)."""
         wanted = self.visible or self.range.to
-        rows = bulk.read(IS_VISIBLE, [pa.field("n", pa.int32())], [digits(wanted)] * 2, doing=self._doing)
+        rows = bulk.read(IS_VISIBLE, [pa.field("n", pa.int32())], [digits(wanted)] * 2, doing=self._doing, rows=1)
         if not any(value for batch in rows for value in batch.column("n").to_pylist()):
             raise stale_reader(self._doing)
 
@@ -175,7 +176,10 @@ class ChangeReader:
         """Check the minimum of rule A9 with a separate statement."""
         name = self.instance.name
         rows = bulk.read(
-            f"SELECT sys.fn_cdc_get_min_lsn({text(name)}) AS [m]", [pa.field("m", pa.binary(10))], doing=self._doing
+            f"SELECT sys.fn_cdc_get_min_lsn({text(name)}) AS [m]",
+            [pa.field("m", pa.binary(10))],
+            doing=self._doing,
+            rows=1,
         )
         found = [value for batch in rows for value in batch.column("m").to_pylist()]
         require_held(name, Lsn(found[0]) if found and found[0] is not None else None, self.range.from_)

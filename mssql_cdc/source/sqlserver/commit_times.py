@@ -50,14 +50,14 @@ class CommitTimeLoader:
         wanted = distinct(pages)
         first, last = (Lsn(wanted[i].tobytes()) for i in (0, -1))
         where, parameters = listed(wanted) if len(wanted) <= _LISTED else (_SPAN, [digits(first), digits(last)])
-        lsns, local = self._rows(where, parameters)
+        lsns, local = self._rows(where, parameters, len(wanted) if len(wanted) <= _LISTED else None)
         window = ambiguous_window(local, zone)
         if window is not None:
             edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in window]
             lsns, local = self._rows(f"({where}) OR ({_WINDOW})", [*parameters, *edges])
         self._known = CommitTimes(lsns, to_instants(local, zone))
 
-    def _rows(self, where: str, parameters: Sequence[str]) -> tuple[pa.Array, pa.Array]:
+    def _rows(self, where: str, parameters: Sequence[str], rows: int | None = None) -> tuple[pa.Array, pa.Array]:
         fields = [pa.field("l", pa.binary(10)), pa.field("t", LOCAL)]
         batches = self._bulk.read(
             f"SELECT start_lsn AS [l], CAST(tran_end_time AS datetime2(3)) AS [t] FROM {MAPPING} WHERE {where} "
@@ -65,6 +65,7 @@ class CommitTimeLoader:
             fields,
             parameters,
             doing="reading commit times",
+            rows=rows,
         )
         table = pa.Table.from_batches(list(batches), pa.schema(fields)).combine_chunks()
         return _one_array(table.column("l")), _one_array(table.column("t"))
@@ -74,6 +75,7 @@ class CommitTimeLoader:
             "SELECT DATEPART(tzoffset, SYSDATETIMEOFFSET()) AS [o]",
             [pa.field("o", pa.int32())],
             doing="reading the server's offset from UTC",
+            rows=1,
         )
         return int(np.concatenate([batch.column("o").to_numpy() for batch in rows])[0])
 

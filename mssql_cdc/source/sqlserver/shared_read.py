@@ -77,7 +77,7 @@ class SharedRead:
         fields = [pa.field("n", pa.int32()), pa.field("m", pa.binary(10))]
         rows = [
             row
-            for batch in self.bulk.read(" UNION ALL ".join(selects), fields, doing=_DOING)
+            for batch in self.bulk.read(" UNION ALL ".join(selects), fields, doing=_DOING, rows=len(names))
             for row in batch.to_pylist()
         ]
         return {names[row["n"]]: Lsn(row["m"]) for row in rows if row["m"] is not None}

@@ -156,7 +156,7 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
     bulk.execute(f"SET TRANSACTION ISOLATION LEVEL {isolation}", doing=doing)
     bulk.rollback()
     if captured is not None:
-        rows = bulk.read(IS_CAPTURED, [pa.field("n", pa.int32())], [digits(captured)] * 2, doing=doing)
+        rows = bulk.read(IS_CAPTURED, [pa.field("n", pa.int32())], [digits(captured)] * 2, doing=doing, rows=1)
         if not any(value for batch in rows for value in batch.column("n").to_pylist()):
             raise stale_reader(doing)
 

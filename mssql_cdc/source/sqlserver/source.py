@@ -61,7 +61,13 @@ class SqlServerSource:
             yield SqlServerCheckSession(opened, self.connector.connection)
 
     def change_reader(
-        self, catalog: str, instance: CaptureInstance, wanted: LsnRange, *, visible: Lsn | None = None
+        self,
+        catalog: str,
+        instance: CaptureInstance,
+        wanted: LsnRange,
+        *,
+        visible: Lsn | None = None,
+        rows: int | None = None,
     ) -> ChangeReader:
         """A reader of the changes of one instance in a (sub-)range.
 
@@ -70,6 +76,7 @@ class SqlServerSource:
             instance: the capture instance to read.
             wanted: the range, or a part of it.
             visible: a commit, not below the end of `wanted`, that the connection must see; None: that end itself.
+            rows: about how many rows there are, if that is known.
 
         Raises:
             ConfigurationError: `data.query.mode=direct`, and the change table may not be read.
@@ -87,6 +94,7 @@ class SqlServerSource:
             visible=visible,
             page_rows=self.connector.streaming.page_rows or PAGE_ROWS,
             fetch_rows=self.connector.streaming.fetch_size,
+            rows=rows,
         )
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ChunkReader:

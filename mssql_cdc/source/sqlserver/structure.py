@@ -30,6 +30,7 @@ _FIELDS = [
     pa.field("scale", pa.int32()),
     pa.field("collation_name", pa.binary()),
 ]
+_OWN_COLUMNS = 6
 _STRUCTURE = """
 SELECT c.object_id, CAST(c.name AS varbinary(256)) AS name, c.column_id,
        CAST(COALESCE(b.name, t.name) AS varbinary(256)) AS type_name, CAST(c.max_length AS int) AS max_length,
@@ -83,7 +84,7 @@ class Structure:
             StaleStructureError: the table, or a column's type, is another by now.
             SourceError: a captured column is gone, or was dropped and added again: only a new capture instance helps.
         """
-        self.require_columns(_rows(bulk, f"= {self.object_id_text}", doing))
+        self.require_columns(_rows(bulk, f"= {self.object_id_text}", doing, _columns([self])))
 
     @property
     def object_id_text(self) -> str:
@@ -135,15 +136,20 @@ def read_structures(bulk: Bulk, wanted: Sequence[Structure], *, doing: str) -> l
     """
     ids = ", ".join(sorted({one.object_id_text for one in wanted}))
     found: dict[int, list[SimpleNamespace]] = defaultdict(list)
-    for row in _rows(bulk, f"IN ({ids})", doing):
+    for row in _rows(bulk, f"IN ({ids})", doing, _columns(wanted)):
         found[row.object_id].append(row)
     return [[] if one.object_id is None else found.get(one.object_id, []) for one in wanted]
 
 
-def _rows(bulk: Bulk, tables: str, doing: str) -> list[SimpleNamespace]:
+def _columns(wanted: Sequence[Structure]) -> int:
+    """About how many columns these tables have; a change table has a few of its own."""
+    return sum(_OWN_COLUMNS + len(one.columns) for one in wanted)
+
+
+def _rows(bulk: Bulk, tables: str, doing: str, count: int) -> list[SimpleNamespace]:
     return [
         SimpleNamespace(**{key: _plain(value) for key, value in row.items()})
-        for batch in bulk.read(_STRUCTURE.format(tables=tables), _FIELDS, doing=doing)
+        for batch in bulk.read(_STRUCTURE.format(tables=tables), _FIELDS, doing=doing, rows=count)
         for row in batch.to_pylist()
     ]
 

@@ -187,6 +187,7 @@ def test_values_derived_from_columns_equal_those_derived_row_by_row(listed: list
     for row in rows:
         found = found.with_row(row, row.number)
         entries |= row.tables
+        assert found.entries == entries
         closed = {} if row.complete else closed
         if isinstance(row.facts, SnapshotEnded) and row.epoch == max(one.epoch for one in rows):
             closed = closed | {row.facts.table: row.facts.mark}
