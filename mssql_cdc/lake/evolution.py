@@ -2,8 +2,8 @@
 
 Columns are never dropped, narrowed or renamed: old rows must stay readable. A source column whose type cannot be
 widened comes under another name (`lake/delta_columns.py`); an impossible change is an explicit error. Plain additions
-use `deltalake`; widening and tables with column mapping need Spark. A schema change is a commit like any other: it never
-advances a state past another run's writes (rule A3).
+use `deltalake`; widening and tables with column mapping need Spark. A schema change is a commit like any other: it
+never advances a state past another run's writes (rule A3).
 """
 
 from __future__ import annotations
