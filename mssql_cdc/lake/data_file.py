@@ -16,10 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyroaring import BitMap64
 
-from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.partitions import column_of
 from mssql_cdc.lake.read import lift
-from mssql_cdc.lake.stored_schema import stored_schema
 from mssql_cdc.lake.table_log import LiveFile
 from mssql_cdc.lake.vectors import read_vector
 
@@ -102,7 +101,7 @@ class DataFile:
 
     def _read(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         wanted = self._logical(columns)
-        stored = stored_schema(self._schema_json, wanted).names
+        stored = file_schema(self._schema_json, wanted).names
         constant = {name: self.partition[at] for name, at in zip(columns, stored, strict=True) if at in self.partition}
         logical = pa.schema([field for field in wanted if field.name not in constant])
         count = sum(self._parquet.metadata.row_group(group).num_rows for group in groups)
@@ -114,7 +113,7 @@ class DataFile:
         return pa.table(arrays, schema=wanted)
 
     def _read_stored(self, groups: Sequence[int], logical: pa.Schema, count: int) -> pa.Table:
-        physical = stored_schema(self._schema_json, logical)
+        physical = file_schema(self._schema_json, logical)
         present = set(self._parquet.schema_arrow.names)
         names = [name for name in physical.names if name in present]
         if not names:  # Columns that are newer than the file: pyarrow would forget how many rows it has.

@@ -53,6 +53,7 @@ def is_wider(found: pa.DataType, wanted: pa.DataType) -> bool:
     return found in _WIDER.get(wanted, ())
 
 
+@lru_cache(maxsize=4096)
 def file_schema(schema_json: str, wanted: pa.Schema, *, physical: bool = True) -> pa.Schema:
     """The schema of a file with the columns of `wanted` for the table that has the schema `schema_json`.
 

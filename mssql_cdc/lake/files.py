@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mssql_cdc.lake.delta_schema import conform
+from mssql_cdc.lake.delta_schema import conform, file_schema
 from mssql_cdc.lake.statistics import Statistics
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
-from mssql_cdc.lake.stored_schema import stored_schema
 
 ROW_GROUP_ROWS = 250_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
@@ -89,7 +88,7 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
     if batch is None:
         return files
     system = file_system(target.uri, target.storage)
-    schema = stored_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
+    schema = file_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
     stored = dict(zip(batch.schema.names, schema.names, strict=True))
     if target.folder:
         system.create_dir(target.folder)

@@ -17,10 +17,9 @@ from pyroaring import BitMap64
 
 from mssql_cdc.lake.arrow_fold import NOWHERE, Folded, OldRows
 from mssql_cdc.lake.data_file import DataFile, bounds, is_older
-from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lake.key_index import INDEXED_ROWS, find
-from mssql_cdc.lake.stored_schema import stored_schema
 from mssql_cdc.lake.table_log import LiveFile
 
 DENSE = 4
@@ -119,7 +118,7 @@ def look_up(
 def stored_names(schema_json: str) -> tuple[str, str]:
     """The names under which files of the table hold `_key` and `_pos`."""
     schema = arrow_of(schema_json)
-    key, position = stored_schema(schema_json, pa.schema([schema.field("_key"), schema.field("_pos")])).names
+    key, position = file_schema(schema_json, pa.schema([schema.field("_key"), schema.field("_pos")])).names
     return key, position
 
 

@@ -18,9 +18,8 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.delta_schema import arrow_of, cast_values
+from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unreachable
-from mssql_cdc.lake.stored_schema import stored_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +83,7 @@ class TableFiles:
 
     def stored(self, logical: pa.Schema) -> pa.Schema:
         """These columns as the files name and type them."""
-        return stored_schema(self._schema_json, logical)
+        return file_schema(self._schema_json, logical)
 
 
 def open_files(

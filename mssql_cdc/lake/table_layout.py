@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from mssql_cdc.config.data_layout import DataLayout
 from mssql_cdc.errors import SchemaError
-from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.properties import LAYOUT, STATS
-from mssql_cdc.lake.stored_schema import stored_schema
 from mssql_cdc.lake.table_log import CLUSTERING, TableLog
 from mssql_cdc.schema.arrow import current_names
 from mssql_cdc.schema.tables import TableSchema
@@ -170,7 +169,7 @@ def stored(schema_json: str, names: Sequence[str]) -> list[str]:
     if not names:
         return []
     columns = arrow_of(schema_json)
-    return stored_schema(schema_json, pa.schema([columns.field(name) for name in names])).names
+    return file_schema(schema_json, pa.schema([columns.field(name) for name in names])).names
 
 
 def _resolved(names: Sequence[str], newest: TableSchema, columns: pa.Schema, kind: str) -> tuple[str, ...]:

@@ -16,11 +16,10 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.read import BatchSlice, file_rows
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
-from mssql_cdc.lake.stored_schema import stored_schema
 
 _END = "\U0010ffff"
 _SAMPLED_FILES = 16
@@ -116,7 +115,7 @@ class Window:
         """These columns of the rows, oldest commit first."""
         all_columns, needed = arrow_of(self.schema_json), ["_batch", *([] if self.keys.is_all else ["_key"])]
         logical = pa.schema([all_columns.field(name) for name in dict.fromkeys([*columns, *needed])])
-        physical = stored_schema(self.schema_json, logical)
+        physical = file_schema(self.schema_json, logical)
         system = file_system(self.uri, self.storage)
         for file in self.files:
             with system.open_input_file(file.path) as source:
@@ -183,7 +182,7 @@ class Window:
 
     def _stored_key(self) -> str:
         logical = pa.schema([arrow_of(self.schema_json).field("_key")])
-        return stored_schema(self.schema_json, logical).field(0).name
+        return file_schema(self.schema_json, logical).field(0).name
 
 
 def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:

@@ -24,9 +24,8 @@ from deltalake import CommitProperties, Schema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
 
-from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.history import load_history
-from mssql_cdc.lake.layout import Layout, encode_segment
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
 from mssql_cdc_tests.storm.patched import everywhere
@@ -79,8 +78,6 @@ class ModelLake:
             stack.enter_context(patch.object(SmallTable, "table", self._remembered(SmallTable.table, _uri_of_table)))
             for load, uri in ((load_offsets, _uri_of_offsets), (load_history, _uri_of_history)):
                 stack.enter_context(everywhere(load, self._remembered(load, uri)))
-            for pure in (arrow_of, file_schema, encode_segment):
-                stack.enter_context(everywhere(pure, lru_cache(maxsize=4096)(pure)))
             yield
 
     def _remembered(self, load: Callable[..., Any], uri: Callable[..., str]) -> Callable[..., Any]:
