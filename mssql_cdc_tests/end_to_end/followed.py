@@ -48,6 +48,11 @@ class Followed:
         self.process.stdin.write(json.dumps(members) + "\n")
         self.process.stdin.flush()
 
+    def begin_to_read(self) -> None:
+        """Read the records, which waited in the pipe until now."""
+        assert self.process.stdout is not None
+        self.read(self.process.stdout, self.records)
+
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, and return the exit code."""
         self.process.send_signal(number)
@@ -73,8 +78,15 @@ class Followed:
 
 
 @contextmanager
-def followed(place: Place, *options: str, control: bool = False) -> Iterator[Followed]:
-    """Follow a place's connector; its state is kept in the folder `state`."""
+def followed(place: Place, *options: str, control: bool = False, reads: bool = True) -> Iterator[Followed]:
+    """Follow a place's connector; its state is kept in the folder `state`.
+
+    Args:
+        place: The place.
+        options: Further options of the command.
+        control: Whether commands come from standard input.
+        reads: Whether records are read as they come; otherwise from `begin_to_read` on.
+    """
     arguments = ["--config", str(place.config), "--state-dir", str(place.folder / "state"), "--follow", *options]
     process = subprocess.Popen(
         [sys.executable, "-m", "mssql_cdc.cli", "records", *arguments],
@@ -86,9 +98,9 @@ def followed(place: Place, *options: str, control: bool = False) -> Iterator[Fol
         env={**os.environ, **({"MSSQL_CDC_CONTROL": "stdin"} if control else {})},
     )
     found = Followed(process)
-    assert process.stdout is not None
     assert process.stderr is not None
-    found.read(process.stdout, found.records)
+    if reads:
+        found.begin_to_read()
     found.read(process.stderr, found.events)
     with process:  # Closes the pipes.
         try:

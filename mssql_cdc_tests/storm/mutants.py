@@ -252,6 +252,10 @@ MUTANTS = (
         "if minimum is None or not remaining(table_plan, run.done[table], minimum):",
         "if minimum is None or not table_plan.locked or run.done[table]:",
     ),
+    Mutant(
+        "25", "a table that was given up stays so at the next start",
+        "capture.survey:_member", 'if retry_failed and status == "failed":', "if False:",
+    ),
 )  # fmt: skip
 """The defects that the model can show."""
 
@@ -282,6 +286,14 @@ WHOLE_MUTANTS = (
     Mutant(
         "14", "the type of a key column does not count",
         "schema.tables:TableSchema.key_definition", "(column.name, column.type)", "(column.name, self.columns[0].type)",
+    ),
+    Mutant(
+        "19", "a column of another type goes on in the former one's Delta column",
+        "lake.delta_columns:_Home.fits", "has.equals(wanted) or", "True or",
+    ),
+    Mutant(
+        "21", "what another run commits while a column is widened is an error of this one",
+        "lake.spark_log:conflicts_fenced", "raise FencedError", "raise RuntimeError",
     ),
     Mutant(
         "C19", "rows that were deleted while capture was off are not swept",
