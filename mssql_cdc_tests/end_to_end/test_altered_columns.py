@@ -86,7 +86,6 @@ def test_a_column_that_is_widened_between_the_look_and_the_range(narrow: Place, 
     assert_nothing_is_cut(narrow)
 
 
-@pytest.mark.feature("EVO-06")
 def test_an_integer_that_becomes_decimal_keeps_its_values(place: Place, tmp_path: Path, spark: SparkSession):
     """Delta widens it in the change log and in the current table; records of older rows have the older type."""
     place.create("orders", "id int NOT NULL PRIMARY KEY, few tinyint NULL, middle int NULL, many bigint NULL")
