@@ -121,7 +121,6 @@ def test_a_type_that_comes_back_gets_a_further_column(things: Place, tmp_path: P
     assert (shown[0], shown[-1]) == ((10, "one"), (11, "AQI="))
 
 
-@pytest.mark.feature("EVO-03")
 def test_a_column_that_is_dropped_and_added_with_another_type(things: Place, tmp_path: Path):
     """Under a second capture instance; the rows that were written before keep what they had."""
     place = things
