@@ -292,10 +292,6 @@ WHOLE_MUTANTS = (
         "lake.delta_columns:_Home.fits", "has.equals(wanted) or", "True or",
     ),
     Mutant(
-        "21", "what another run commits while a column is widened is an error of this one",
-        "lake.spark_log:conflicts_fenced", "raise FencedError", "raise RuntimeError",
-    ),
-    Mutant(
         "C19", "rows that were deleted while capture was off are not swept",
         "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "False",
     ),
