@@ -222,14 +222,21 @@ class WholeWorld:
         )
 
     def captured_columns(self, name: str) -> set[str]:
-        """The columns in the table's newest capture instance."""
-        newest = self._instances[name][-1]
+        """The columns in the table's newest capture instance that holds a change; in its oldest one if none does.
+
+        Nothing tells the connector of a column before a change or a snapshot has it.
+        """
+        instances = self._instances[name]
+        of = next((one for one in reversed(instances) if self._holds_changes(one)), instances[0])
         return {
             row[0]
             for row in self.asked(
-                f"SELECT column_name FROM cdc.captured_columns WHERE object_id = OBJECT_ID(N'cdc.{newest}_CT')"
+                f"SELECT column_name FROM cdc.captured_columns WHERE object_id = OBJECT_ID(N'cdc.{of}_CT')"
             )
         }
+
+    def _holds_changes(self, instance: str) -> bool:
+        return bool(self.asked(f"SELECT TOP (1) 1 FROM cdc.[{instance}_CT]"))
 
     def asked(self, statement: str) -> list[tuple[Any, ...]]:
         """What the primary answers."""
