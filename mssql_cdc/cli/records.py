@@ -126,6 +126,7 @@ def _write(
     from mssql_cdc.records.offset_files import read_offsets
     from mssql_cdc.run.databases import warehouse_path
 
+    keep_freed_memory()
     connector = load(output, config)
     connector.require_rendered()  # Before a file is created for nothing.
     begins = read_offsets(offsets, connector) if offsets is not None else None
@@ -133,6 +134,17 @@ def _write(
         where = warehouse_path(warehouse)
         count = write_records(connector, output=opened_output, warehouse=where, selection=selection, offsets=begins)
     output.line(f"{count} records")
+
+
+def keep_freed_memory() -> None:
+    """Let Arrow take memory from malloc, which keeps what is freed; its own pool gives it back at once.
+
+    Rendering allocates the same tens of megabytes again and again: the kernel's share of 240,000 records was 0.3 to
+    1.9 s with Arrow's pool, and 0.3 s in every round with this one (docs/benchmarks.md).
+    """
+    import pyarrow as pa
+
+    pa.set_memory_pool(pa.system_memory_pool())
 
 
 def _followed(

@@ -1,7 +1,8 @@
-"""Rendering rates: records from the lake into a file, beside the real Debezium streaming the same changes."""
+"""Rendering rates: records into a file and into nothing, beside the real Debezium streaming the same changes."""
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
+from mssql_cdc.cli.records import keep_freed_memory
 from mssql_cdc.config import Connector
 from mssql_cdc_tests.benchmarks.debezium_rates import debezium
 from mssql_cdc_tests.benchmarks.measure import Figure, Spent, rate, spending
@@ -46,15 +48,19 @@ def rendering(server: Server, folder: Path, *, rows: int, repeat: int = 3) -> It
         until_idle(connector.log)
         properties = connector.database.connector
     output, warehouse = folder / "rendered.jsonl", folder / "rendered"
+    keep_freed_memory()  # As the command does.
     records, spent = _median(partial(_render, properties, warehouse, output), repeat)
+    _, discarded = _median(partial(_discard, properties, warehouse), repeat)
     read, reading = _median(partial(_read, warehouse), repeat)
     what = f"{records:,} records of {TABLES} tables"
     yield rate(f"{what} into a file", records, spent.seconds)
-    yield Figure(f"{what}: per second of CPU", records / spent.cpu, "rows/s")
+    yield rate(f"{what} into nothing", records, discarded.seconds)
+    yield Figure(f"{what} into nothing: per second of CPU", records / discarded.cpu, "rows/s")
     yield rate(f"{what}: their change logs, only read", read, reading.seconds)
     if theirs:
         yield Figure(f"{what}: Debezium streaming into nothing", theirs, "rows/s")
-        yield Figure(f"{what}: against Debezium", records / spent.seconds / theirs, "x", at_least=8)
+        yield Figure(f"{what} into nothing: against Debezium", records / discarded.seconds / theirs, "x", at_least=8)
+        yield Figure(f"{what} into a file: against Debezium", records / spent.seconds / theirs, "x")
 
 
 def _render(connector: Connector, warehouse: Path, output: Path) -> int:
@@ -64,6 +70,15 @@ def _render(connector: Connector, warehouse: Path, output: Path) -> int:
     output.with_name(f"{output.name}.progress").unlink(missing_ok=True)
     with open_output(str(output), connector) as opened_output:
         return write_records(connector, output=opened_output, warehouse=str(warehouse))
+
+
+def _discard(connector: Connector, warehouse: Path) -> int:
+    """Render as Debezium streams here: nobody keeps the records."""
+    from mssql_cdc.records import write_records
+    from mssql_cdc.records.outputs import JsonLinesStream
+
+    with Path(os.devnull).open("wb") as nothing:
+        return write_records(connector, output=JsonLinesStream(nothing), warehouse=str(warehouse))
 
 
 def _read(warehouse: Path) -> int:
