@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from mssql_cdc.capture.database import Database
@@ -98,8 +97,7 @@ def _write(database: Database, seen: Survey, taken: dict[TableId, Instance], pos
     entries: dict[str, Entry] = {}
     for table, found in known.items():
         number = schemas[table].version
-        entries[table.text] = replace(
-            found.new_entry(),
+        entries[table.text] = found.new_entry(
             status="streaming",
             epoch=epoch,
             to=position.text,

@@ -102,14 +102,16 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         if given.get(prop.name) and given.get(prop.excludes):
             report.complain(prop.name, f"cannot be set together with {prop.excludes}; keep one of them")
     listed = {one for name in _NAME_OTHERS for one in split(given.get(name, ""))}
+    known = {name: find(name) for name in given}
+    chosen = _extension_prefixes(given) if None in known.values() else ()  # It looks through all distributions.
     for name, text in given.items():
-        found = find(name)
+        found = known[name]
         own = [one for one in listed if name.startswith(f"{one}.")]
         if found is None and own:
             extension = max(own, key=len)
             parts = (extension, name.removeprefix(f"{extension}."))
             _put(tree, EXTENSION_PROPERTIES, GivenProperty(name, parts, text), report)
-        elif found is None and name.startswith(_extension_prefixes(given)):
+        elif found is None and name.startswith(chosen):
             pass  # The extension reads it; `Connector.properties` has it.
         elif found is None:
             like = nearest(name)

@@ -165,7 +165,7 @@ def take_number(database: Database, kind: str, table: TableId, begun: Lsn) -> in
 def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:
     """Say of new tables that they cannot be read; what was read before keeps its status and its position."""
     entries = {
-        table.text: replace(survey.tables[table].new_entry(), status="failed", epoch=epoch, reason=str(error))
+        table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=str(error))
         for table, error in failed.items()
         if survey.offsets.entry(table.text) is None
     }
@@ -264,9 +264,7 @@ def _write_status(
     entries: dict[str, Entry] = {}
     for table, member in members.items():
         held = plan.of(table).held
-        entries[table.text] = replace(
-            member.new_entry(), status="snapshot", to=held.text if held else None, epoch=epoch
-        )
+        entries[table.text] = member.new_entry(status="snapshot", to=held.text if held else None, epoch=epoch)
     stamp = database.stamp(epoch)
     begun = snapshot_begun(stamp, entries, snapshot=plan.id, number=plan.number, signal=plan.signal, mark=mark)
     return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.errors import FencedError
@@ -45,7 +43,7 @@ def give_back(run: Run) -> None:
     Another attempt would fail like this one, and meanwhile their changes would wait; the signal can be sent again.
     """
     entries = {
-        table.text: replace(member.new_entry(), status="streaming")
+        table.text: member.new_entry(status="streaming")
         for table, error in run.failed.items()
         if (member := run.tables.get(table)) is not None
         and run.plan.signal is not None
@@ -63,8 +61,8 @@ def give_back(run: Run) -> None:
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     """Record that changes after P went while the snapshot ran: its rows replace them, their history is lost.
 
-    The gaps that were open until now end where the table streams again; a run that died here may
-    have given them another end.
+    The gaps that were open until now end where the table streams again; a run that died here may have
+    given them another end.
     """
     layout, storage, run_id = run.database.layout, run.database.storage, run.database.run_id
     table = table_plan.table.text
@@ -94,8 +92,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
     # A stream that goes on before the snapshot's rows stands in the instance that it was read from (B14).
     goes_on = member.entry if ended.position < ended.low else None
     instance = goes_on.instance if goes_on is not None else member.captured.newest.identity
-    entry = replace(
-        member.new_entry(),
+    entry = member.new_entry(
         status="streaming",
         to=ended.position.text,
         epoch=run.epoch,

@@ -162,7 +162,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
     entries: dict[str, Entry] = {}
     for table, known in found.items():
         number = schemas[table].version
-        entry = replace(known.new_entry(), status="streaming", epoch=epoch, schema=number, filled=number)
+        entry = known.new_entry(status="streaming", epoch=epoch, schema=number, filled=number)
         if table not in rekeyed:  # Such a table streams on from where it stands.
             start = known.captured.newest.start_lsn
             to = low_mark(captured, start) if captured else start
