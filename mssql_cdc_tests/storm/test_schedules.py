@@ -16,6 +16,7 @@ from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.model_server import ModelServerSession
+from mssql_cdc_tests.storm.schedule import ENOUGH
 
 
 @pytest.fixture
@@ -288,3 +289,10 @@ def test_gap_ends_where_a_table_streams_again_and_not_where_it_was_to(storm: Sto
     storm.drop_and_create("notes")
     storm.transaction([("notes", 1, "b")])
     storm.scan(500)
+
+
+def test_backlog_of_more_ranges_than_a_schedule_has_looks_is_read(storm: Storm):
+    """The storm itself failed here: it gave up while the connector read one transaction at a time."""
+    storm.begin(profile=frozenset(), changes=[], running=True, bound=1, pause=None)
+    for _ in range(ENOUGH // 8 + 1):
+        storm.backlog(name="orders", count=8)
