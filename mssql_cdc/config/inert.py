@@ -194,8 +194,3 @@ class InertSettings:
     """Has no effect for SQL Server."""
     legacy_threads: bool = _snapshot("legacy.snapshot.max.threads", False, features="SNP-29")
     """Reads each table in one thread, as before Debezium 3.7. Here chunks are read in parallel."""
-    watermarking: Literal["insert_insert", "insert_delete"] = _snapshot(
-        "incremental.snapshot.watermarking.strategy", "insert_insert", features="INC-08"
-    )
-    """Selects how Debezium writes watermark rows. Here watermarks are log positions, and nothing is written to the
-    source."""

@@ -237,6 +237,19 @@ class Connector:
 
     @field_validator("snapshot")
     @classmethod
+    def _with_signal_table(cls, snapshot: SnapshotSettings, info: ValidationInfo) -> SnapshotSettings:
+        signals: SignalSettings | None = info.data.get("signals")
+        databases: tuple[str, ...] = info.data.get("databases", ())
+        without = [name for name in databases if signals is None or signals.table_of(name) is None]
+        if snapshot.incremental.watermarking is not None and without:
+            Report.of(info).notice(
+                "incremental.snapshot.watermarking.strategy",
+                f"no effect in {', '.join(without)}: signal.data.collection names no table there to write to",
+            )
+        return snapshot
+
+    @field_validator("snapshot")
+    @classmethod
     def _as_read_only(cls, snapshot: SnapshotSettings, info: ValidationInfo) -> SnapshotSettings:
         connection: Connection | None = info.data.get("connection")
         return replace(snapshot, isolation="snapshot") if connection and connection.read_only else snapshot

@@ -18,7 +18,8 @@ from mssql_cdc.config.patterns import compile_java
 
 SnapshotKind = Literal["incremental", "blocking"]
 TableName = tuple[str, str, str]
-_WATERMARKS = ("snapshot-window-open", "snapshot-window-close")
+WATERMARKS = ("snapshot-window-open", "snapshot-window-close")
+"""The types of rows that an incremental snapshot writes to the signal table itself (INC-08)."""
 SIGNAL_TYPES = frozenset(
     {
         "execute-snapshot",
@@ -27,7 +28,7 @@ SIGNAL_TYPES = frozenset(
         "resume-snapshot",
         "acknowledge-gaps",
         "log",
-        *_WATERMARKS,
+        *WATERMARKS,
     }
 )
 """The types that have an effect of their own; any other may be an action of a user."""
@@ -136,8 +137,8 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
                 return AcknowledgeGaps(signal_id, _texts(_object(data), "data-collections"))
             case "log":
                 return _log(signal_id, _object(data))
-            case _ if signal_type in _WATERMARKS:
-                return IgnoredSignal(signal_id, "a watermark of another connector; none are needed here")
+            case _ if signal_type in WATERMARKS:
+                return IgnoredSignal(signal_id, "a watermark, which asks for nothing")
             case _:
                 return IgnoredSignal(signal_id, f"the type {signal_type!r} is not known")
     except ValueError as error:

@@ -27,6 +27,7 @@ SnapshotMode = Literal[
     "configuration_based",
     "custom",
 ]
+Watermarking = Literal["insert_insert", "insert_delete"]
 IsolationMode = Literal["read_uncommitted", "read_committed", "repeatable_read", "snapshot", "exclusive"]
 
 _HISTORY = "schema.history.internal.store.only.captured"
@@ -100,6 +101,12 @@ class IncrementalSettings:
     """Sets the rows of one chunk of an incremental snapshot. With a condition, the rows that fulfill it are fewer."""
     recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
     """Adds OPTION (RECOMPILE) to the statements that read chunks of incremental snapshots."""
+    watermarking: Watermarking | None = prop(
+        "incremental.snapshot.watermarking.strategy", None, "INC-08", debezium="insert_insert"
+    )
+    """Writes a row to the signal table before each chunk of an incremental snapshot is read, and behind it a second one
+    (`insert_insert`), or deletes the first (`insert_delete`). By default nothing is written: chunks are read between
+    log positions, with or without these rows."""
     max_rows_per_second: int = prop("incremental.snapshot.max.rows.per.second", 0, "INC-10", ge=0)
     """Limits the rows that incremental snapshots read per second, on average over some chunks; 0 = no limit."""
     max_lag_s: int = prop("incremental.snapshot.max.lag.seconds", 0, "INC-10", ge=0)

@@ -8,6 +8,7 @@ from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
+from mssql_cdc.config.signals import WATERMARKS
 from mssql_cdc.follow.signal_contract import Arrived, SignalRecord
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import Offsets
@@ -30,7 +31,7 @@ class SourceTable:
     offsets: Offsets
 
     def read(self, bookmark: Any) -> Arrived | None:
-        """Return the rows inserted into the table; the bookmark is a `_batch` of its change log.
+        """Return the rows inserted into the table but for watermarks; the bookmark is a `_batch` of its change log.
 
         Args:
             bookmark: The last `_batch` that was read.
@@ -58,7 +59,6 @@ class SourceTable:
                     structure = history.version(captured.table_id, row["_schema"])
                     cells = [row["after"][column.stored_name] for column in structure.value_columns[:3]]
                     values = [None if cell is None else str(cell) for cell in cells]
-                    found.append(
-                        SignalRecord(id=values[0] or "", type=values[1] or "", data=values[2], position=row["_pos"])
-                    )
+                    one = SignalRecord(id=values[0] or "", type=values[1] or "", data=values[2], position=row["_pos"])
+                    found += [one] if one.type not in WATERMARKS else []
         return Arrived(sorted(found, key=lambda one: one.position or ""), up_to)

@@ -273,6 +273,10 @@ class SourceSession(Protocol):
         """The source's clock, in UTC."""
         ...
 
+    def window(self) -> AbstractContextManager[None]:
+        """Tell the source before and behind the read of a chunk, if it is configured (INC-08)."""
+        ...
+
     def run_statement(self, statement: str, *, doing: str) -> None:
         """Run a user-defined statement, such as `heartbeat.action.query`."""
         ...

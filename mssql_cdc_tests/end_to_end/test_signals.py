@@ -115,9 +115,8 @@ def test_columns_of_the_signal_table_count_by_position(place: Place):
 
 
 @pytest.mark.sandbox
-@pytest.mark.feature("INC-08", "INC-15")
+@pytest.mark.feature("INC-15")
 def test_an_incremental_snapshot_needs_no_signal_table_and_writes_nothing_to_the_source(place: Place):
-    place.configure(incremental_snapshot_watermarking_strategy="insert_delete")
     place.create_orders()
     place.sql("EXEC sandbox.statement_log")
     assert place.command("snapshot", "--table", "dbo.orders", "--incremental") == 0

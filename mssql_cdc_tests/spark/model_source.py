@@ -9,7 +9,7 @@ tested with the real planner, the real commits and the real MERGE. It does not m
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -250,6 +250,9 @@ class ModelSession:
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
         require_held(instance, minimum, from_)
+
+    def window(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def run_statement(self, statement: str, *, doing: str) -> None:
         raise AssertionError(f"The model knows no statements: {statement}")

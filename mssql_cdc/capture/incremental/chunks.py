@@ -164,37 +164,39 @@ def read_group(
     first = reading.chunks + sum(one.chunks for one in reading.staged)
     target = staging(table.member.home.changes, database.storage)
     rows_per_chunk = database.connector.snapshot.incremental.chunk_rows
-    read_at = session.server_time()
+    common = ChunkRead(
+        schema=by,
+        chunk=Chunk(first, reading.reached, None),
+        snapshot_number=reading.number,
+        epoch=reading.epoch,
+        position=low,
+        captured=low,
+        commit_lsn=low,
+        read_at=session.server_time(),
+        condition=reading.wanted.condition,
+        recompile=database.connector.snapshot.incremental.recompile,
+        hidden=table.schema.hidden - {*reading.keys},
+    )
     written: list[Written] = []
-    last, end = reading.reached, time.monotonic() + GROUP_SECONDS
-    while True:
-        upper = session.next_bound(by, rows_per_chunk, last, until=reading.maximum) or reading.maximum
-        wanted = ChunkRead(
-            schema=by,
-            chunk=Chunk(first + len(written), last, upper),
-            snapshot_number=reading.number,
-            epoch=reading.epoch,
-            position=low,
-            captured=low,
-            commit_lsn=low,
-            read_at=read_at,
-            condition=reading.wanted.condition,
-            recompile=database.connector.snapshot.incremental.recompile,
-            hidden=table.schema.hidden - {*reading.keys},
-        )
-        reader = database.source.chunk_reader(database.catalog, wanted)
-        task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
-        written.append(Written.from_value(run_here([task], write)[0].unwrap()))
-        last = upper
-        rows = sum(one.rows for one in written)
-        if upper == reading.maximum or rows >= min(most or GROUP_ROWS, GROUP_ROWS) or time.monotonic() > end:
-            break
+    upper, rows, mark = reading.reached, 0, None
+    end = time.monotonic() + GROUP_SECONDS
+    while mark is None or upper is None:
+        with session.window():
+            last, upper = upper, session.next_bound(by, rows_per_chunk, upper, until=reading.maximum)
+            upper = upper or reading.maximum
+            wanted = replace(common, chunk=Chunk(first + len(written), last, upper))
+            reader = database.source.chunk_reader(database.catalog, wanted)
+            task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
+            written.append(Written.from_value(run_here([task], write)[0].unwrap()))
+            rows += written[-1].rows
+            if upper == reading.maximum or rows >= min(most or GROUP_ROWS, GROUP_ROWS) or time.monotonic() > end:
+                mark = session.mark()  # Before the window closes, so that its last row lies behind the mark.
     staged = Group(
         number=group,
         chunks=len(written),
         upper=upper,
         low=low,
-        mark=session.mark(),
+        mark=mark,
         batch=state.batch,
         version=table.schema.version,
         offsets=table.offsets,

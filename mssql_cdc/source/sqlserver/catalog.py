@@ -305,8 +305,8 @@ def _lsn(raw: bytes | None) -> Lsn:
 def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
     """The captured signal table of a database; None when none is configured for it or its channel is off (SIG-01).
 
-    Its first three columns are id, type and data, whatever their names (SIG-02). Nothing is ever written to it; its
-    rows arrive as ordinary changes and are acted upon from the change log.
+    Its first three columns are id, type and data, whatever their names (SIG-02). Its rows arrive as
+    ordinary changes and are acted upon from the change log.
 
     Args:
         connector: names the table with `signal.data.collection`, the channel with `signal.enabled.channels`.

@@ -186,10 +186,10 @@ class Control:
         finally:
             cursor.close()
 
-    def execute(self, sql: str, *, doing: str) -> None:
+    def execute(self, sql: str, *parameters: Any, doing: str) -> None:
         """A statement without rows; messages and counts of every statement in it are taken."""
         with translated(self._connection, doing), closing(self.raw.cursor()) as cursor:
-            cursor.execute(sql)
+            cursor.execute(sql, *parameters)
             while cursor.nextset():
                 pass
 

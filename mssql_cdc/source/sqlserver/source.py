@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
 from mssql_cdc.source.snapshot_lock import custom_statements
-from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume
+from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume, watermarks
 from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
@@ -347,6 +347,14 @@ class SqlServerSession:
     def last_bound(self, schema: TableSchema) -> Bound | None:
         """The largest key of a table (`chunks`)."""
         return chunks.last_bound(self.control, schema)
+
+    def window(self) -> AbstractContextManager[None]:
+        """Rows of the signal table around a chunk, if they are asked for (`watermarks`)."""
+        table = self.connector.signals.table_of(self.control.catalog)
+        strategy = self.connector.snapshot.incremental.watermarking
+        if table is None or strategy is None:
+            return nullcontext()
+        return watermarks.window(self.control, table, strategy)
 
     def run_statement(self, statement: str, *, doing: str) -> None:
         """Run a user-defined statement; errors name its purpose."""

@@ -469,6 +469,7 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.fetch.size": chunk_reader,
     "incremental.snapshot.chunk.size": read_in(chunks, "database.connector.snapshot.incremental.chunk_rows"),
     "incremental.snapshot.option.recompile": read_in(chunks, "database.connector.snapshot.incremental.recompile"),
+    "incremental.snapshot.watermarking.strategy": lambda c: c.notices,
     "incremental.snapshot.max.rows.per.second": read_in_budget("max_rows_per_second"),
     "incremental.snapshot.max.lag.seconds": read_in_budget("max_lag_s"),
     "incremental.snapshot.hours": lambda c: c.snapshot.incremental.is_open(AT),

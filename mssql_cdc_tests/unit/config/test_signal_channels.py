@@ -44,3 +44,13 @@ def test_other_channels_are_entry_points_whose_names_are_prefixes_of_properties(
     assert "hunter2" not in repr(connector)
     with pytest.raises(ConfigurationError, match="unknown property"):
         connector_with({"mail.password": "hunter2"})
+
+
+@pytest.mark.feature("INC-08")
+def test_watermarks_in_a_database_without_a_signal_table_are_told_to_have_no_effect() -> None:
+    wanted = {"incremental.snapshot.watermarking.strategy": "insert_delete", "database.names": "shop,stock"}
+    (notice,) = connector_with(wanted | {"signal.data.collection": "shop.dbo.signals"}).notices
+    assert notice == (
+        "incremental.snapshot.watermarking.strategy: no effect in stock: signal.data.collection names no table there "
+        "to write to"
+    )
