@@ -20,6 +20,7 @@ from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.schema import TableSchema, current_names, former_names
+from mssql_cdc.schema.lives import lives
 
 SHOWN = 5
 """Keys that a finding names."""
@@ -179,8 +180,9 @@ class _Part:
             name, logged = column.name, column.logged
             if before.type.get_field_index(logged) < 0:
                 continue
-            known = self._in_version(logged, rows) & self._in_version(logged, rows - 1)
-            known &= ~self._lacks(name, rows, image="before") & ~self._lacks(name, rows - 1, image="after")
+            life, life_before = self._life(logged, rows), self._life(logged, rows - 1)
+            known = (life > 0) & (life == life_before) & ~self._lacks(name, rows, image="before")
+            known &= ~self._lacks(name, rows - 1, image="after")
             if known.any():
                 ours = pc.struct_field(before, [logged]).take(pa.array(rows))
                 theirs = pc.struct_field(after, [logged]).take(pa.array(rows - 1))
@@ -207,7 +209,8 @@ class _Part:
         for column in columns:
             if after.type.get_field_index(column.logged) < 0:
                 continue
-            known = self._in_version(column.logged, ends) & ~self._lacks(column.name, ends, image="after")
+            newest = max(lives(self._story.versions, column.logged).values(), default=-1)
+            known = (self._life(column.logged, ends) == newest) & ~self._lacks(column.name, ends, image="after")
             if known.any():
                 ours = pc.struct_field(after, [column.logged]).take(pa.array(ends))
                 theirs = current.column(column.stored).combine_chunks().take(pa.array(there))
@@ -218,11 +221,12 @@ class _Part:
         chunks = self._log.column(name).chunks
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
-    def _in_version(self, logged: str, rows: np.ndarray) -> np.ndarray:
-        """Whether the structure that the row was written under has the Delta column."""
-        versions = self._story.versions
-        having = [s.version for s in versions if logged in {column.stored_name for column in s.value_columns}]
-        return np.isin(self._versions[rows], having)
+    def _life(self, logged: str, rows: np.ndarray) -> np.ndarray:
+        """Which life of the Delta column the rows were written in; 0: their structure does not have it."""
+        found = np.zeros(len(rows), np.int64)
+        for version, life in lives(self._story.versions, logged).items():
+            found[self._versions[rows] == version] = life
+        return found
 
     def _lacks(self, name: str, rows: np.ndarray, *, image: str) -> np.ndarray:
         """Whether CDC did not deliver the column in this image of the row.

@@ -19,6 +19,7 @@ from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema.arrow import current_names, current_schema, former_names
+from mssql_cdc.schema.lives import lives
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import private_session, run_sql
 
@@ -95,8 +96,13 @@ def change_structure(
 
 def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
     """The newest version's columns that were gone for a while since the table had structure `seen`."""
-    between = [{c.stored_name for c in schema.value_columns} for schema in versions[:-1] if schema.version >= seen]
-    return [c.name for c in versions[-1].value_columns if any(c.stored_name not in names for names in between)]
+    newest, between = versions[-1], [schema.version for schema in versions[:-1] if schema.version >= seen]
+    found: list[str] = []
+    for column in newest.value_columns if between else ():
+        own = lives(versions, column.stored_name)
+        if column.name not in newest.key_columns and any(own.get(one) != own[newest.version] for one in between):
+            found.append(column.name)
+    return found
 
 
 def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str], *, emptied: Sequence[str]) -> None:

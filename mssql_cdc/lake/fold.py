@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from mssql_cdc.lake.spark_sql import literal, quoted
 from mssql_cdc.schema.arrow import RESERVED_CURRENT, current_names, former_names
+from mssql_cdc.schema.lives import lives
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import run_sql
 
@@ -29,10 +30,11 @@ _EMPTY_MAP = "CAST(map() AS MAP<STRING, STRING>)"
 class FoldPlan:
     """How to fold: the newest schema, its columns' names in the current table, and the columns that may be unknown.
 
-    `lacking` maps a partial column to the `_schema` versions whose rows do not have it at all. `former` maps a partial
-    column to the Delta columns that held its values before (name in the change log -> in the current table), `earlier`
-    to the versions whose rows have it in one of them. `retired` are columns of the current table which get no more
-    values: NULL from then on. `partition_by` are the source columns that the current table is partitioned by.
+    `lacking` maps a partial column to the `_schema` versions whose rows do not have it, or had it in an earlier life.
+    `former` maps a partial column to the Delta columns that held its values before (name in the change log -> in the
+    current table), `earlier` to the versions whose rows have it in one of them. `retired` are columns of the current
+    table which get no more values: NULL from then on. `partition_by` are the source columns that the current table is
+    partitioned by.
     """
 
     table_schema: TableSchema
@@ -99,10 +101,17 @@ def plan_fold(
     earlier: dict[str, tuple[int, ...]] = {}
     seen = [schema for schema in usable if schema.version in schemas]
     held = [(schema.version, {c.name: c.stored_name for c in schema.value_columns}) for schema in seen]
-    for column in newest.value_columns:
-        if without := tuple(version for version, columns in held if column.name not in columns):
-            lacking[column.name] = without
+    for column in newest.value_columns if seen != [newest] else ():
         own = column.stored_name
+        life = lives(usable, own)
+        # What it held before it was dropped and came back is no value of the column that it is now.
+        without = tuple(
+            version
+            for version, columns in held
+            if column.name not in columns or (columns[column.name] == own and life[version] != life[newest.version])
+        )
+        if without:
+            lacking[column.name] = without
         if before := tuple(version for version, columns in held if columns.get(column.name, own) != own):
             earlier[column.name] = before
     names = {column.name for column in newest.value_columns}

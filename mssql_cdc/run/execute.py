@@ -14,6 +14,7 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult, capture_snapshot
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
+from mssql_cdc.follow.added_columns import request_added_columns
 from mssql_cdc.follow.capture_instances import tell_read_instances
 from mssql_cdc.follow.current import Merged, merge_due, merge_now
 from mssql_cdc.follow.incremental import Advanced, IncrementalSnapshots
@@ -140,6 +141,7 @@ def refresh_current(database: Database) -> Merged:
 
 def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, slow: SlowWork | None) -> Done:
     """Read the range, then process what complete cuts contain; each step is idempotent (A6)."""
+    request_added_columns(database, seen, decision)
     result = capture_range(database, seen, decision)
     signals = take_signals(database, seen.tables, result.offsets)
     if signals:

@@ -36,7 +36,7 @@ from mssql_cdc.defs import capture_step
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
-from mssql_cdc.follow import current, incremental_budget, polled_signals, signals
+from mssql_cdc.follow import added_columns, current, incremental_budget, polled_signals, signals
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.table_layout import layout_of
 from mssql_cdc.lsn import LsnRange
@@ -469,6 +469,9 @@ OBSERVED: Mapping[str, Any] = {
     "snapshot.fetch.size": chunk_reader,
     "incremental.snapshot.chunk.size": read_in(chunks, "database.connector.snapshot.incremental.chunk_rows"),
     "incremental.snapshot.option.recompile": read_in(chunks, "database.connector.snapshot.incremental.recompile"),
+    "incremental.snapshot.added.columns": read_in(
+        added_columns, "database.connector.snapshot.incremental.added_columns"
+    ),
     "incremental.snapshot.watermarking.strategy": lambda c: c.notices,
     "incremental.snapshot.max.rows.per.second": read_in_budget("max_rows_per_second"),
     "incremental.snapshot.max.lag.seconds": read_in_budget("max_lag_s"),
