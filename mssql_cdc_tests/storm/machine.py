@@ -38,7 +38,12 @@ class Storm(Operations):
     """One schedule in one world."""
 
     @initialize(
-        profile=PROFILES, changes=st.lists(CHANGES, max_size=4), running=st.booleans(), bound=BOUNDS, pause=PAUSES
+        profile=PROFILES,
+        changes=st.lists(CHANGES, max_size=4),
+        running=st.booleans(),
+        bound=BOUNDS,
+        pause=PAUSES,
+        reads=st.booleans(),
     )
     def begin(
         self,
@@ -47,11 +52,14 @@ class Storm(Operations):
         running: bool,  # noqa: FBT001 (drawn)
         bound: int | None,
         pause: int | None,
+        reads: bool = False,  # noqa: FBT001, FBT002 (drawn)
     ) -> None:
-        """The connector begins on tables with rows; `running`: it did so before the schedule."""
+        """The connector begins on tables with rows; `running`: it did so before, `reads`: added columns, too."""
         self.profile, self.pause = profile, pause
-        if bound is not None:
-            self.world.configure(**{"max.iteration.transactions": f"{bound}"})
+        properties = {"incremental.snapshot.added.columns": "true"} if reads else {}
+        properties |= {"max.iteration.transactions": f"{bound}"} if bound is not None else {}
+        if properties:
+            self.world.configure(**properties)
             self.database, self.follower = self.world.database, self._follower()
         for one in changes:
             self.world.change(*one)

@@ -54,6 +54,7 @@ class WholeStorm(Storm):
         running=st.booleans(),
         bound=BOUNDS,
         pause=PAUSES,
+        reads=st.booleans(),
         secondary=st.sampled_from((False, False, True)),
     )
     def begin(
@@ -63,13 +64,14 @@ class WholeStorm(Storm):
         running: bool,  # noqa: FBT001 (drawn)
         bound: int | None,
         pause: int | None,
+        reads: bool = False,  # noqa: FBT001, FBT002 (drawn)
         secondary: bool = False,  # noqa: FBT001, FBT002 (drawn)
     ) -> None:
         if secondary:
             self.world.read_a_secondary()
             self.database = self.world.database
             self.follower = self._follower()
-        super().begin(profile, changes, running, bound, pause)
+        super().begin(profile, changes, running, bound, pause, reads)
 
     # -- the source -------------------------------------------------------------------------------------------
 
