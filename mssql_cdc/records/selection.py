@@ -133,7 +133,7 @@ def _key_texts(key: dict[str, Any], shapes: Iterable[TableShape]) -> set[str]:
     """Return the key as each table writes it, with its fields in the table's order."""
     found: set[str] = set()
     for shape in shapes:
-        names = [name for name, _, _ in shape.key_fields]
+        names = [*(name for name, _, _ in shape.key_fields), *(name for name, _ in shape.added)]
         if set(names) == set(key):
             text = json_text({name: key[name] for name in names})
             found.add(text if shape.key_schema is None else f'{{"schema":{shape.key_schema},"payload":{text}}}')

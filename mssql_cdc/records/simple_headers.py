@@ -68,7 +68,8 @@ def _java_decimal(text: str) -> str:
 
 def _text(key: str, shown: Mapping[str, Callable[[str], str]]) -> str:
     found: dict[str, Any] = json.loads(key, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
-    return "{" + ",".join(f"{_escaped(name)}:{_value(value, shown[name])}" for name, value in found.items()) + "}"
+    texts = (f"{_escaped(name)}:{_value(value, shown.get(name, str))}" for name, value in found.items())
+    return "{" + ",".join(texts) + "}"
 
 
 def _value(value: Any, shown: Callable[[str], str]) -> str:
