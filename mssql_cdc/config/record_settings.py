@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from mssql_cdc.config.extension_points import DEFAULT_FACTORY, ExtensionSettings
+from mssql_cdc.config.extension_points import ExtensionSettings
 from mssql_cdc.config.json_forms import CLOUD_EVENTS, JSON, SIMPLE_HEADERS, CloudEventSettings, DecimalFormat, JsonForm
 from mssql_cdc.config.patterns import PatternList, compile_java
 from mssql_cdc.config.property import Effect, Group, prop, regexes, section
@@ -259,9 +259,6 @@ class RecordSettings:
             report.notice("value.converter", "CloudEventsConverter reads value.converter.json.… instead")
         if not self.writes_cloud_events and self.cloud_events != CloudEventSettings():
             report.notice("value.converter", f"only {CLOUD_EVENTS} reads the options of CloudEvents")
-        if self.writes_cloud_events and self.extensions.transaction_factory.strip() != DEFAULT_FACTORY:
-            report.refuse_records("transaction.metadata.factory")
-            report.notice("transaction.metadata.factory", "CloudEvents show transactions as Debezium's default does")
         if self.writes_simple_headers and (self.header_schemas, self.header_nulls, self.header_decimals) != (None,) * 3:
             report.notice("header.converter", "SimpleHeaderConverter has no options")
         return self

@@ -330,9 +330,9 @@ class EnvelopeTexts:
         if shape.checked is not None:
             plain = envelope(event, self.connector, made)
             key, payload = self.extensions.post_processors.process(key, plain, changes.pos, shape.checked)
-            value = cloud_event(with_images_of(event, plain, payload), self.connector) if cloudy else payload
+            value = cloud_event(with_images_of(event, plain, payload), self.connector, made) if cloudy else payload
         else:
-            value = cloud_event(event, self.connector) if cloudy else envelope(event, self.connector, made)
+            value = cloud_event(event, self.connector, made) if cloudy else envelope(event, self.connector, made)
         value = value if cloudy else _with_schema(value, shape.value_schema)
         columns = {
             "topic": shape.topic, "partition": None,

@@ -33,7 +33,7 @@ NAMING = Course(
         Script(
             name="tables of one topic",
             group="topics",
-            restates="SqlServerConnectorIT.shouldApplySchemaRegexTopicNamingStrategy, ByLogicalTableRouterTest",
+            restates="ByLogicalTableRouterTest.testKeyReplacementWorkingConfiguration",
             features=("TOP-11", "EVT-05"),
             tables=("dbo.part_1", "dbo.part_2", "dbo.part__3 é"),
             setup=(
@@ -65,7 +65,7 @@ NAMING = Course(
         Script(
             name="table that does not match",
             group="topics",
-            restates="ByLogicalTableRouterTest.testHeartbeatMessageTopicMatch…, DefaultRegexTopicNamingStrategyTest",
+            restates="ByLogicalTableRouterTest.testBrokenKeyReplacementConfigurationNullValue",
             features=("TOP-01", "TOP-11"),
             tables=("dbo.other",),
             setup=(
@@ -103,7 +103,7 @@ NAMING = Course(
             "shorter match",
             topic__regex=r"(server1|server1.*)",
             topic__replacement="$1-x",
-            **{name: value for name, value in NO_SCHEMAS.items()},
+            **NO_SCHEMAS,
         ),
     ),
 )
