@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.json_forms import JsonForm
@@ -20,6 +21,7 @@ from mssql_cdc.records.json_texts import json_text
 from mssql_cdc.records.names import field_name
 from mssql_cdc.records.reselect import Reselect
 from mssql_cdc.records.schemas import Schema, envelope_schema, key_schema, value_schema
+from mssql_cdc.records.string_texts import checked_string
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 
@@ -40,6 +42,7 @@ class TableShape:
     `shares_texts`: a column looks the same in the key and in the value. `header_fields` are those of a key in a header,
     if it looks different there. `added` are the names and values of further fields of keys. `checked` are the schemas
     of key and value that post-processors must keep to; `reselect` reads missing values again.
+    `string_key` and `string_header` are the schemas of keys that are written as Java's texts.
     """
 
     schema: TableSchema
@@ -55,6 +58,8 @@ class TableShape:
     added: tuple[tuple[str, str], ...] = ()
     checked: tuple[Schema | None, Schema] | None = None
     reselect: Reselect | None = None
+    string_key: Mapping[str, Any] | None = None
+    string_header: Mapping[str, Any] | None = None
 
     @property
     def has_key(self) -> bool:
@@ -136,6 +141,12 @@ class TableShape:
             if extensions.post_processors.own
             else None,
             reselect=extensions.reselect,
+            string_key=checked_string(json.loads(schema_of_key(key_fields, keys)), "key.converter")
+            if settings.writes_string_keys
+            else None,
+            string_header=checked_string(json.loads(schema_of_key(header_fields, headers)), "header.converter")
+            if settings.writes_string_headers
+            else None,
         )
 
 
