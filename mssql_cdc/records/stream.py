@@ -251,14 +251,10 @@ class _Window:
         state = self._state(view, state).behind(envelopes)
 
         def build() -> pa.RecordBatch:
-            # Several tables may have one topic, so that what is wanted is chosen before their records are merged.
-            found = [
-                part
-                for one, own in zip(changes, numbered, strict=True)
-                if view.selection.wants(one.shape.table_id)
-                for part in texts.stream(one, own)
-            ]
-            return in_order([*parts, *found])
+            # Several tables may have one topic: what is wanted is chosen before their records are merged.
+            pairs = zip(changes, numbered, strict=True)
+            wanted = ((one, own) for one, own in pairs if view.selection.wants(one.shape.table_id))
+            return in_order([*parts, *(part for one, own in wanted for part in texts.stream(one, own))])
 
         return build, state
 
