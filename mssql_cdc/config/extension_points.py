@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from pydantic import ValidationInfo, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
+from mssql_cdc.config.regex_naming import RegexNaming
 from mssql_cdc.config.report import Report
 from mssql_cdc.config.reselect import ReselectSettings
 from mssql_cdc.config.secret import Secret, reveal
@@ -28,6 +29,8 @@ SCHEMA_NAMING = f"{_STRATEGIES}SchemaTopicNamingStrategy"
 DEFAULT_NAMING = f"{_STRATEGIES}DefaultTopicNamingStrategy"
 SCHEMA_UNICODE_NAMING = f"{_STRATEGIES}SchemaUnicodeTopicNamingStrategy"
 DEFAULT_UNICODE_NAMING = f"{_STRATEGIES}DefaultUnicodeTopicNamingStrategy"
+SCHEMA_REGEX_NAMING = f"{_STRATEGIES}SchemaRegexTopicNamingStrategy"
+DEFAULT_REGEX_NAMING = f"{_STRATEGIES}DefaultRegexTopicNamingStrategy"
 BUILT_IN: Mapping[str, tuple[str, ...]] = {
     ExtensionGroup.CONVERTERS: (),
     ExtensionGroup.POST_PROCESSORS: (RESELECT,),
@@ -36,6 +39,8 @@ BUILT_IN: Mapping[str, tuple[str, ...]] = {
         DEFAULT_NAMING,
         SCHEMA_UNICODE_NAMING,
         DEFAULT_UNICODE_NAMING,
+        SCHEMA_REGEX_NAMING,
+        DEFAULT_REGEX_NAMING,
     ),
     ExtensionGroup.TRANSACTION_METADATA_FACTORIES: (DEFAULT_FACTORY,),
 }
@@ -77,7 +82,9 @@ class ExtensionSettings:
     """Sets the type or an option of a listed converter or post-processor, which gets it without its name."""
     topic_naming: str = prop("topic.naming.strategy", SCHEMA_NAMING, "TOP-11 SPI-09")
     """Names what names topics: an entry point in the group `mssql_cdc.topic_naming_strategies`, or a class of Debezium
-    that is built in: `SchemaTopicNamingStrategy`, `DefaultTopicNamingStrategy` and their forms with `Unicode`."""
+    that is built in: `SchemaTopicNamingStrategy`, `DefaultTopicNamingStrategy` and their forms with `Unicode` and
+    `Regex`."""
+    regex_naming: RegexNaming = Field(default_factory=RegexNaming)
     transaction_factory: str = prop("transaction.metadata.factory", DEFAULT_FACTORY, "SPI-11")
     """Names what builds transaction records and blocks: an entry point in the group
     `mssql_cdc.transaction_metadata_factories`, or Debezium's default."""
@@ -94,6 +101,11 @@ class ExtensionSettings:
     def own_post_processors(self) -> tuple[Extension, ...]:
         """The post-processors, in order."""
         return tuple(self._extension(name) for name in self.post_processors)
+
+    @property
+    def names_by_regex(self) -> bool:
+        """Whether the naming strategy is one of those with `Regex`."""
+        return self.topic_naming.strip() in {SCHEMA_REGEX_NAMING, DEFAULT_REGEX_NAMING}
 
     @property
     def reselect(self) -> ReselectSettings | None:
@@ -133,6 +145,11 @@ class ExtensionSettings:
                     report.refuse_records(setting)
                     report.notice(setting, str(error).removeprefix(f"{setting}: "))
         self._check_reselect(report)
+        if self.names_by_regex:
+            for setting, problem in self.regex_naming.problems():
+                report.complain(setting, problem)
+        for setting, text in self.regex_naming.unread(is_used=self.names_by_regex):
+            report.notice(setting, text)
         return self
 
     def _check_reselect(self, report: Report) -> None:

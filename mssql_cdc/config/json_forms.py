@@ -14,6 +14,7 @@ DecimalFormat = Literal["base64", "numeric"]
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 CLOUD_EVENTS = "io.debezium.converters.CloudEventsConverter"
 _PREFIX = "value.converter"
 _SOURCES = ("value", "id:generate", "type:generate", "traceparent:header", "dataSchemaName:generate")

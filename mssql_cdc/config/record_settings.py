@@ -9,8 +9,16 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
-from mssql_cdc.config.extension_points import DEFAULT_FACTORY, ExtensionSettings
-from mssql_cdc.config.json_forms import CLOUD_EVENTS, JSON, SIMPLE_HEADERS, CloudEventSettings, DecimalFormat, JsonForm
+from mssql_cdc.config.extension_points import ExtensionSettings
+from mssql_cdc.config.json_forms import (
+    CLOUD_EVENTS,
+    JSON,
+    SIMPLE_HEADERS,
+    STRINGS,
+    CloudEventSettings,
+    DecimalFormat,
+    JsonForm,
+)
 from mssql_cdc.config.patterns import PatternList, compile_java
 from mssql_cdc.config.property import Effect, Group, prop, regexes, section
 from mssql_cdc.config.report import Report
@@ -21,6 +29,8 @@ TimePrecision = Literal["adaptive", "adaptive_time_microseconds", "connect", "is
 FailureHandling = Literal["fail", "warn", "skip", "ignore"]
 NameAdjustment = Literal["none", "avro", "avro_unicode"]
 
+TO_STRING = JsonForm(numeric=True, connect=True)
+"""What `StringConverter` is made from: null stays null, and decimals are numbers."""
 _ENTRY = re.compile(r"\s*([^\s:]+):([^:\s]+)\s*")
 
 
@@ -117,10 +127,11 @@ class RecordSettings:
     keys: Annotated[RecordKeys, BeforeValidator(_record_keys)] = prop("message.key.columns", RecordKeys(), "EVT-05")
     """Chooses the key columns of records: `<table>:<column>,<column>;…`. Rows keep their identity in the lake."""
     key_converter: str | None = prop(
-        "key.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON,), group=Group.KAFKA
+        "key.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON, STRINGS), group=Group.KAFKA
     )
-    """Names Kafka Connect's converter of keys. Only `JsonConverter` is rendered. With any property of the converter,
-    the others have Kafka Connect's defaults; without one, keys are JSON without schemas."""
+    """Names Kafka Connect's converter of keys. `JsonConverter` and `StringConverter` are rendered; the latter writes
+    texts like `Struct{id=1}` and has no options. With any property of `JsonConverter`, the others have Kafka Connect's
+    defaults; without one, keys are JSON without schemas."""
     key_schemas: bool | None = prop("key.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
     """Adds the schema to each key; Kafka Connect's default is true."""
     key_nulls: bool | None = prop("key.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
@@ -131,7 +142,8 @@ class RecordSettings:
         "value.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON, CLOUD_EVENTS), group=Group.KAFKA
     )
     """Names Kafka Connect's converter of values, as `key.converter` that of keys. Debezium's `CloudEventsConverter` is
-    rendered, too: it has options of its own and does not read those of `JsonConverter`."""
+    rendered, too: it has options of its own and does not read those of `JsonConverter`. `StringConverter` is not: its
+    text of a whole value cannot be read back."""
     value_schemas: bool | None = prop("value.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
     """Adds the schema to each value; Kafka Connect's default is true."""
     value_nulls: bool | None = prop("value.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
@@ -140,11 +152,16 @@ class RecordSettings:
     """Selects how values show Connect's decimals; Kafka Connect's default is BASE64."""
     cloud_events: CloudEventSettings = Field(default_factory=CloudEventSettings)
     header_converter: str | None = prop(
-        "header.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON, SIMPLE_HEADERS), group=Group.KAFKA
+        "header.converter",
+        None,
+        "DEP-01",
+        effect=Effect.NO_RECORDS,
+        rendered=(JSON, SIMPLE_HEADERS, STRINGS),
+        group=Group.KAFKA,
     )
     """Names Kafka Connect's converter of headers, as `key.converter` that of keys. Without any property of it, headers
     are JSON without schemas, and the keys in them look like keys. `SimpleHeaderConverter`, Kafka Connect's default,
-    writes texts, and keys as texts; it has no options."""
+    writes texts, and keys as texts; it has no options, and neither has `StringConverter`."""
     header_schemas: bool | None = prop("header.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
     """Adds the schema to each header; Kafka Connect's default is true."""
     header_nulls: bool | None = prop("header.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
@@ -198,8 +215,20 @@ class RecordSettings:
         )
 
     @property
+    def writes_string_keys(self) -> bool:
+        """Whether keys are what Java's `toString` gives."""
+        return self.key_converter is not None and self.key_converter.strip() == STRINGS
+
+    @property
+    def writes_string_headers(self) -> bool:
+        """Whether headers are what Java's `toString` gives."""
+        return self.header_converter is not None and self.header_converter.strip() == STRINGS
+
+    @property
     def key_form(self) -> JsonForm:
         """How keys are written."""
+        if self.writes_string_keys:
+            return TO_STRING
         return JsonForm.of(
             converter=self.key_converter,
             schemas=self.key_schemas,
@@ -234,6 +263,8 @@ class RecordSettings:
         """How headers are written."""
         if self.writes_simple_headers:
             return JsonForm(defaults=True, numeric=True, connect=True)
+        if self.writes_string_headers:
+            return TO_STRING
         form = JsonForm.of(
             converter=self.header_converter,
             schemas=self.header_schemas,
@@ -259,9 +290,16 @@ class RecordSettings:
             report.notice("value.converter", "CloudEventsConverter reads value.converter.json.… instead")
         if not self.writes_cloud_events and self.cloud_events != CloudEventSettings():
             report.notice("value.converter", f"only {CLOUD_EVENTS} reads the options of CloudEvents")
-        if self.writes_cloud_events and self.extensions.transaction_factory.strip() != DEFAULT_FACTORY:
-            report.refuse_records("transaction.metadata.factory")
-            report.notice("transaction.metadata.factory", "CloudEvents show transactions as Debezium's default does")
-        if self.writes_simple_headers and (self.header_schemas, self.header_nulls, self.header_decimals) != (None,) * 3:
+        header = (self.header_schemas, self.header_nulls, self.header_decimals)
+        if (self.value_converter or "").strip() == STRINGS:
+            report.notice(
+                "value.converter",
+                "StringConverter is for keys and headers: its text of a whole value cannot be read back",
+            )
+        if self.writes_simple_headers and header != (None,) * 3:
             report.notice("header.converter", "SimpleHeaderConverter has no options")
+        if self.writes_string_headers and header != (None,) * 3:
+            report.notice("header.converter", "StringConverter does not read the options of JsonConverter")
+        if self.writes_string_keys and (self.key_schemas, self.key_nulls, self.key_decimals) != (None,) * 3:
+            report.notice("key.converter", "StringConverter does not read the options of JsonConverter")
         return self

@@ -27,6 +27,7 @@ from mssql_cdc.records.record_batch import Part, Record, batch_of
 from mssql_cdc.records.rows import Changes, Numbers
 from mssql_cdc.records.schemas import STRING, Schema
 from mssql_cdc.records.simple_headers import simple_texts
+from mssql_cdc.records.string_texts import string_text, string_texts
 from mssql_cdc.records.transactions import Transaction
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
@@ -87,6 +88,8 @@ class Envelopes:
             value = None  # Debezium's converter has no CloudEvent for what is no row change.
         elif settings.value_form.schemas:
             value = {"schema": schemas[1], "payload": value}
+        if settings.writes_string_keys:
+            key = string_text(schemas[0], key)
         return {
             "topic": topic,
             "partition": partition,
@@ -264,6 +267,8 @@ class EnvelopeTexts:
         settings = self.connector.records
         if settings.writes_simple_headers:
             other = simple_texts(other, changes.shape, settings)
+        if changes.shape.string_header is not None:
+            other = string_texts(other, changes.shape.string_header)
         header = _with_schema(other, changes.shape.header_schema)
         batch = self._batch(event, own, self._headers(NEW_KEY if is_delete else OLD_KEY, header), offset)
         found = [(numbered.place * SLOTS + (_FIRST if is_delete else _CREATE), batch)]
@@ -315,6 +320,8 @@ class EnvelopeTexts:
             json_text(TRANSACTION_VALUE if made is None else made.value) if settings.value_form.schemas else None
         )
         key = joined('{"id":"', ids, '"}') if made is None else made.keys(ids)
+        if settings.writes_string_keys:
+            key = string_texts(key, TRANSACTION_KEY if made is None else made.key)
         value = value if made is None else made.values(value)
         shown = None if settings.writes_cloud_events else _with_schema(value, value_schema)
         columns = {
@@ -330,10 +337,12 @@ class EnvelopeTexts:
         if shape.checked is not None:
             plain = envelope(event, self.connector, made)
             key, payload = self.extensions.post_processors.process(key, plain, changes.pos, shape.checked)
-            value = cloud_event(with_images_of(event, plain, payload), self.connector) if cloudy else payload
+            value = cloud_event(with_images_of(event, plain, payload), self.connector, made) if cloudy else payload
         else:
-            value = cloud_event(event, self.connector) if cloudy else envelope(event, self.connector, made)
+            value = cloud_event(event, self.connector, made) if cloudy else envelope(event, self.connector, made)
         value = value if cloudy else _with_schema(value, shape.value_schema)
+        if key is not None and shape.string_key is not None:
+            key = string_texts(key, shape.string_key)
         columns = {
             "topic": shape.topic, "partition": None,
             "key": None if key is None else _with_schema(key, shape.key_schema),

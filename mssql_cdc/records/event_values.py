@@ -121,8 +121,14 @@ def _source(event: Event, connector: Connector) -> Texts:
     )  # fmt: skip
 
 
-def cloud_event(event: Event, connector: Connector) -> Texts:
-    """Return CloudEvents in their JSON format; only their data has a schema."""
+def cloud_event(event: Event, connector: Connector, made: TransactionTexts | None = None) -> Texts:
+    """Return CloudEvents in their JSON format; only their data has a schema.
+
+    Args:
+        event: What they show.
+        connector: The modes.
+        made: As for `envelope`.
+    """
     changes, name = event.changes, connector.topic_prefix
     change_lsn, commit_lsn = or_null(changes.change_lsn), or_null(changes.commit_lsn)
     data = joined('{"before":', event.before, ',"after":', event.after, "}")
@@ -134,11 +140,11 @@ def cloud_event(event: Event, connector: Connector) -> Texts:
         f'","source":"/debezium/sqlserver/{_inner(name)}","specversion":"1.0",'
         '"type":"io.debezium.connector.sqlserver.DataChangeEvent","time":"', _times(changes.commit_us),
         '","datacontenttype":"application/json"',
-        _extensions(event, name) if connector.records.cloud_events.extensions else "", ',"data":', data, "}",
+        _extensions(event, name, made) if connector.records.cloud_events.extensions else "", ',"data":', data, "}",
     )  # fmt: skip
 
 
-def _extensions(event: Event, name: str) -> Texts:
+def _extensions(event: Event, name: str, made: TransactionTexts | None) -> Texts:
     """The operation, the source block and the transaction block; a number of 64 bits is a text in CloudEvents."""
     changes, table = event.changes, event.changes.shape.table_id
     ms, us, ns = stamp_texts(changes.commit_us)
@@ -155,7 +161,8 @@ def _extensions(event: Event, name: str) -> Texts:
     if event.places is not None and event.has_places:
         names = ("txid", "txtotalorder", "txdatacollectionorder")
         columns = event.places.columns()
-        texts |= {one: or_null(joined('"', column, '"')) for one, column in zip(names, columns, strict=True)}
+        shown = [joined('"', column, '"') for column in columns] if made is None else made.leading(*columns)
+        texts |= {one: or_null(column) for one, column in zip(names, shown, strict=True)}
     pieces = [piece for one, text in texts.items() for piece in (f',"{_EXTENSION}{one}":', text)]
     return joined(*pieces)
 

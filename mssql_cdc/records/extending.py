@@ -8,7 +8,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.records.custom_converters import CustomConverters
 from mssql_cdc.records.post_processors import PostProcessors
 from mssql_cdc.records.reselect import Reselect
-from mssql_cdc.records.topics import TopicNamingStrategy, topics_of
+from mssql_cdc.records.topics import Topics, topics_of
 from mssql_cdc.records.transaction_structs import TransactionTexts, transaction_texts
 
 
@@ -19,7 +19,7 @@ class Extensions:
     `reselect` and `transactions` are None unless they are configured.
     """
 
-    topics: TopicNamingStrategy
+    topics: Topics
     converters: CustomConverters
     post_processors: PostProcessors
     reselect: Reselect | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -47,3 +48,20 @@ def decimal_texts(values: pa.Array) -> pa.Array:
 
 def _scale(decimal: Any) -> int:
     return decimal.scale
+
+
+def java_double(text: str) -> str:
+    """Return a number as Java's `Double.toString` does: with an exponent from ten million on and below 0.001."""
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        return text
+    figures = "".join(map(str, digits))
+    point = len(figures) + exponent
+    if not any(digits):
+        shown = "0.0"
+    elif -3 < point <= 7:
+        whole, rest = figures[: max(point, 0)], figures[max(point, 0) :]
+        shown = f"{whole.ljust(point, '0') or '0'}.{'0' * -min(point, 0)}{rest or '0'}"
+    else:
+        shown = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+    return f"-{shown}" if sign else shown

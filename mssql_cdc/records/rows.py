@@ -20,7 +20,7 @@ from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.records.converters import Convert
 from mssql_cdc.records.custom_converters import RowConvert
 from mssql_cdc.records.failures import CONVERSION_ERRORS, Failures
-from mssql_cdc.records.json_texts import Texts, objects, repeated
+from mssql_cdc.records.json_texts import Texts, json_text, objects, repeated
 from mssql_cdc.records.reselect import Values
 from mssql_cdc.records.shapes import Shapes, TableShape
 from mssql_cdc.schema import Column, TableId
@@ -270,16 +270,21 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side, again: Mapping[s
 
 
 def _key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
-    if not shape.key_fields:
+    if not shape.has_key:
         return None
-    return repeated("null", count) if side is None else objects(list(side.keys.items()), count)
+    return repeated("null", count) if side is None else _object(side.keys, shape, count)
+
+
+def _object(keys: Mapping[str, Texts], shape: TableShape, count: int) -> Texts:
+    """Return keys as JSON objects, with the fields that are the same in each."""
+    return objects([*keys.items(), *((name, repeated(json_text(text), count)) for name, text in shape.added)], count)
 
 
 def _header_key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
     """Return the key as a header shows it; None if that is how a key looks."""
     if side is None or not shape.header_fields:
         return None
-    return objects(list(side.header_keys.items()), count)
+    return _object(side.header_keys, shape, count)
 
 
 def _same_key(before: _Side | None, after: _Side | None, shape: TableShape) -> pa.Array | None:

@@ -6,7 +6,7 @@ The schema of a column follows from its type and the modes, like its values (`co
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -92,7 +92,15 @@ def source_schema() -> Schema:
     return struct(fields, name="io.debezium.connector.sqlserver.Source", version=1, field="source")
 
 
-def key_schema(topic: str, fields: Fields, settings: RecordSettings, form: JsonForm, custom: Custom = NONE) -> str:
+def key_schema(
+    topic: str,
+    fields: Fields,
+    settings: RecordSettings,
+    form: JsonForm,
+    custom: Custom = NONE,
+    *,
+    added: Iterable[str] = (),
+) -> str:
     """Return the text of the schema of a table's keys.
 
     Args:
@@ -101,10 +109,11 @@ def key_schema(topic: str, fields: Fields, settings: RecordSettings, form: JsonF
         settings: The modes.
         form: How they are written.
         custom: The schemas that converters of users registered, by column.
+        added: The names of fields that are no columns.
     """
     name = schema_name(f"{topic}.Key", settings.schema_names)
     columns = [_field_of(one, column, settings, form, custom) for one, column in fields]
-    return json_text(struct(columns, name=name))
+    return json_text(struct([*columns, *(field(one, "string") for one in added)], name=name))
 
 
 def value_schema(

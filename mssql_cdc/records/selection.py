@@ -19,6 +19,7 @@ from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.json_texts import json_text
 from mssql_cdc.records.pieces import ChangeLog
 from mssql_cdc.records.shapes import TableShape
+from mssql_cdc.records.string_texts import string_text
 from mssql_cdc.schema import TableId
 
 
@@ -133,8 +134,10 @@ def _key_texts(key: dict[str, Any], shapes: Iterable[TableShape]) -> set[str]:
     """Return the key as each table writes it, with its fields in the table's order."""
     found: set[str] = set()
     for shape in shapes:
-        names = [name for name, _, _ in shape.key_fields]
+        names = [*(name for name, _, _ in shape.key_fields), *(name for name, _ in shape.added)]
         if set(names) == set(key):
             text = json_text({name: key[name] for name in names})
+            if shape.string_key is not None:
+                text = json_text(string_text(shape.string_key, key))
             found.add(text if shape.key_schema is None else f'{{"schema":{shape.key_schema},"payload":{text}}}')
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.json_forms import JsonForm
@@ -20,6 +21,7 @@ from mssql_cdc.records.json_texts import json_text
 from mssql_cdc.records.names import field_name
 from mssql_cdc.records.reselect import Reselect
 from mssql_cdc.records.schemas import Schema, envelope_schema, key_schema, value_schema
+from mssql_cdc.records.string_texts import checked_string
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 
@@ -38,8 +40,9 @@ class TableShape:
 
     `key_schema` and `value_schema` are texts, where records have schemas; `header_schema` is that of a key in a header.
     `shares_texts`: a column looks the same in the key and in the value. `header_fields` are those of a key in a header,
-    if it looks different there. `checked` are the schemas of key and value that post-processors must keep to;
-    `reselect` reads missing values again.
+    if it looks different there. `added` are the names and values of further fields of keys. `checked` are the schemas
+    of key and value that post-processors must keep to; `reselect` reads missing values again.
+    `string_key` and `string_header` are the schemas of keys that are written as Java's texts.
     """
 
     schema: TableSchema
@@ -52,8 +55,16 @@ class TableShape:
     shares_texts: bool = True
     header_fields: tuple[tuple[str, Column, Convert], ...] | None = None
     header_schema: str | None = None
+    added: tuple[tuple[str, str], ...] = ()
     checked: tuple[Schema | None, Schema] | None = None
     reselect: Reselect | None = None
+    string_key: Mapping[str, Any] | None = None
+    string_header: Mapping[str, Any] | None = None
+
+    @property
+    def has_key(self) -> bool:
+        """Whether records have keys."""
+        return bool(self.key_fields or self.added)
 
     @property
     def table_id(self) -> TableId:
@@ -70,7 +81,8 @@ class TableShape:
             extensions: Its extensions.
 
         Raises:
-            SchemaError: `field.name.adjustment.mode` gives two columns the same name, or a column's type is unknown.
+            SchemaError: `field.name.adjustment.mode` gives two columns the same name, a field that is added to keys has
+                the name of another, or a column's type is unknown.
         """
         settings, table = connector.records, schema.table_id
         registered = extensions.converters.registered(schema)
@@ -99,6 +111,11 @@ class TableShape:
         value_fields = fields(schema.value_columns, values)
         key_columns = [schema.column(name) for name in own or schema.key_columns or schema.shown_key]
         key_fields, header_fields = fields(key_columns, keys), fields(key_columns, headers)
+        added = _added(table, key_fields, extensions)
+
+        def schema_of_key(of: tuple[tuple[str, Column, Convert], ...], form: JsonForm) -> str:
+            return key_schema(topic, _columns(of), settings, form, custom, added=[name for name, _ in added])
+
         return cls(
             schema=schema,
             topic=topic,
@@ -109,23 +126,40 @@ class TableShape:
                 for name, column, _ in value_fields
                 if column.type.before_image != "always"
             ),
-            key_schema=key_schema(topic, _columns(key_fields), settings, keys, custom) if keys.schemas else None,
+            key_schema=schema_of_key(key_fields, keys) if keys.schemas else None,
             value_schema=value_schema(topic, _columns(value_fields), table, connector, custom=custom, transaction=block)
             if values.schemas
             else None,
             shares_texts=keys.values == values.values,
             header_fields=None if headers.values == keys.values else header_fields,
-            header_schema=key_schema(topic, _columns(header_fields), settings, headers, custom)
-            if headers.schemas
-            else None,
+            header_schema=schema_of_key(header_fields, headers) if headers.schemas else None,
+            added=added,
             checked=(
-                json.loads(key_schema(topic, _columns(key_fields), settings, keys, custom)) if key_fields else None,
+                json.loads(schema_of_key(key_fields, keys)) if key_fields or added else None,
                 envelope_schema(topic, _columns(value_fields), table, connector, custom=custom, transaction=block),
             )
             if extensions.post_processors.own
             else None,
             reselect=extensions.reselect,
+            string_key=checked_string(json.loads(schema_of_key(key_fields, keys)), "key.converter")
+            if settings.writes_string_keys
+            else None,
+            string_header=checked_string(json.loads(schema_of_key(header_fields, headers)), "header.converter")
+            if settings.writes_string_headers
+            else None,
         )
+
+
+def _added(
+    table: TableId, key: Sequence[tuple[str, Column, Convert]], extensions: Extensions
+) -> tuple[tuple[str, str], ...]:
+    """Return the field that the naming strategy adds to keys."""
+    found = extensions.topics.key_field(table)
+    if found is None:
+        return ()
+    if any(name == found[0] for name, _, _ in key):
+        raise SchemaError(f"{table}: the key has a column {found[0]!r}; set topic.key.field.name to another name")
+    return (found,)
 
 
 def _columns(fields: Sequence[tuple[str, Column, Convert]]) -> list[tuple[str, Column]]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from mssql_cdc.config import RecordSettings
 from mssql_cdc.records.json_texts import Texts, json_text, quoted
+from mssql_cdc.records.number_texts import java_double
 from mssql_cdc.records.shapes import TableShape
 from mssql_cdc.schema import Column, Kind
 
@@ -45,30 +46,14 @@ def _number_style(column: Column, settings: RecordSettings) -> Callable[[str], s
     return _java_decimal if kind is Kind.DECIMAL and mode == "precise" else str
 
 
-def java_double(text: str) -> str:
-    """Return a number as Java's `Double.toString` does: with an exponent from ten million on and below 0.001."""
-    sign, digits, exponent = Decimal(text).normalize().as_tuple()
-    if not isinstance(exponent, int):
-        return text
-    figures = "".join(map(str, digits))
-    point = len(figures) + exponent
-    if not any(digits):
-        shown = "0.0"
-    elif -3 < point <= 7:
-        whole, rest = figures[: max(point, 0)], figures[max(point, 0) :]
-        shown = f"{whole.ljust(point, '0') or '0'}.{'0' * -min(point, 0)}{rest or '0'}"
-    else:
-        shown = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
-    return f"-{shown}" if sign else shown
-
-
 def _java_decimal(text: str) -> str:
     return str(Decimal(text))
 
 
 def _text(key: str, shown: Mapping[str, Callable[[str], str]]) -> str:
     found: dict[str, Any] = json.loads(key, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
-    return "{" + ",".join(f"{_escaped(name)}:{_value(value, shown[name])}" for name, value in found.items()) + "}"
+    texts = (f"{_escaped(name)}:{_value(value, shown.get(name, str))}" for name, value in found.items())
+    return "{" + ",".join(texts) + "}"
 
 
 def _value(value: Any, shown: Callable[[str], str]) -> str:

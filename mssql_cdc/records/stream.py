@@ -187,6 +187,8 @@ class _BlockRows:
 
         def build() -> pa.RecordBatch:
             parts: list[Part] = []
+            if not view.selection.wants(rows.table_id):
+                return in_order(parts)
             start = 0
             rendered = [one for one in changes if not one.failed]
             shown = _kept(markers, [not one.failed for one in changes for _ in range(len(one))])
@@ -249,8 +251,10 @@ class _Window:
         state = self._state(view, state).behind(envelopes)
 
         def build() -> pa.RecordBatch:
-            found = [part for one, own in zip(changes, numbered, strict=True) for part in texts.stream(one, own)]
-            return in_order([*parts, *found])
+            # Several tables may have one topic: what is wanted is chosen before their records are merged.
+            pairs = zip(changes, numbered, strict=True)
+            wanted = ((one, own) for one, own in pairs if view.selection.wants(one.shape.table_id))
+            return in_order([*parts, *(part for one, own in wanted for part in texts.stream(one, own))])
 
         return build, state
 

@@ -16,6 +16,7 @@ from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.extension_points import (
     BUILT_IN,
     DEFAULT_NAMING,
+    DEFAULT_REGEX_NAMING,
     DEFAULT_UNICODE_NAMING,
     SCHEMA_UNICODE_NAMING,
 )
@@ -56,9 +57,20 @@ class TopicNamingStrategy(Protocol):
         ...
 
 
+class Topics(TopicNamingStrategy, Protocol):
+    """A naming strategy as records use it: it may add a field to keys."""
+
+    def key_field(self, table: TableId) -> tuple[str, str] | None:
+        """Return the name and the value of the field that is added to a table's keys, if there is one."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DebeziumTopics:
-    """Debezium's own strategies: they differ in the parts of a table's name and in what replaces characters."""
+    """Debezium's own strategies: they differ in the parts of a table's name and in what replaces characters.
+
+    Those with `Regex` then name topics anew, and add a field to keys (`config/regex_naming.py`).
+    """
 
     connector: Connector
     with_schema: bool = True
@@ -69,9 +81,14 @@ class DebeziumTopics:
         """Do nothing: the connector has been read."""
 
     def data_change_topic(self, table: TableId) -> str:
-        """Return `<prefix>.<db>.<schema>.<table>`, or without the schema."""
-        parts = [self.connector.topic_prefix, table.catalog or "", table.schema if self.with_schema else "", table.name]
-        return self._sanitized(self._joined(*parts))
+        """Return `<prefix>.<db>.<schema>.<table>`, or without the schema, or what the expression makes of it."""
+        extensions, topic = self.connector.records.extensions, self._sanitized(self._origin(table))
+        return extensions.regex_naming.topic(topic) if extensions.names_by_regex else topic
+
+    def key_field(self, table: TableId) -> tuple[str, str] | None:
+        """Return the field that tells the tables of one topic apart."""
+        extensions = self.connector.records.extensions
+        return extensions.regex_naming.key_field_of(self._origin(table)) if extensions.names_by_regex else None
 
     def schema_change_topic(self) -> str:
         """Return `<prefix>`."""
@@ -85,6 +102,10 @@ class DebeziumTopics:
     def transaction_topic(self) -> str:
         """Return `<prefix>.<topic.transaction>`."""
         return self._joined(self.connector.topic_prefix, self.connector.records.transaction_topic)
+
+    def _origin(self, table: TableId) -> str:
+        schema = table.schema if self.with_schema else ""
+        return self._joined(self.connector.topic_prefix, table.catalog or "", schema, table.name)
 
     def _joined(self, *parts: str) -> str:
         return self.connector.records.topic_delimiter.join(part for part in parts if part.strip())
@@ -122,6 +143,9 @@ class CheckedTopics:
         """Return its topic."""
         return self._checked(self.strategy.transaction_topic(), "transactions")
 
+    def key_field(self, table: TableId) -> None:
+        """Add no field: Python's contract has none."""
+
     def _checked(self, topic: object, of: str) -> str:
         if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
             raise ConfigurationError(
@@ -131,7 +155,7 @@ class CheckedTopics:
         return topic
 
 
-def topics_of(connector: Connector) -> TopicNamingStrategy:
+def topics_of(connector: Connector) -> Topics:
     """Return the connector's naming strategy, configured.
 
     Raises:
@@ -144,7 +168,7 @@ def topics_of(connector: Connector) -> TopicNamingStrategy:
         )
         made.configure({key: reveal(value) for key, value in connector.properties})
         return CheckedTopics(name, made)
-    with_schema = name not in {DEFAULT_NAMING, DEFAULT_UNICODE_NAMING}
+    with_schema = name not in {DEFAULT_NAMING, DEFAULT_UNICODE_NAMING, DEFAULT_REGEX_NAMING}
     if name in {DEFAULT_UNICODE_NAMING, SCHEMA_UNICODE_NAMING}:
         return DebeziumTopics(connector, with_schema, _NOT_UNICODE, unicode_text)
     return DebeziumTopics(connector, with_schema)

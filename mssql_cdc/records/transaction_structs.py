@@ -19,12 +19,14 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import load_extension
 from mssql_cdc.records.connect_values import Schema, check_schema, dumped, to_json
 from mssql_cdc.records.event_schemas import TRANSACTION_KEY, TRANSACTION_VALUE
-from mssql_cdc.records.json_texts import Texts
+from mssql_cdc.records.json_texts import Texts, json_text
 from mssql_cdc.records.schemas import transaction_block
 
 _METHODS = (
     "block_schema", "key_schema", "value_schema", "transaction_block", "transaction_key", "begin_value", "end_value",
 )  # fmt: skip
+_LEADING = ("string", "int64", "int64")
+"""The types of the fields that CloudEvents show: Debezium's block's, which its converter expects in every block."""
 
 
 class TransactionStructMaker(Protocol):
@@ -175,12 +177,34 @@ class TransactionTexts:
             totals: Their places in them.
             tables: Their places among the events of their tables.
         """
+        made = self._blocks(ids, totals, tables)
+        return pa.array([None if one is None else dumped(one) for one in made], pa.string())
+
+    def leading(self, ids: Texts, totals: Texts, tables: Texts) -> list[Texts]:
+        """Return the first three fields of blocks as JSON texts, which is what CloudEvents show of them.
+
+        Args:
+            ids: As for `blocks`.
+            totals: The same.
+            tables: The same.
+        """
+        made = self._blocks(ids, totals, tables)
+        names = [one["field"] for one in self.block["fields"][: len(_LEADING)]]
+        values = [[None if one is None else one[name] for one in made] for name in names]
+        return [
+            pa.array([None if one is None else json_text(str(one)) for one in column], pa.string()) for column in values
+        ]
+
+    @property
+    def fits_cloud_events(self) -> bool:
+        """Whether Debezium's CloudEvents converter could take what it shows: by place, with no regard to names."""
+        leading = self.block["fields"][: len(_LEADING)]
+        return tuple("name" in one or one["type"] for one in leading) == _LEADING
+
+    def _blocks(self, ids: Texts, totals: Texts, tables: Texts) -> list[dict[str, Any] | None]:
         rows = zip(ids.to_pylist(), totals.to_pylist(), tables.to_pylist(), strict=True)
         made = [None if id_ is None else self._maker.transaction_block(id_, int(a), int(b)) for id_, a, b in rows]
-        return pa.array(
-            [None if one is None else dumped(to_json({**self.block, "optional": False}, one)) for one in made],
-            pa.string(),
-        )
+        return [None if one is None else to_json({**self.block, "optional": False}, one) for one in made]
 
 
 def _texts(schema: Schema, structs: Any) -> Texts:
@@ -207,6 +231,14 @@ def transaction_texts(connector: Connector) -> TransactionTexts | None:
     if missing:
         raise ConfigurationError(f"{setting}: the struct maker of {name} lacks {', '.join(missing)}")
     try:
-        return TransactionTexts(maker)
+        made = TransactionTexts(maker)
     except ValueError as error:
         raise ConfigurationError(f"{setting}: {name}: {error}") from error
+    settings = connector.records
+    if settings.writes_cloud_events and settings.cloud_events.extensions and not made.fits_cloud_events:
+        raise ConfigurationError(
+            f"{setting}: CloudEvents show the first three fields of a transaction block, which must be string, int64, "
+            f"int64 as in Debezium; the blocks of {name} begin otherwise. Change them, or set "
+            "value.converter.extension.attributes.enable=false"
+        )
+    return made

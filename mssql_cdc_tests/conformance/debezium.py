@@ -22,7 +22,7 @@ from typing import Any
 import pyspark
 from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaGateway
 
-from mssql_cdc.config.json_forms import SIMPLE_HEADERS
+from mssql_cdc.config.json_forms import SIMPLE_HEADERS, STRINGS
 
 JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Duser.timezone=UTC")
 # Only these families of the package's 358 jars are needed; the rest would slow the JVM's start.
@@ -273,7 +273,8 @@ class DebeziumEngine:
         if not self.keep_records:
             return [count - 1] if count else []
         last: dict[str, int] = {}
-        read_header = str if self.properties.get("header.converter") == SIMPLE_HEADERS else json.loads
+        read_header = str if self.properties.get("header.converter") in {SIMPLE_HEADERS, STRINGS} else json.loads
+        is_text = self.properties.get("key.converter") == STRINGS
         # Each call crosses to the JVM, and the end of an iterator is a costly exception: few calls, and no iterators.
         as_json = self.machine.as_json
         for place in range(count):
@@ -283,7 +284,7 @@ class DebeziumEngine:
                 Record(
                     topic=event.destination(),
                     partition=event.partition(),
-                    key=_parsed(event.key()),
+                    key=event.key() if is_text else _parsed(event.key()),
                     value=_parsed(event.value()),
                     headers={one["key"]: read_header(one["value"]) for one in as_json(event.headers())},
                     source_partition=as_json(source.sourcePartition()),

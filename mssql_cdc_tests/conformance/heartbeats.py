@@ -36,6 +36,8 @@ def judged_heartbeats(course: Course, reading: Reading, seen: Seen) -> Result:
 def is_heartbeat(record: Mapping[str, Any]) -> bool:
     """Whether a record is a heartbeat."""
     key = payload(record["key"])
+    if isinstance(key, str):
+        return key.startswith("Struct{serverName=")
     return isinstance(key, dict) and set(key) == {"serverName"}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mssql_cdc.config.json_forms import SIMPLE_HEADERS
+from mssql_cdc.config.json_forms import SIMPLE_HEADERS, STRINGS
 from mssql_cdc_tests.conformance.courses.streaming import SCRIPTS
 from mssql_cdc_tests.conformance.workload import NULLS, SCHEMAS, Course, Reading, Script, captured
 
@@ -81,6 +81,19 @@ CONVERTERS = Course(
             },
             theirs={"header.converter.class": SIMPLE_HEADERS},
             features=("DEP-02", "OL-01"),
+        ),
+        Reading(
+            name="strings",
+            properties={
+                "value.converter.schemas.enable": "true",
+                **_TRANSACTIONS,
+                "key.converter": STRINGS,
+                "header.converter": STRINGS,
+                "message.key.columns": r"dbo\.prices:price,label,ratio,raw,day,at",
+                "heartbeat.interval.ms": "1",
+            },
+            theirs={"key.converter.class": STRINGS, "header.converter.class": STRINGS},
+            features=("DEP-01", "DEP-02"),
         ),
         Reading(
             name="headers with nulls",

@@ -28,7 +28,7 @@ from mssql_cdc.capture.snapshot import chunk_groups, delays
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc.config.documentation import default_text
-from mssql_cdc.config.extension_points import DEFAULT_NAMING, RESELECT
+from mssql_cdc.config.extension_points import DEFAULT_NAMING, RESELECT, SCHEMA_REGEX_NAMING
 from mssql_cdc.config.json_forms import CLOUD_EVENTS
 from mssql_cdc.config.property import Effect, Property
 from mssql_cdc.config.report import shown_name
@@ -105,6 +105,7 @@ SAMPLES: dict[str, str] = {
     "snapshot.locking.mode": "none",
     "<extension>.*": "false",
     "topic.naming.strategy": DEFAULT_NAMING,
+    "topic.key.field.regex": r"(.*)\.things",
     "transforms": "unwrap",
     "time.precision.mode": "isostring",
     "binary.handling.mode": "hex",
@@ -145,6 +146,12 @@ FAMILIES: dict[str, str] = {
     "spark.*": "spark.executor.cores",
     "<extension>.*": "own.reselect.null.values",
     "schema.history.internal.*": "schema.history.internal.producer.acks",
+}
+BY_REGEX: dict[str, object] = {
+    "topic.naming.strategy": SCHEMA_REGEX_NAMING,
+    "topic.regex": r"(.*)\.(things|other)",
+    "topic.replacement": "all.$2",
+    "message.key.columns": "dbo.things:id",
 }
 BESIDE: dict[str, dict[str, object]] = {
     "snapshot.mode.configuration.based.snapshot.data": {"snapshot.mode": "configuration_based"},
@@ -192,6 +199,10 @@ BESIDE: dict[str, dict[str, object]] = {
     "signal.poll.interval.ms": {"signal.enabled.channels": "file"},
     "incremental.snapshot.hours.time.zone": {"incremental.snapshot.hours": "09:00-10:00"},
     "delta.key.secret": {"column.mask.with.3.chars": "dbo.things.first-name"},
+    "topic.key.enforce.uniqueness": BY_REGEX,
+    "topic.key.field.name": BY_REGEX,
+    "topic.key.field.regex": BY_REGEX | {"topic.key.field.replacement": "x$1"},
+    "topic.key.field.replacement": BY_REGEX,
 }
 """What else has to be set for a property to mean anything."""
 
@@ -519,7 +530,9 @@ OBSERVED: Mapping[str, Any] = {
             "binary.handling.mode", "field.name.adjustment.mode", "sanitize.field.names", "extended.headers.enabled",
             "task.id",
             "message.key.columns", "topic.delimiter", "topic.transaction", "topic.heartbeat.prefix",
-            "topic.heartbeat.name", "key.converter.schemas.enable", "key.converter.replace.null.with.default",
+            "topic.heartbeat.name", "topic.regex", "topic.replacement", "topic.key.enforce.uniqueness",
+            "topic.key.field.name", "topic.key.field.regex", "topic.key.field.replacement",
+            "key.converter.schemas.enable", "key.converter.replace.null.with.default",
             "key.converter.decimal.format", "value.converter.schemas.enable",
             "value.converter.replace.null.with.default", "value.converter.decimal.format",
             "value.converter.json.schemas.enable", "value.converter.json.replace.null.with.default",

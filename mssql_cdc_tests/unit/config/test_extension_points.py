@@ -110,14 +110,3 @@ def test_reselect_columns_behind_another_post_processor_refuses_records(
     types = {"own.type": "own", "again.type": RESELECT}
     assert connector_with({"post.processors": "again,own", **types}).unrendered == ()
     assert connector_with({"post.processors": "own,again", **types}).unrendered == ("post.processors",)
-
-
-def test_cloud_events_with_a_transaction_factory_refuse_records(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(tmp_path, "own", {"mssql_cdc.transaction_metadata_factories": {"own": "never_imported:Own"}})
-    monkeypatch.syspath_prepend(tmp_path)
-    cloudy = {"value.converter": "io.debezium.converters.CloudEventsConverter"}
-    assert connector_with({"transaction.metadata.factory": "own"}).unrendered == ()
-    found = connector_with({"transaction.metadata.factory": "own", **cloudy}).unrendered
-    assert found == ("transaction.metadata.factory",)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mssql_cdc.config.json_forms import CLOUD_EVENTS, JSON, SIMPLE_HEADERS
-from mssql_cdc.records.simple_headers import java_double
+from mssql_cdc.records.number_texts import java_double
 from mssql_cdc_tests.lake_kit import Change, column, lsn
 from mssql_cdc_tests.unit.config.samples import connector
 from mssql_cdc_tests.unit.records.kit import Lake, table
@@ -88,7 +88,7 @@ def test_the_extension_attributes_of_cloud_events_can_be_left_out(tmp_path: Path
             "value.converter.schema.data.name.source.header.enable",
         ),
         ({"key.converter": CLOUD_EVENTS}, "key.converter"),
-        ({"header.converter": "org.apache.kafka.connect.storage.StringConverter"}, "header.converter"),
+        ({"value.converter": "org.apache.kafka.connect.storage.StringConverter"}, "value.converter"),
     ],
 )
 def test_what_is_not_built_of_converters_refuses_records_by_name(properties: dict[str, Any], named: str):

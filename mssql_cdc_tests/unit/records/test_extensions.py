@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from datetime import date, datetime
 from decimal import Decimal
@@ -31,6 +32,9 @@ ORDERS = table(
     column("note", "nvarchar", length=-1),
 )
 OWN = """
+from mssql_cdc.records.transaction_structs import DefaultTransactionStructMaker
+
+
 class Converter:
     def configure(self, properties):
         self.properties = properties
@@ -52,6 +56,22 @@ class Processor:
 
 
 closed = []
+
+
+class Turned(DefaultTransactionStructMaker):
+    def configure(self, properties):
+        pass
+
+    def transaction_struct_maker(self):
+        return self
+
+    def block_schema(self):
+        names = {"whose": "string", "first": "int64", "second": "int64", "more": "boolean"}
+        fields = [{"type": type, "field": name} for name, type in names.items()]
+        return {"type": "struct", "fields": fields, "name": "turned"}
+
+    def transaction_block(self, transaction, total_order, data_collection_order):
+        return {"more": True, "second": total_order * 10, "first": data_collection_order, "whose": f"own-{transaction}"}
 """
 
 
@@ -61,6 +81,7 @@ def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     install_documented(tmp_path / "site", monkeypatch)
     points = {"mssql_cdc.converters": {"own": "own_extensions:Converter"}}
     points |= {"mssql_cdc.post_processors": {"own": "own_extensions:Processor"}}
+    points |= {"mssql_cdc.transaction_metadata_factories": {"turned": "own_extensions:Turned"}}
     install(tmp_path / "site", "own", points, {"own_extensions": OWN})
     monkeypatch.delitem(sys.modules, "own_extensions", raising=False)
     lake = Lake(tmp_path / "lake")
@@ -304,3 +325,24 @@ def test_transaction_factory_shows_blocks_and_transactions_in_its_way(extended: 
         "type": "struct", "fields": [{"type": "int64", "field": "number"}], "name": "shop.Number", "version": 1,
         "optional": True, "field": "transaction",
     }  # fmt: skip
+
+
+@pytest.mark.feature("EVT-26", "SPI-11")
+def test_cloud_events_show_the_first_three_fields_of_a_block_whatever_their_names(extended: Lake) -> None:
+    play(extended)
+    numbered = {"transaction.metadata.factory": "turned", "provide.transaction.metadata": "true"}
+    extended.properties = numbered | CLOUDY
+    shown = ("iodebeziumtxid", "iodebeziumtxtotalorder", "iodebeziumtxdatacollectionorder")
+    found = [tuple(one["value"][name] for name in shown) for one in rows(extended) if one["value"]]
+    assert [(order, place) for _, order, place in found] == [("1", "10"), ("1", "10"), ("2", "20"), ("1", "10")]
+    assert all(re.fullmatch(r"own-[0-9a-f:]+", id_) for id_, _, _ in found)
+
+
+@pytest.mark.feature("EVT-26")
+def test_block_that_debezium_could_not_show_in_cloud_events_is_an_error(extended: Lake) -> None:
+    play(extended)
+    numbered = {"transaction.metadata.factory": "numbered", "provide.transaction.metadata": "true"}
+    extended.properties = numbered | CLOUDY
+    with pytest.raises(ConfigurationError, match=r"first three fields .* string, int64, int64 .* of numbered begin"):
+        extended.records()
+    assert extended.records(value__converter__extension__attributes__enable="false")

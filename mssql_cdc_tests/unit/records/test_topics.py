@@ -109,7 +109,7 @@ def test_topic_that_kafka_would_refuse_is_an_error_with_the_name_of_the_strategy
 
 
 @pytest.mark.feature("TOP-11")
-@pytest.mark.parametrize("name", ["io.debezium.schema.SchemaRegexTopicNamingStrategy", "org.example.Mine", "nobody"])
+@pytest.mark.parametrize("name", ["io.debezium.schema.MyTopicNamingStrategy", "org.example.Mine", "nobody"])
 def test_strategy_that_is_not_installed_refuses_records_and_names_the_remedy(name: str):
     connector = connector_with({"topic.naming.strategy": name})
     assert connector.unrendered == ("topic.naming.strategy",)

@@ -1,0 +1,83 @@
+r"""Java's expressions and replacements as data: what `matches` and `replaceFirst` give, and what is refused here.
+
+`test_java_regex.py` beside this asks Java itself.
+"""
+
+from __future__ import annotations
+
+REPLACED: tuple[tuple[str, str, str, str | None], ...] = (
+    (r"(.*)\.orders_[0-9]+", "$1.orders", "s.db.dbo.orders_12", "s.db.dbo.orders"),
+    (r"(.*)\.orders_[0-9]+", "$1.orders", "s.db.dbo.orders_x", None),
+    (r"(.*)orders(.*)", "$1all$2", "s.ORDERS", None),
+    (r"(?i)(.*)orders(.*)", "$1all$2", "s.ORDERS1", "s.all1"),
+    (r"(?i:s)\.Orders", "x", "S.Orders", "x"),
+    (r"(?<prefix>\w+)\.(?<rest>.*)", "${rest}-${prefix}", "s.db.t", "db.t-s"),
+    (r"(?<a>.)\k<a>", "${a}", "xx", "x"),
+    (r"(.)(b)?", "[$1$2]", "a", "[a]"),
+    (r"a|ab", "X", "ab", "Xb"),
+    (r"a*", "X", "aab", None),
+    (r"a*?", "X", "aa", "Xaa"),
+    (r"(a)(b)(c)(d)(e)(f)(g)(h)(i)(j)", "$10-$11-$1", "abcdefghij", "j-a1-a"),
+    (r"(a)", "$12", "a", "a2"),
+    (r".*", r"\$0-\\-\a", "x", r"$0-\-a"),
+    (r".*", "$0", "", ""),
+    (r".*", "", "x", ""),
+    (r"\Qa.b\E(.*)", "$1", "a.bc", "c"),
+    (r"\Qa.b\E(.*)", "$1", "axbc", None),
+    (r"\Qa.b", "x", "a.b", "x"),
+    (r"[]a]+", "x", "]a]", "x"),
+    (r"[^]a]+", "x", "bc", "x"),
+    (r"[\p{Alpha}_]+\p{Digit}\P{Digit}", "x", "a_1b", "x"),
+    (r"[\Q.-\E]+", "x", ".-", "x"),
+    (r"[|~&]+", "x", "|~&", "x"),
+    (r"[\h\t]\h", "x", "\t\u00a0", "x"),
+    (r"\w+", "x", "é", None),
+    (r"\d", "x", "\u0661", None),
+    (r"\W", "x", "é", "x"),
+    (r".", "x", "\u2028", None),
+    (r"(?s).", "x", "\u2028", "x"),
+    (r"a++b", "x", "aab", "x"),
+    (r"a++a", "x", "aa", None),
+    (r"(?>a|ab)c", "x", "abc", None),
+    (r"(?<=s)\.x|s\.x", "y", "s.x", "y"),
+    (r"a{2,}b{1}c{1,2}", "x", "aabcc", "x"),
+    (r"\Aa\z", "x", "a", "x"),
+    (r"a\Z", "x", "a", "x"),
+    (r"\u0061\x62\t", "x", "ab\t", "x"),
+    (r"(a)\1", "x", "aa", "x"),
+    (r"\e\a\f", "x", "\x1b\x07\x0c", "x"),
+    (r"a]}", "x", "a]}", "x"),
+    (r"\bab\B.*\.", "x", "abc.", "x"),
+)
+"""Expression, replacement, text, and what comes of it: None if the text does not match."""
+
+REFUSED: tuple[tuple[str, str, str], ...] = (
+    ("(", "x", "'('"),
+    ("*a", "x", "*a"),
+    ("{a", "x", "{a"),
+    ("a{,3}", "x", "{,3}"),
+    ("a\\", "x", "\\"),
+    ("[a", "x", "[a"),
+    ("(?P<a>b)", "x", "(?"),
+    ("(?#a)b", "x", "(?"),
+    (r"\k<a>", "x", "'a'"),
+    ("(.*)", "$2", "group 2"),
+    ("(.*)", "${name}", "'name'"),
+    ("(.*)", "${name", "''"),
+    ("(.*)", "$", "ends in $"),
+    ("(.*)", "a\\", "ends in \\"),
+    ("(.*)", "$x", "$x"),
+    ("[a-c&&[^b]]", "x", "&&"),
+    ("[a[b]]", "x", "[b"),
+    ("a(?i)b", "x", "(?i)"),
+    ("(?x) a", "x", "(?"),
+    (r"\p{L}", "x", r"\p{L}"),
+    (r"[\P{Alpha}]", "x", r"\P{Alpha}"),
+    (r"\R", "x", r"\R"),
+    (r"\v", "x", r"\v"),
+    (r"(a)\11", "x", r"\1"),
+    (r"\x{41}", "x", r"\x"),
+    (r"\07", "x", r"\0"),
+)
+"""Expression, replacement, and the part that the error names. The first fifteen are no expressions of Java either."""
+NOT_JAVA = 15
