@@ -12,6 +12,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.check.verdict import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.signal_list import newest_signals
 from mssql_cdc.defs.specs import CHECK
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Lost, Restored
@@ -44,9 +45,16 @@ class OwnTables:
             new = [row for row in rows if row["_batch"] > self._seen.get(name, 0)]
             if name in self._seen and new:
                 newest = {k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}}
-                metadata = event_metadata({"rows": len(new), "newest": dg.MetadataValue.json(newest)})
-                yield dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=metadata)
+                values: dict[str, Any] = {"rows": len(new), "newest": dg.MetadataValue.json(newest)}
+                if name == "signals":
+                    values["signals"] = newest_signals(self.database)
+                yield dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=event_metadata(values))
             self._seen[name] = max((row["_batch"] for row in rows), default=0)
+
+    def signals(self) -> dg.AssetMaterialization:
+        """Return an event with the newest signals, for the end of a snapshot that one of them requested."""
+        metadata = event_metadata({"signals": newest_signals(self.database)})
+        return dg.AssetMaterialization(self.setup.names.extra_key("signals"), metadata=metadata)
 
     def unloaded(self, tables: Collection[TableId]) -> Iterator[dg.AssetMaterialization]:
         """Yield a notification, once, about captured tables that the code location does not know."""

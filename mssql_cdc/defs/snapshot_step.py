@@ -95,6 +95,8 @@ class SnapshotStep:
             raise self.failures.failure(error) from None
         finally:
             self.recorder.post(self._own_tables)
+            if config.signal:
+                self.recorder.post(self._signals)
             self.recorder.close()
             self.background.drain()
         self.failures.raise_if_any()
@@ -184,18 +186,27 @@ class SnapshotStep:
         self.recorder.post(partial(self._show, progress))
 
     def _show(self, progress: Progress) -> None:
-        total = progress.total
-        text = f"{total.percent}% ({total.chunks_done} of {total.chunks} chunks, {total.rows:,} rows)"
-        self.recorder.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: text})
+        self.recorder.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: progress.text})
         for table, own in progress.tables.items():
             before = self.shown.get(table, 0)
             self.shown[table] = own.percent
             partition = self.setup.names.snapshot_key(table)
             known = partition in self.setup.snapshot_keys
             if known and any(before < mark <= own.percent < 100 for mark in SHARES):
-                values = event_metadata({"snapshot_progress_percent": own.percent, "rows": own.rows})
+                values = event_metadata(
+                    {
+                        "snapshot_progress_percent": own.percent,
+                        "rows": own.rows,
+                        "rows_per_second": round(progress.rows_per_second or 0),
+                        "seconds_left": round(progress.seconds_left or 0),
+                    }
+                )
                 key = self.setup.snapshots_key
                 self.recorder.write(dg.AssetObservation(key, partition=partition, metadata=values))
+
+    def _signals(self) -> None:
+        """Show what became of the signal that requested the snapshot."""
+        self.recorder.write(self.own.signals())
 
     def _own_tables(self) -> None:
         for event in self.own.grown():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -208,6 +209,39 @@ def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(stream
     assert streaming.logged("orders")["mssql_cdc/reads"] == 2
     streaming.tick()
     assert not [one for one in streaming.requests if SNAPSHOT_TAG in one.tags]
+
+
+@pytest.mark.feature("BLK-04")
+def test_the_signals_launchpad_requests_a_blocking_snapshot_of_some_rows_and_lists_it(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two'), (3, N'three')")
+    streaming.settle()
+    signals = streaming.names.extra_key("signals")
+    config = {"tables": ["dbo.orders"], "condition": "name <> 'two'"}
+    ops = {"ops": {f"signals__{streaming.names.stem}": {"config": config}}}
+    done = streaming.materialize(signals, run_config=ops)
+    assert done.success, failures(done)
+    assert [row["outcome"] for row in listed(streaming)] == ["requested"]
+    streaming.settle()
+    assert streaming.logged("orders")["mssql_cdc/reads"] == 2
+    (signal,) = listed(streaming)
+    assert (signal["channel"], signal["outcome"]) == ("dagster", "completed")
+    assert signal["condition"].endswith(".[dbo].[orders] WHERE name <> 'two'")
+    assert signal["effect"].endswith(".dbo.orders where name <> 'two'")
+
+
+def test_the_signals_launchpad_rejects_a_condition_that_does_more_than_filter(streaming):
+    streaming.settle()
+    config = {"tables": ["dbo.orders"], "condition": "id = 1; DROP TABLE dbo.orders"}
+    ops = {"ops": {f"signals__{streaming.names.stem}": {"config": config}}}
+    done = streaming.materialize(streaming.names.extra_key("signals"), run_config=ops)
+    assert not done.success
+    assert "a filter contains ';'" in failures(done)[0]
+
+
+def listed(location: Location) -> list[Any]:
+    """The rows of the newest list of signals."""
+    table = metadata(location.materializations(location.names.extra_key("signals"))[0])["mssql_cdc/signals"]
+    return [row.data for row in table.records]
 
 
 @pytest.mark.feature("SIG-01", "SIG-06")
