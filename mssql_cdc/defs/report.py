@@ -44,15 +44,18 @@ class OwnTables:
             rows = small_table(self.database.layout, name, self.database.storage).rows()
             new = [row for row in rows if row["_batch"] > self._seen.get(name, 0)]
             if name in self._seen and new:
-                newest = {k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}}
-                values: dict[str, Any] = {"rows": len(new), "newest": dg.MetadataValue.json(newest)}
                 if name == "signals":
-                    values["signals"] = newest_signals(self.database)
-                yield dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=event_metadata(values))
+                    yield self.signals()
+                else:
+                    newest = {
+                        k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}
+                    }
+                    metadata = event_metadata({"rows": len(new), "newest": dg.MetadataValue.json(newest)})
+                    yield dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=metadata)
             self._seen[name] = max((row["_batch"] for row in rows), default=0)
 
     def signals(self) -> dg.AssetMaterialization:
-        """Return an event with the newest signals, for the end of a snapshot that one of them requested."""
+        """Return an event with the newest signals and their outcomes."""
         metadata = event_metadata({"signals": newest_signals(self.database)})
         return dg.AssetMaterialization(self.setup.names.extra_key("signals"), metadata=metadata)
 

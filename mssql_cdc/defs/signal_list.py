@@ -17,14 +17,14 @@ from mssql_cdc.config.signals import ExecuteSnapshot, parse_signal
 from mssql_cdc.lake.small_tables import small_table
 
 MOST = 25
-COLUMNS = ("at", "id", "type", "channel", "position", "effect", "condition", "outcome")
+COLUMNS = ("id", "channel", "effect", "outcome", "condition", "at", "type", "position")
 
 
 def newest_signals(database: Database) -> dg.TableMetadataValue:
     """Return the newest signals, the last one first."""
     signals = small_table(database.layout, "signals", database.storage).rows()
     notes = small_table(database.layout, "notifications", database.storage).rows() if signals else []
-    rows = sorted(signals, key=lambda row: row["_batch"], reverse=True)[:MOST]
+    rows = sorted(signals, key=lambda row: row["_batch"])[: -MOST - 1 : -1]
     schema = dg.TableSchema(columns=[dg.TableColumn(name, "string") for name in COLUMNS])
     return dg.MetadataValue.table([dg.TableRecord(_shown(row, notes)) for row in rows], schema)
 
@@ -32,16 +32,14 @@ def newest_signals(database: Database) -> dg.TableMetadataValue:
 def _shown(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> dict[str, str | int | float | bool]:
     action = parse_signal(row["id"], row["type"], row["data"])
     conditions = action.conditions if isinstance(action, ExecuteSnapshot) else ()
-    return {
-        "at": row["at"].astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"),
-        "id": row["id"] or "",
-        "type": row["type"] or "",
-        "channel": row["channel"] or "",
-        "position": row["position"] or "",
-        "effect": row["result"] or "",
+    found: dict[str, str | None] = {
+        **{name: row[name] for name in ("id", "channel", "type", "position")},
+        "effect": row["result"],
         "condition": "; ".join(dict.fromkeys(text for _, text in conditions)),
         "outcome": _outcome(row, notes),
+        "at": row["at"].astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"),
     }
+    return {name: found[name] or "" for name in COLUMNS}
 
 
 def _outcome(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> str:

@@ -182,7 +182,11 @@ class SnapshotStep:
         self.recorder.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))
 
     def _progress(self, progress: Progress) -> None:
-        """Show a snapshot's progress: a tag of the run at every group, an observation of each table at each quarter."""
+        """Show a snapshot's progress.
+
+        At every group of chunks: a log line and a tag of the run. At each quarter of a table: an observation.
+        """
+        self.background.log(f"snapshot: {progress.text}")
         self.recorder.post(partial(self._show, progress))
 
     def _show(self, progress: Progress) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +15,10 @@ from dagster._core.loader import LoadingContextForTest
 from deltalake import DeltaTable, write_deltalake
 
 from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.defs.background import PROGRESS_TAG
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
+from mssql_cdc.run.follower import Follower
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
 from mssql_cdc_tests.dagster.sensing import ask
 
@@ -207,8 +211,33 @@ def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(stream
     done = streaming.run(request)
     assert done.success, failures(done)
     assert streaming.logged("orders")["mssql_cdc/reads"] == 2
+    run = streaming.instance.get_run_by_id(done.run_id)
+    assert run is not None
+    assert re.fullmatch(r"100%, 2 rows, 1 of 1 chunks, \S+ rows/s", run.tags[PROGRESS_TAG])
     streaming.tick()
     assert not [one for one in streaming.requests if SNAPSHOT_TAG in one.tags]
+
+
+def test_a_snapshot_begins_although_a_run_that_streams_moves_its_table_on_meanwhile(streaming, monkeypatch):
+    shop = streaming.shop
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.settle()
+    overtaken = 0
+
+    def survey_and_be_overtaken(database, **more):
+        nonlocal overtaken
+        seen = survey(database, **more)
+        if overtaken < 2:  # The first survey chooses the tables; the second is what the snapshot is based on.
+            overtaken += 1
+            shop.run(f"INSERT INTO dbo.orders VALUES ({1 + overtaken}, N'streamed')")
+            shop.scan()
+            assert Follower(streaming.database(), ready=True, merge=False).step().range is not None
+        return seen
+
+    monkeypatch.setattr("mssql_cdc.defs.work.survey", survey_and_be_overtaken)
+    done = streaming.materialize(streaming.snapshots, partition="dbo.orders")
+    assert done.success, failures(done)
+    assert streaming.logged("orders")["mssql_cdc/reads"] == 3
 
 
 @pytest.mark.feature("BLK-04")
