@@ -95,8 +95,6 @@ class SnapshotStep:
             raise self.failures.failure(error) from None
         finally:
             self.recorder.post(self._own_tables)
-            if config.signal:
-                self.recorder.post(self._signals)
             self.recorder.close()
             self.background.drain()
         self.failures.raise_if_any()
@@ -207,10 +205,6 @@ class SnapshotStep:
                 )
                 key = self.setup.snapshots_key
                 self.recorder.write(dg.AssetObservation(key, partition=partition, metadata=values))
-
-    def _signals(self) -> None:
-        """Show what became of the signal that requested the snapshot."""
-        self.recorder.write(self.own.signals())
 
     def _own_tables(self) -> None:
         for event in self.own.grown():
