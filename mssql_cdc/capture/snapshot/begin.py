@@ -97,7 +97,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         warning = storage_warning(database.layout.warehouse)
         if warning:
             database.log(warning)
-    estimated = session.estimated_rows()
+    read_at, estimated = dict.fromkeys(chosen, session.server_time()), session.estimated_rows()
     return Run(
         database=database,
         session=session,
@@ -110,7 +110,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         offsets=offsets,
         notifier=notifier,
         rows=dict.fromkeys(chosen, 0),
-        read_at=dict.fromkeys(chosen, session.server_time()),
+        read_at=read_at,
         failed=failed,
         is_little=is_little(estimated, [t.captured.object_id for t in chosen.values()]),
         expected={table: estimated.get(t.captured.object_id, 0) for table, t in chosen.items()},
