@@ -55,7 +55,7 @@ def run(
 
         def tell(progress: Progress) -> None:
             total = progress.total
-            show(f"snapshot: {total.rows:,} rows", total.chunks_done, total.chunks)
+            show(f"snapshot: {progress.text}", total.chunks_done, total.chunks)
 
         if until_caught_up:
             catch_up(databases, timeout=timeout, progress=tell)

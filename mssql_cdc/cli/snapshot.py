@@ -15,7 +15,8 @@ from mssql_cdc.errors import ConfigurationError
 @click.command(
     epilog=epilog(
         "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders",
-        "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders --incremental --where id=7",
+        "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders --where id=7",
+        "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders --incremental",
         "mssql-cdc snapshot --config connectors/shop.json --pause",
     )
 )
@@ -29,7 +30,7 @@ from mssql_cdc.errors import ConfigurationError
     help="schema.table or database.schema.table, or a regular expression on them; may be repeated.",
 )
 @click.option("--incremental", is_flag=True, help="Read chunks while the tables keep streaming.")
-@click.option("--where", metavar="CONDITION", help="With --incremental: only the rows that fulfill it.")
+@click.option("--where", metavar="CONDITION", help="Read only the rows that fulfill it.")
 @click.option("--stop", "control", flag_value="stop", help="Stop incremental snapshots, of all tables or of --table.")
 @click.option("--pause", "control", flag_value="pause", help="Pause incremental snapshots.")
 @click.option("--resume", "control", flag_value="resume", help="Let paused incremental snapshots go on.")
@@ -49,8 +50,8 @@ def snapshot(
 
     `mssql-cdc run`, or a run in Dagster, takes it. The tables must be in the lake already.
     """
-    if where and not incremental:
-        raise click.UsageError("--where needs --incremental")
+    if control and where:
+        raise click.UsageError(f"--{control} cannot be combined with --where")
     if control and (incremental or (tables and control != "stop")):
         raise click.UsageError(f"--{control} cannot be combined with --incremental" + (" or --table" if tables else ""))
     if not control and not tables:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.check.verdict import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.signal_list import newest_signals
 from mssql_cdc.defs.specs import CHECK
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Lost, Restored
@@ -21,6 +22,8 @@ from mssql_cdc.schema import TableId
 ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gaps) or with `mssql-cdc acknowledge`"
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
 OWN_TABLES = ("schema_history", "signals", "notifications")
+ENDS = {"COMPLETED", "ABORTED"}
+"""The types of the last notification about a snapshot."""
 
 
 @dataclass
@@ -38,15 +41,26 @@ class OwnTables:
             pass
 
     def grown(self) -> Iterator[dg.AssetMaterialization]:
-        """Yield an event for each table with new rows."""
+        """Yield an event for each table with new rows, and for the signals when a snapshot that one asked for ends."""
+        asked: set[str] = set()
         for name in OWN_TABLES:
             rows = small_table(self.database.layout, name, self.database.storage).rows()
             new = [row for row in rows if row["_batch"] > self._seen.get(name, 0)]
+            asked |= {row["id"] for row in rows} if name == "signals" else set()
             if name in self._seen and new:
-                newest = {k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}}
-                metadata = event_metadata({"rows": len(new), "newest": dg.MetadataValue.json(newest)})
-                yield dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=metadata)
+                if name == "signals" or (name == "notifications" and _ends(new, asked)):
+                    yield self._signals()
+                if name != "signals":
+                    newest = {
+                        k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}
+                    }
+                    metadata = event_metadata({"rows": len(new), "newest": dg.MetadataValue.json(newest)})
+                    yield dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=metadata)
             self._seen[name] = max((row["_batch"] for row in rows), default=0)
+
+    def _signals(self) -> dg.AssetMaterialization:
+        metadata = event_metadata({"signals": newest_signals(self.database)})
+        return dg.AssetMaterialization(self.setup.names.extra_key("signals"), metadata=metadata)
 
     def unloaded(self, tables: Collection[TableId]) -> Iterator[dg.AssetMaterialization]:
         """Yield a notification, once, about captured tables that the code location does not know."""
@@ -56,6 +70,11 @@ class OwnTables:
             self.database.log(f"{names}: captured, but not in the table list; {RELOAD}")
             values = {"unknown_tables": names, "what_to_do": RELOAD}
             yield dg.AssetMaterialization(self.setup.names.extra_key("notifications"), metadata=event_metadata(values))
+
+
+def _ends(notes: Iterable[Mapping[str, Any]], signals: Collection[str]) -> bool:
+    """Whether one of these notifications is the last one about a snapshot that a signal requested."""
+    return any(note["type"] in ENDS and note["id"] in signals for note in notes)
 
 
 def verdict_result(setup: Setup, table: TableId, verdict: Verdict) -> dg.AssetCheckResult:

@@ -18,6 +18,7 @@ from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.signal_list import newest_signals
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.run.loss import acknowledge, go_on_after_restore
 from mssql_cdc.schema import TableId
@@ -51,7 +52,9 @@ class SignalRequest(dg.Config):
         "re-snapshotted.",
     )
     condition: str = Field(
-        default="", description="Only for incremental_snapshot: the rows to read, for example color = 'blue'."
+        default="",
+        description="For snapshot and incremental_snapshot: read only the rows that fulfill it, for example "
+        "color = 'blue'. No row is deleted by a sweep then.",
     )
 
 
@@ -80,7 +83,7 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
         try:
             match config.action:
                 case Action.snapshot:
-                    said = _snapshot(setup, database, config.tables)
+                    said = _snapshot(setup, database, config)
                 case Action.incremental_snapshot:
                     said = _incremental(setup, database, config)
                 case Action.stop_snapshot | Action.pause_snapshot | Action.resume_snapshot:
@@ -93,22 +96,24 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
         except MssqlCdcError as error:
             raise dg.Failure(setup.connector.redact(str(error)), allow_retries=False) from None
         context.log.info("%s", said)
-        yield dg.MaterializeResult(key, metadata=event_metadata({"asked_for": said}))
+        yield dg.MaterializeResult(
+            key, metadata=event_metadata({"asked_for": said, "signals": newest_signals(database)})
+        )
 
     return signals
 
 
-def _snapshot(setup: Setup, database: Database, tables: list[str]) -> str:
-    names = [".".join(table.parts) for table in _chosen(setup, tables)]
-    ask_for_snapshot(database, str(uuid.uuid4()), names, channel="dagster")
-    return f"a snapshot of {', '.join(names)}; the sensor starts it at its next tick"
+def _snapshot(setup: Setup, database: Database, config: SignalRequest) -> str:
+    names, condition = [".".join(table.parts) for table in _chosen(setup, config.tables)], config.condition or None
+    said = ask_for_snapshot(database, str(uuid.uuid4()), names, channel="dagster", condition=condition)
+    return f"{said}; the sensor starts it at its next tick"
 
 
 def _incremental(setup: Setup, database: Database, config: SignalRequest) -> str:
     names = [".".join(table.parts) for table in _chosen(setup, config.tables)]
     signal, condition = str(uuid.uuid4()), config.condition or None
-    ask_for_snapshot(database, signal, names, channel="dagster", kind="incremental", condition=condition)
-    return f"an incremental snapshot of {', '.join(names)}; the run that streams reads it beside the changes"
+    said = ask_for_snapshot(database, signal, names, channel="dagster", kind="incremental", condition=condition)
+    return f"{said}; the run that streams reads it beside the changes"
 
 
 def _control(setup: Setup, database: Database, config: SignalRequest) -> str:

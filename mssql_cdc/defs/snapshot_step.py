@@ -180,20 +180,29 @@ class SnapshotStep:
         self.recorder.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))
 
     def _progress(self, progress: Progress) -> None:
-        """Show a snapshot's progress: a tag of the run at every group, an observation of each table at each quarter."""
+        """Show a snapshot's progress.
+
+        At every group of chunks: a log line and a tag of the run. At each quarter of a table: an observation.
+        """
+        self.background.log(f"snapshot: {progress.text}")
         self.recorder.post(partial(self._show, progress))
 
     def _show(self, progress: Progress) -> None:
-        total = progress.total
-        text = f"{total.percent}% ({total.chunks_done} of {total.chunks} chunks, {total.rows:,} rows)"
-        self.recorder.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: text})
+        self.recorder.instance.add_run_tags(self.context.run.run_id, {PROGRESS_TAG: progress.text})
         for table, own in progress.tables.items():
             before = self.shown.get(table, 0)
             self.shown[table] = own.percent
             partition = self.setup.names.snapshot_key(table)
             known = partition in self.setup.snapshot_keys
             if known and any(before < mark <= own.percent < 100 for mark in SHARES):
-                values = event_metadata({"snapshot_progress_percent": own.percent, "rows": own.rows})
+                values = event_metadata(
+                    {
+                        "snapshot_progress_percent": own.percent,
+                        "rows": own.rows,
+                        "rows_per_second": round(progress.rows_per_second or 0),
+                        "seconds_left": round(progress.seconds_left or 0),
+                    }
+                )
                 key = self.setup.snapshots_key
                 self.recorder.write(dg.AssetObservation(key, partition=partition, metadata=values))
 

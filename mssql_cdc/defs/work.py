@@ -22,6 +22,8 @@ from mssql_cdc.run.requested import read_range, read_until
 from mssql_cdc.schema import TableId
 
 FENCED_ATTEMPTS = 5
+SNAPSHOT_ATTEMPTS = 20
+"""A run that streams moves the tables on all the time, until the snapshot has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Work:
     def snapshot(
         self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None], *, signal: str | None
     ) -> Done:
-        """Start or resume the snapshot of these tables.
+        """Start or resume the snapshot of these tables, also if another run moves them on meanwhile.
 
         Args:
             key: The snapshot's id.
@@ -66,6 +68,7 @@ class Work:
             signal: The signal that requested the snapshot.
         """
 
+        @retry(retry=retry_if_exception_type(FencedError), stop=stop_after_attempt(SNAPSHOT_ATTEMPTS), reraise=True)
         def take() -> Done:
             seen = survey(self.database, currents=False)
             decision = Snapshot(key, tuple(tables), signal=signal, by_hand=not self.by_sensor)

@@ -77,7 +77,7 @@ def _has_large_tables(database: Database) -> bool:
     with database.session() as session:
         if session.captured() is None:
             return False
-        return not is_little(session, [table.object_id for table in session.tables()])
+        return not is_little(session.estimated_rows(), [table.object_id for table in session.tables()])
 
 
 def warehouse_path(given: str | None) -> str | None:

@@ -17,8 +17,9 @@ from mssql_cdc_tests.benchmarks.server import sandbox
 from mssql_cdc_tests.benchmarks.start import memory, start
 from mssql_cdc_tests.benchmarks.stream import changes, snapshots
 from mssql_cdc_tests.benchmarks.ticks import CASES, Case, ticks
+from mssql_cdc_tests.benchmarks.windows import windows
 
-PARTS = ("sandbox", "current", "large", "start", "ticks", "changes", "snapshots", "records", "memory")
+PARTS = ("sandbox", "current", "large", "start", "ticks", "changes", "snapshots", "records", "memory", "windows")
 SANDBOX = Path(__file__).parents[2] / "sandbox"
 
 
@@ -30,7 +31,8 @@ def main() -> None:
     parser.add_argument(
         "--changes", type=int, default=200_000, help="changes over twenty tables, a round (default: %(default)s)"
     )
-    parser.add_argument("--tables", type=int, help="only the ticks over so many tables")
+    parser.add_argument("--tables", type=int, help="only the ticks over so many tables; windows of so many (300)")
+    parser.add_argument("--days", type=int, default=60, help="days of windows (default: %(default)s)")
     parser.add_argument("--repeat", type=int, default=3, help="rounds behind each median (default: %(default)s)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as a list, too")
     options = parser.parse_args()
@@ -68,6 +70,9 @@ def _figures(options: argparse.Namespace, folder: Path, parts: Collection[str]) 
             yield from rendering(server, folder, rows=options.changes, repeat=options.repeat)
         if "memory" in parts:
             yield from memory(server, folder, rows=options.rows)
+        if "windows" in parts:
+            count = options.tables or 300
+            yield from windows(server, folder, tables=count, days=options.days, repeat=options.repeat)
 
 
 def _cases(tables: int | None) -> list[Case]:

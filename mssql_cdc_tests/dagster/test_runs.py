@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -13,7 +15,10 @@ from dagster._core.loader import LoadingContextForTest
 from deltalake import DeltaTable, write_deltalake
 
 from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.defs.background import PROGRESS_TAG
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
+from mssql_cdc.run.follower import Follower
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
 from mssql_cdc_tests.dagster.sensing import ask
 
@@ -206,8 +211,66 @@ def test_the_signals_launchpad_requests_a_snapshot_that_the_sensor_starts(stream
     done = streaming.run(request)
     assert done.success, failures(done)
     assert streaming.logged("orders")["mssql_cdc/reads"] == 2
+    run = streaming.instance.get_run_by_id(done.run_id)
+    assert run is not None
+    assert re.fullmatch(r"100%, 2 rows, 1 of 1 chunks, \S+ rows/s", run.tags[PROGRESS_TAG])
     streaming.tick()
     assert not [one for one in streaming.requests if SNAPSHOT_TAG in one.tags]
+
+
+def test_a_snapshot_begins_although_a_run_that_streams_moves_its_table_on_meanwhile(streaming, monkeypatch):
+    shop = streaming.shop
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.settle()
+    overtaken = 0
+
+    def survey_and_be_overtaken(database, **more):
+        nonlocal overtaken
+        seen = survey(database, **more)
+        if overtaken < 2:  # The first survey chooses the tables; the second is what the snapshot is based on.
+            overtaken += 1
+            shop.run(f"INSERT INTO dbo.orders VALUES ({1 + overtaken}, N'streamed')")
+            shop.scan()
+            assert Follower(streaming.database(), ready=True, merge=False).step().range is not None
+        return seen
+
+    monkeypatch.setattr("mssql_cdc.defs.work.survey", survey_and_be_overtaken)
+    done = streaming.materialize(streaming.snapshots, partition="dbo.orders")
+    assert done.success, failures(done)
+    assert streaming.logged("orders")["mssql_cdc/reads"] == 3
+
+
+@pytest.mark.feature("BLK-04")
+def test_the_signals_launchpad_requests_a_blocking_snapshot_of_some_rows_and_lists_it(streaming):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two'), (3, N'three')")
+    streaming.settle()
+    signals = streaming.names.extra_key("signals")
+    config = {"tables": ["dbo.orders"], "condition": "name <> 'two'"}
+    ops = {"ops": {f"signals__{streaming.names.stem}": {"config": config}}}
+    done = streaming.materialize(signals, run_config=ops)
+    assert done.success, failures(done)
+    assert [row["outcome"] for row in listed(streaming)] == ["requested"]
+    streaming.settle()
+    assert streaming.logged("orders")["mssql_cdc/reads"] == 2
+    (signal,) = listed(streaming)
+    assert (signal["channel"], signal["outcome"]) == ("dagster", "completed")
+    assert signal["condition"].endswith(".[dbo].[orders] WHERE name <> 'two'")
+    assert signal["effect"].endswith(".dbo.orders where name <> 'two'")
+
+
+def test_the_signals_launchpad_rejects_a_condition_that_does_more_than_filter(streaming):
+    streaming.settle()
+    config = {"tables": ["dbo.orders"], "condition": "id = 1; DROP TABLE dbo.orders"}
+    ops = {"ops": {f"signals__{streaming.names.stem}": {"config": config}}}
+    done = streaming.materialize(streaming.names.extra_key("signals"), run_config=ops)
+    assert not done.success
+    assert "a filter contains ';'" in failures(done)[0]
+
+
+def listed(location: Location) -> list[Any]:
+    """The rows of the newest list of signals."""
+    table = metadata(location.materializations(location.names.extra_key("signals"))[0])["mssql_cdc/signals"]
+    return [row.data for row in table.records]
 
 
 @pytest.mark.feature("SIG-01", "SIG-06")

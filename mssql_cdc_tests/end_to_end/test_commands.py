@@ -38,7 +38,8 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.slow
 def test_run_shows_how_far_a_snapshot_is(place: Place, capsys: pytest.CaptureFixture[str]):
     place.create_orders()
-    assert "snapshot: 2 rows (1 of 1 done)" in capsys.readouterr().err
+    shown = r"snapshot: 100%, 2 rows, 1 of 1 chunks, \S+ rows/s \(1 of 1 done\)"
+    assert re.search(shown, capsys.readouterr().err)
 
 
 @pytest.mark.sandbox

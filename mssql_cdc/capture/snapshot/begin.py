@@ -97,6 +97,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         warning = storage_warning(database.layout.warehouse)
         if warning:
             database.log(warning)
+    read_at, estimated = dict.fromkeys(chosen, session.server_time()), session.estimated_rows()
     return Run(
         database=database,
         session=session,
@@ -109,21 +110,21 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         offsets=offsets,
         notifier=notifier,
         rows=dict.fromkeys(chosen, 0),
-        read_at=dict.fromkeys(chosen, session.server_time()),
+        read_at=read_at,
         failed=failed,
-        is_little=is_little(session, [t.captured.object_id for t in chosen.values()]),
+        is_little=is_little(estimated, [t.captured.object_id for t in chosen.values()]),
+        expected={table: estimated.get(t.captured.object_id, 0) for table, t in chosen.items()},
     )
 
 
-def is_little(session: SourceSession, tables: Iterable[int]) -> bool:
+def is_little(estimated: Mapping[int, int], tables: Iterable[int]) -> bool:
     """Whether tables have so few rows together that a Spark session would take longer to start than they to be read.
 
     Args:
-        session: A session on the source.
+        estimated: The rows of each table, by object id, as the source estimates them.
         tables: The object ids of the tables.
     """
-    rows = session.estimated_rows()
-    return sum(rows.get(table, LITTLE_ROWS + 1) for table in tables) <= LITTLE_ROWS
+    return sum(estimated.get(table, LITTLE_ROWS + 1) for table in tables) <= LITTLE_ROWS
 
 
 def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:

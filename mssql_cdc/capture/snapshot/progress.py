@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
@@ -22,11 +23,19 @@ from mssql_cdc.source.protocol import SourceSession, TableLock
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """The progress of a snapshot for one table; `rows` are those of this run."""
+    """The progress of a snapshot for one table.
+
+    Attributes:
+        chunks_done: The chunks that are committed.
+        chunks: All chunks.
+        rows: The rows that this run has read.
+        expected: The rows of the table as the source estimates them; 0: unknown.
+    """
 
     chunks_done: int
     chunks: int
     rows: int
+    expected: int = 0
 
     @property
     def percent(self) -> int:
@@ -36,16 +45,59 @@ class TableProgress:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a snapshot; `signal` is the id of the signal that requested it."""
+    """The progress of a snapshot.
+
+    Attributes:
+        tables: That of each table.
+        signal: The id of the signal that requested it.
+        seconds: For how long this run has been reading.
+    """
 
     tables: Mapping[TableId, TableProgress]
     signal: str | None = None
+    seconds: float = 0.0
 
     @property
     def total(self) -> TableProgress:
         """All tables together."""
         all_ = self.tables.values()
-        return TableProgress(sum(t.chunks_done for t in all_), sum(t.chunks for t in all_), sum(t.rows for t in all_))
+        return TableProgress(
+            sum(t.chunks_done for t in all_),
+            sum(t.chunks for t in all_),
+            sum(t.rows for t in all_),
+            sum(t.expected for t in all_),
+        )
+
+    @property
+    def rows_left(self) -> int:
+        """The rows that are left, as the source estimates them: chunks of small tables have few."""
+        return sum(t.expected * (t.chunks - t.chunks_done) // max(t.chunks, 1) for t in self.tables.values())
+
+    @property
+    def percent(self) -> int:
+        """The share of all rows that is read; if the source does not know how many there are, of all chunks."""
+        expected = self.total.expected
+        return 100 * (expected - self.rows_left) // expected if expected else self.total.percent
+
+    @property
+    def rows_per_second(self) -> float | None:
+        """The rate of this run; None: it has not read anything yet."""
+        return self.total.rows / self.seconds if self.seconds and self.total.rows else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at the rate of this run; None: unknown."""
+        rate = self.rows_per_second
+        return self.rows_left / rate if rate and self.total.expected else None
+
+    @property
+    def text(self) -> str:
+        """One line: percent, rows, rate, time left."""
+        total, rate, left = self.total, self.rows_per_second, self.seconds_left
+        said = [f"{self.percent}%", f"{total.rows:,} rows", f"{total.chunks_done} of {total.chunks} chunks"]
+        said += [f"{rate:,.0f} rows/s"] if rate is not None else []
+        said += [f"{_duration(left)} left"] if left else []
+        return ", ".join(said)
 
 
 @dataclass
@@ -53,7 +105,8 @@ class Run:
     """One run at a snapshot: what was loaded, and what has been done so far.
 
     `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it. `is_little`: the rows are
-    read in this process. `committed` says when each table's last group was, in seconds of a monotonic clock.
+    read in this process. `committed` says when each table's last group was, in seconds of a monotonic clock; so does
+    `begun` of this run. `expected` are the rows of each table as the source estimates them.
     """
 
     database: Database
@@ -72,6 +125,8 @@ class Run:
     committed: dict[TableId, float] = field(default_factory=dict[TableId, float])
     lock: TableLock | None = None
     is_little: bool = False
+    begun: float = field(default_factory=monotonic)
+    expected: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
@@ -95,8 +150,16 @@ def progress_of(run: Run) -> Progress:
                 len({number for group in run.done.get(plan.table, ()) for number in group.chunks}),
                 len(plan.chunks),
                 run.rows.get(plan.table, 0),
+                run.expected.get(plan.table, 0),
             )
             for plan in run.plan.tables
         },
         run.plan.signal,
+        monotonic() - run.begun,
     )
+
+
+def _duration(seconds: float) -> str:
+    minutes, left = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {left} s" if minutes else f"{left} s"
