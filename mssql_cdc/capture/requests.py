@@ -14,8 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.config.filter_statement import check_condition
-from mssql_cdc.config.filters import split_name
+from mssql_cdc.config.filter_statement import rows_with
 from mssql_cdc.config.signals import (
     ExecuteSnapshot,
     IgnoredSignal,
@@ -99,7 +98,10 @@ def ask_for_snapshot(
     """
     data: dict[str, Any] = {"type": kind, "data-collections": list(tables)}
     if condition:
-        filters = {name: condition if kind == "incremental" else _statement(name, condition) for name in tables}
+        try:
+            filters = {name: condition if kind == "incremental" else rows_with(condition, name) for name in tables}
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from None
         data["additional-conditions"] = [{"data-collection": name, "filter": text} for name, text in filters.items()]
     row = SignalRow(signal_id, "execute-snapshot", json.dumps(data))
     action = parse_signal(row.id, row.type, row.data)
@@ -109,16 +111,6 @@ def ask_for_snapshot(
     what += f" where {condition}" if condition else ""
     note_signal(database, row, channel, REQUESTED, what)
     return what
-
-
-def _statement(table: str, condition: str) -> str:
-    """The SELECT that a blocking snapshot of the table needs as its filter."""
-    try:
-        check_condition(condition, table)
-    except ValueError as error:
-        raise ConfigurationError(str(error)) from None
-    name = ".".join(f"[{part.replace(']', ']]')}]" for part in split_name(table))
-    return f"SELECT * FROM {name} WHERE {condition}"
 
 
 def ask_to_control(database: Database, signal_id: str, kind: str, tables: Sequence[str], *, channel: str) -> str:

@@ -71,6 +71,21 @@ def check_statement(text: str, collection: str) -> None:
     _check_condition(rest[1:], collection)
 
 
+def rows_with(condition: str, collection: str) -> str:
+    """The filter of a blocking snapshot that reads the rows of a table which fulfill a condition.
+
+    Args:
+        condition: What `check_condition` takes.
+        collection: The table's name.
+
+    Raises:
+        ValueError: The condition does more than filter.
+    """
+    check_condition(condition, collection)
+    name = ".".join(f"[{part.replace(']', ']]')}]" for part in split_name(collection))
+    return f"SELECT * FROM {name} WHERE {condition}"
+
+
 def check_condition(text: str, collection: str) -> None:
     """Check that a filter is one condition (raises ValueError, which never repeats the filter)."""
     tokens = _tokens(text)
