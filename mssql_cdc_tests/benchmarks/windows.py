@@ -273,23 +273,24 @@ def _sensor(place: Place, repeat: int, when: str) -> Iterator[Figure]:
         return sensor.evaluate_tick(context).cursor
 
     cursor = tick(None)
-    yield _median(f"a tick that surveys {len(place.rows)} tables, {when}", repeat, lambda: tick(None))
+    yield from _median(f"a tick that surveys {len(place.rows)} tables, {when}", repeat, lambda: tick(None))
     job = repository.get_job(f"{setup.names.stem}__stream")
     run = place.instance.add_run(
         dg.DagsterRun(job_name=job.name, status=dg.DagsterRunStatus.STARTED, tags={STATE_TAG: STREAMING})
     )
     cursor = tick(cursor)
-    yield _median(f"a tick while a run streams {len(place.rows)} tables, {when}", repeat, lambda: tick(cursor))
+    yield from _median(f"a tick while a run streams {len(place.rows)} tables, {when}", repeat, lambda: tick(cursor))
     place.instance.delete_run(run.run_id)
 
 
-def _median(name: str, repeat: int, work: Callable[[], object]) -> Figure:
-    taken: list[float] = []
+def _median(name: str, repeat: int, work: Callable[[], object]) -> Iterator[Figure]:
+    taken: list[tuple[float, float]] = []
     for _ in range(repeat):
-        begun = time.perf_counter()
+        begun, cpu = time.perf_counter(), time.process_time()
         work()
-        taken.append(1000 * (time.perf_counter() - begun))
-    return Figure(name, statistics.median(taken), "ms")
+        taken.append((1000 * (time.perf_counter() - begun), 1000 * (time.process_time() - cpu)))
+    yield Figure(name, statistics.median(wall for wall, _ in taken), "ms")
+    yield Figure(f"{name}: CPU", statistics.median(cpu for _, cpu in taken), "ms")
 
 
 def _pages(pages: Pages, place: Place, repeat: int) -> Iterator[tuple[str, tuple[float, float]]]:
