@@ -116,6 +116,7 @@ class ModelSource:
         self.settled: int | None = None
         self.retention: timedelta | None = None
         self.history: dict[int, str] = {}
+        self.more: dict[tuple[str, int], dict[str, int]] = {}
         self.restores = 0
         self.statements: dict[str, str | None] = {}
         self.before_read: Callable[[], None] = lambda: None
@@ -150,6 +151,7 @@ class ModelSource:
             del table.rows[key]
         else:
             table.rows[key] = value
+        self.more[name, key] = more
 
     def capture(self, upto: int | None = None) -> None:
         """Run the capture job (up to a commit)."""
@@ -204,7 +206,7 @@ class ModelSource:
                 number_of(wanted.position),
                 "r",
                 None,
-                {"id": key, "name": value},
+                {"id": key, "name": value, **self.more.get((name, key), {})},
                 sequence=n,
                 snapshot=wanted.snapshot_number,
                 epoch=wanted.epoch,
