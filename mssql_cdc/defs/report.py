@@ -20,6 +20,8 @@ from mssql_cdc.run.execute import Done
 from mssql_cdc.schema import TableId
 
 ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gaps) or with `mssql-cdc acknowledge`"
+READ_AGAIN = "materialize the table's partition of the asset snapshots, which reads the table again"
+TRY_AGAIN = "mend what the problem names; the next run tries again"
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
 OWN_TABLES = ("schema_history", "signals", "notifications")
 ENDS = {"COMPLETED", "ABORTED"}

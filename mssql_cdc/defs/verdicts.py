@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import dagster as dg
 
-from mssql_cdc.defs.report import ACKNOWLEDGE
+from mssql_cdc.defs.report import ACKNOWLEDGE, READ_AGAIN, TRY_AGAIN
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.steps import Entry
@@ -51,11 +51,14 @@ class Condition:
 
 def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
     """Return the verdict; `redact` takes secrets out of an error's text."""
+    advice = {"lost": READ_AGAIN, "failed": TRY_AGAIN}.get(found.entry.status)
     if found.gaps:
         problem = "; ".join(gap.text for gap in found.gaps)
-        return Verdict(passed=False, problem=problem, what_to_do=ACKNOWLEDGE)
-    if found.entry.status in {"lost", "failed"}:
-        return Verdict(passed=False, problem=f"the table is {found.entry.status}: {found.entry.reason}")
+        steps = [step for step in (advice, ACKNOWLEDGE) if step]
+        return Verdict(passed=False, problem=problem, what_to_do="; then ".join(steps))
+    if advice is not None:
+        problem = f"the table is {found.entry.status}: {found.entry.reason}"
+        return Verdict(passed=False, problem=problem, what_to_do=advice)
     if found.error is not None:
         text = redact(f"{type(found.error).__name__}: {found.error}")
         return Verdict(passed=False, severity=_WARNING if found.error.retriable else _ERROR, problem=text)

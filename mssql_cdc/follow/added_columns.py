@@ -43,11 +43,12 @@ def request_added_columns(database: Database, seen: Survey, decision: Range) -> 
         id_, columns = f"added-columns-{schema.capture_object_id}", ", ".join(added)
         if not schema.key_columns:
             database.log(
-                f"{table}: {columns} of rows of before are unknown; take a blocking snapshot, as the table has no key"
+                f"{table}: rows that were read before have no value of {columns}; as the table has no key, take a "
+                "blocking snapshot to read them"
             )
         elif not _is_asked(database, id_):
             what = ask_for_snapshot(database, id_, [_pattern(table)], channel=CHANNEL, kind="incremental")
-            database.log(f"{table}: {columns} of rows of before are unknown; requested: {what}")
+            database.log(f"{table}: rows that were read before have no value of {columns}; requested: {what}")
 
 
 def added_columns(schema: TableSchema, versions: Sequence[TableSchema]) -> list[str]:

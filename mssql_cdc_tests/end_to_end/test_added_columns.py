@@ -132,4 +132,4 @@ def test_a_table_without_a_key_is_told_to_need_a_snapshot(place: Place, capsys: 
     place.sql("INSERT INTO dbo.notes VALUES (N'two', 2)")
     place.settle()
     assert place.catch_up() == 0
-    assert "amount of rows of before are unknown; take a blocking snapshot" in capsys.readouterr().err
+    assert "have no value of amount; as the table has no key, take a blocking snapshot" in capsys.readouterr().err

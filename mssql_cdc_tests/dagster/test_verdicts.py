@@ -1,0 +1,40 @@
+"""What a table's check advises, by the state of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
+from mssql_cdc.lake.gaps import Gap
+from mssql_cdc.lake.steps import Entry
+
+GAP = Gap("shop.dbo.orders", 0, "00000027:00000010:0003", None, "CDC was switched off")
+
+
+def verdict(entry: Entry, gaps: Sequence[Gap] = ()) -> Verdict:
+    found = Condition(entry, gaps, None, None, timedelta(0), timedelta(days=3))
+    return verdict_of(found, lambda text: text)
+
+
+@pytest.mark.parametrize(
+    ("status", "gaps", "advised"),
+    [
+        ("lost", [GAP], ["materialize the table's partition of the asset snapshots", "; then acknowledge the gap"]),
+        ("lost", [], ["materialize the table's partition of the asset snapshots"]),
+        ("streaming", [GAP], ["acknowledge the gap"]),
+        ("failed", [], ["mend what the problem names; the next run tries again"]),
+    ],
+)
+def test_a_red_check_says_what_to_do(status: str, gaps: list[Gap], advised: list[str]) -> None:
+    found = verdict(Entry(status, reason="gone"), gaps)  # type: ignore[arg-type]
+    assert not found.passed
+    assert found.what_to_do is not None
+    assert found.what_to_do.startswith(advised[0])
+    assert all(text in found.what_to_do for text in advised)
+
+
+def test_a_table_that_streams_passes() -> None:
+    assert verdict(Entry("streaming")) == Verdict(passed=True)
