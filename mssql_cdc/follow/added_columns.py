@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.capture.requests import IGNORED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.small_tables import small_table
@@ -41,14 +41,15 @@ def request_added_columns(database: Database, seen: Survey, decision: Range) -> 
         if filters.is_signal_table(*table.parts) or not rows_of.matches(*table.parts):
             continue
         id_, columns = f"added-columns-{schema.capture_object_id}", ", ".join(added)
-        if not schema.key_columns:
-            database.log(
-                f"{table}: rows that were read before have no value of {columns}; as the table has no key, take a "
-                "blocking snapshot to read them"
-            )
-        elif not _is_asked(database, id_):
+        if _is_known(database, id_):
+            continue
+        if schema.key_columns:
             what = ask_for_snapshot(database, id_, [_pattern(table)], channel=CHANNEL, kind="incremental")
-            database.log(f"{table}: rows that were read before have no value of {columns}; requested: {what}")
+            what = f"requested: {what}"
+        else:
+            what = "as the table has no key, take a blocking snapshot to read them"
+            note_signal(database, SignalRow(id_, "execute-snapshot", None), CHANNEL, IGNORED, what)
+        database.log(f"{table}: rows that were read before have no value of {columns}; {what}")
 
 
 def added_columns(schema: TableSchema, versions: Sequence[TableSchema]) -> list[str]:
@@ -89,7 +90,7 @@ def _switch(seen: Survey, table: TableId, object_id: int) -> Iterator[tuple[Tabl
         yield schema, added
 
 
-def _is_asked(database: Database, id_: str) -> bool:
+def _is_known(database: Database, id_: str) -> bool:
     table = small_table(database.layout, "signals", database.storage)
     rows = database.tables.get(table.uri, table.rows, database.storage)
     return any(row["id"] == id_ for row in rows)
