@@ -237,11 +237,13 @@ def missing_columns(
 
 
 def restore_change_log(database: Database, name: str, back: int) -> bool:
-    """A user runs RESTORE on a change log: it is as it was so many versions before. Whether there were as many."""
+    """A user restores a change log with deltalake: it is as it was so many versions before. Whether that could be."""
     home = home_of(database, name)
     state = load_state(home.changes, owner=home.app_id, storage=database.storage)
     if state is None or state.delta_version < back:
         return False
+    if "typeWidening" in (state.table.protocol().writer_features or ()):
+        return False  # deltalake refuses to restore such a table.
     state.table.restore(state.delta_version - back)
     return True
 
