@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
@@ -234,7 +235,13 @@ class Schedule(RuleBasedStateMachine):
             self.world.scan(500)
             self._step(follower)
             self.resume_after_restore(follower)
-            waits = waits + 1 if isinstance(follower.decision, Wait) else 0
+            match follower.decision:
+                case Wait(until=None):
+                    waits += 1
+                case Wait():  # Something is left: a retry is held back for milliseconds.
+                    time.sleep(0.001)
+                case _:
+                    waits = 0
             match follower.decision:
                 case Range(range=read) if furthest is None or (read.epoch, read.to) > furthest:
                     furthest = read.epoch, read.to
