@@ -135,7 +135,9 @@ def sweep_rows(
         batch = with_empty_texts(stored, names)
         count = batch.num_rows
         nobody = pa.repeat(pa.scalar(value=False), count)
-        values = {logged[name]: batch.column(target) for name, target in names.items()}
+        values = {logged[name]: batch.column(target) for name, target in names.items() if target in batch.schema.names}
+        # The update that brings a new column's first rows may come later.
+        lacking = [name for name in names if logged[name] not in values]
         images = {name: _struct(values, schema.field(name).type, nobody, name) for name in ("before", "key")}
         source = {"commit_lsn": pa.repeat(pa.scalar(sweep.low.text), count)}
         columns = {
@@ -148,7 +150,7 @@ def sweep_rows(
             "op": pa.repeat(pa.scalar("d"), count),
             "source": _struct(source, schema.field("source").type, nobody, "source"),
             "_snapshot": pa.repeat(pa.scalar(f"sweep:{sweep.number}"), count),
-            "_unavailable": batch.column("_unavailable"),
+            "_unavailable": _with(batch.column("_unavailable"), lacking),
             "_exact": _struct(
                 {"before": batch.column("_exact")},
                 schema.field("_exact").type,
@@ -161,6 +163,13 @@ def sweep_rows(
         rows = pa.RecordBatch.from_arrays(arrays, schema=schema)
         check_batch(rows, keyed=True)
         yield rows
+
+
+def _with(unavailable: pa.Array, names: Sequence[str]) -> pa.Array:
+    """The columns that each row does not know, with these."""
+    if not names:
+        return unavailable
+    return pa.array([[*(row or ()), *names] for row in unavailable.to_pylist()], unavailable.type)
 
 
 def _struct(values: dict[str, pa.Array], kind: pa.StructType, nulls: pa.Array, path: str) -> pa.StructArray:

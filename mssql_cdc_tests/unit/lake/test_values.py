@@ -54,3 +54,24 @@ def test_sweep_deletes_a_row_that_is_older_than_the_delta_column_of_its_value():
     assert found.column("before").to_pylist() == [{"id": 1, "pay_2": None}]
     assert found.column("key").to_pylist() == [{"id": 1}]
     assert found.column("_unavailable").to_pylist() == [["pay"]]
+
+
+def test_sweep_deletes_a_row_of_a_current_table_that_lacks_a_new_column():
+    """The table's structure is changed by the update that brings the column's first rows, which may come later."""
+    first = orders(column("id", "int"), column("pay", "int"))
+    second = orders(column("id", "int"), column("pay", "int"), column("extra", "int"), version=2)
+    rows = pa.RecordBatch.from_pylist(
+        [
+            {"id": 1, "pay": 7, "_key": "1:1", "_pos": "p", "_batch": 1, "_unavailable": ["pay"]},
+            {"id": 2, "pay": 8, "_key": "1:2", "_pos": "p", "_batch": 1},
+        ],
+        schema=current_schema(first),
+    )
+    sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
+    schema = change_log_schema(second)
+    (found,) = sweep_rows(iter([rows]), schema, table_schema=second, batch_number=3, sweep=sweep)
+    assert found.column("before").to_pylist() == [
+        {"id": 1, "pay": 7, "extra": None},
+        {"id": 2, "pay": 8, "extra": None},
+    ]
+    assert found.column("_unavailable").to_pylist() == [["pay", "extra"], ["extra"]]
