@@ -73,8 +73,9 @@ def _switches(seen: Survey, decision: Range) -> Iterator[tuple[TableSchema, list
     """Yield the structures that the range takes tables to, with the columns that they add."""
     for part in decision.slices:
         yield from _switch(seen, part.table, part.instance.object_id)
+    members = {one.table: one for one in seen.facts.members} if decision.idle else {}
     for table in decision.idle:
-        member = seen.member(table)
+        member = members.get(table)
         instance = member.instance_at(decision.range.to) if member is not None else None
         if instance is not None:
             yield from _switch(seen, table, instance.object_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from typing import Any
 
@@ -48,6 +49,17 @@ def decimal_texts(values: pa.Array) -> pa.Array:
 
 def _scale(decimal: Any) -> int:
     return decimal.scale
+
+
+class WrittenNumber(str):
+    """A number of JSON as it is written."""
+
+    __slots__ = ()
+
+
+def with_numbers_as_written(text: str) -> Any:
+    """Parse JSON; each number is a `WrittenNumber`."""
+    return json.loads(text, parse_int=WrittenNumber, parse_float=WrittenNumber, parse_constant=WrittenNumber)
 
 
 def java_double(text: str) -> str:

@@ -5,7 +5,6 @@ It escapes only quotes and backslashes. Few records have such headers, so that t
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -14,15 +13,9 @@ import pyarrow as pa
 
 from mssql_cdc.config import RecordSettings
 from mssql_cdc.records.json_texts import Texts, json_text, quoted
-from mssql_cdc.records.number_texts import java_double
+from mssql_cdc.records.number_texts import WrittenNumber, java_double, with_numbers_as_written
 from mssql_cdc.records.shapes import TableShape
 from mssql_cdc.schema import Column, Kind
-
-
-class _Number(str):
-    """A number as it is written."""
-
-    __slots__ = ()
 
 
 def simple_texts(keys: Texts, shape: TableShape, settings: RecordSettings) -> Texts:
@@ -51,13 +44,13 @@ def _java_decimal(text: str) -> str:
 
 
 def _text(key: str, shown: Mapping[str, Callable[[str], str]]) -> str:
-    found: dict[str, Any] = json.loads(key, parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+    found: dict[str, Any] = with_numbers_as_written(key)
     texts = (f"{_escaped(name)}:{_value(value, shown.get(name, str))}" for name, value in found.items())
     return "{" + ",".join(texts) + "}"
 
 
 def _value(value: Any, shown: Callable[[str], str]) -> str:
-    if isinstance(value, _Number):
+    if isinstance(value, WrittenNumber):
         return shown(value)
     return _escaped(value) if isinstance(value, str) else json_text(value)
 

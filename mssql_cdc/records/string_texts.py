@@ -6,7 +6,6 @@ time zone, which the lake does not have: they are an error. Keys are made row by
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
@@ -15,17 +14,11 @@ import pyarrow as pa
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.records.json_texts import Texts, json_text
-from mssql_cdc.records.number_texts import java_double
+from mssql_cdc.records.number_texts import java_double, with_numbers_as_written
 
 Schema = Mapping[str, Any]
 _CONNECT = "org.apache.kafka.connect.data."
 _DATES = {f"{_CONNECT}{name}" for name in ("Date", "Time", "Timestamp")}
-
-
-class _Number(str):
-    """A number as it is written."""
-
-    __slots__ = ()
 
 
 def string_texts(keys: Texts, schema: Schema) -> Texts:
@@ -35,9 +28,7 @@ def string_texts(keys: Texts, schema: Schema) -> Texts:
         keys: The keys as JSON, with decimals as numbers and without defaults instead of null.
         schema: Their schema.
     """
-    found = (
-        json.loads(key, parse_int=_Number, parse_float=_Number, parse_constant=_Number) for key in keys.to_pylist()
-    )
+    found = (with_numbers_as_written(key) for key in keys.to_pylist())
     return pa.array([json_text(string_text(schema, one)) for one in found], pa.string())
 
 
