@@ -34,9 +34,18 @@ class Entries:
         return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
 
     def newest_of(self, object_id: int) -> dict[str, Any] | None:
-        """The newest entry of the source table with this identity, whatever its name was."""
+        """The newest entry of the source table with this identity, whatever its name was.
+
+        None if another table has taken its folder since: it was dropped then, and once the database is restored, the
+        source gives the same identity to whichever table is created next.
+        """
         mine = np.flatnonzero(pc.fill_null(self.items.field("object_id"), -1).to_numpy() == object_id)
-        return self.items[int(mine[-1])].as_py() if len(mine) else None
+        if not len(mine):
+            return None
+        newest = int(mine[-1])
+        later, folder = self.items.slice(newest + 1), self.items.field("folder")[newest]
+        taken = pc.and_(pc.equal(later.field("folder"), folder), pc.not_equal(later.field("object_id"), object_id))
+        return None if pc.any(taken).as_py() else self.items[newest].as_py()
 
     def largest_batches(self, rows: int) -> dict[str, int]:
         """The largest `batch` of each table in the first `rows` rows; tables without any are omitted."""

@@ -42,6 +42,7 @@ class Instance:
 
     name: str
     object_id: int
+    created: datetime
     made: int
     start: int
     columns: tuple[Column, ...]
@@ -75,7 +76,7 @@ class ServerTable:
             from_lsn=lsn(one.start).text,
         )
         return CaptureInstance(
-            one.name, one.object_id, ("cdc", f"{one.name}_CT"), self.object_id, AT + timedelta(seconds=one.object_id),
+            one.name, one.object_id, ("cdc", f"{one.name}_CT"), self.object_id, one.created,
             lsn(one.start), schema, tuple(range(1, len(one.columns) + 1)),
         )  # fmt: skip
 
@@ -90,6 +91,7 @@ class ModelServer(ModelSource):
     def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
         super().__init__()
         self._ids = 1000
+        self._instances_made = 0
         self._session = 0
         self.sessions: list[Scan] = []
         self._seen: int | None = None
@@ -140,7 +142,9 @@ class ModelServer(ModelSource):
         made = self._new_id()
         if more:
             table.columns = (*table.columns, column(f"extra_{made}", "int"))
-        table.instances.append(Instance(f"{name}_{made}", made, self.number - 1, self.number - 1, table.columns))
+        self._instances_made += 1
+        created, start = AT + timedelta(seconds=self._instances_made), self.number - 1
+        table.instances.append(Instance(f"{name}_{made}", made, created, start, start, table.columns))
         self._to_scan(_ENABLES)
 
     def disable(self, name: str, *, oldest_only: bool = False) -> None:
@@ -216,11 +220,11 @@ class ModelServer(ModelSource):
         """A full backup."""
         tables, log, history = copy.deepcopy(self.tables), [*self.log], {**self.history}
         captured = {**self.mapping}, [*self.taken], {**self.structures}, self.captured
-        self._backup = tables, log, history, self.number, captured
+        self._backup = tables, log, history, self.number, self._ids, captured
 
     def bring_back(self) -> None:
-        """The backup takes the database's place: the same log positions are used again for other transactions."""
-        tables, log, history, self.number, (mapping, taken, structures, self.captured) = self._backup
+        """The backup takes the database's place: log positions and object ids are used again for others."""
+        tables, log, history, self.number, self._ids, (mapping, taken, structures, self.captured) = self._backup
         self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
         self.mapping, self.taken, self.structures = {**mapping}, [*taken], {**structures}
         self.restores += 1

@@ -296,3 +296,17 @@ def test_backlog_of_more_ranges_than_a_schedule_has_looks_is_read(storm: Storm):
     storm.begin(profile=frozenset(), changes=[], running=True, bound=1, pause=None)
     for _ in range(ENOUGH // 8 + 1):
         storm.backlog(name="orders", count=8)
+
+
+@pytest.mark.parametrize("name", ["orders", "notes"])
+def test_table_that_gets_the_object_id_of_one_that_a_restore_took_back_is_another(storm: Storm, name: str):
+    """After a restore, SQL Server gives the same object ids once more."""
+    storm.transaction([(name, 0, "a")])
+    storm.come_to_rest()
+    storm.back_up()
+    storm.drop_and_create(name)
+    storm.come_to_rest()
+    storm.restore()
+    storm.come_to_rest()
+    storm.transaction([(name, 1, "b")])
+    storm.drop_and_create(name)

@@ -220,3 +220,28 @@ def test_a_row_of_an_earlier_epoch_is_fenced_once_a_new_one_has_begun(tmp_path: 
     append_offsets(place, OffsetRow("epoch", AT, {}, epoch=1), seen=seen)
     with pytest.raises(FencedError, match="Epoch 1 has begun"):
         append_offsets(place, offset_row("02", a=at("02")), seen=seen)
+
+
+@pytest.mark.parametrize(
+    ("rows", "wanted"),
+    [
+        ([("a", 1, "dbo/a"), ("b", 1, "dbo/a")], "b"),  # Renamed.
+        ([("a", 1, "dbo/a"), ("a", 2, "dbo/a!2"), ("b", 1, "dbo/a")], "b"),  # Its name is another one's.
+        ([("a", 1, "dbo/a"), ("a", 2, "dbo/a!2")], "a"),  # The same, before it is read under its new name.
+        ([("a", 1, "dbo/a"), ("a", 2, "dbo/a")], None),  # Dropped; another one was created in its place.
+        ([("a", 2, "dbo/a"), ("a", 1, "dbo/a")], "a"),
+        ([("a", 1, "dbo/a"), ("a", 2, "dbo/a"), ("a", 1, "dbo/a")], "a"),
+        ([("a", 1, None), ("a", 2, "dbo/a")], "a"),
+        ([("b", 2, "dbo/b")], None),
+    ],
+)
+def test_table_is_found_by_its_identity_until_another_one_has_its_folder(
+    tmp_path: Path, rows: list[tuple[str, int, str | None]], wanted: str | None
+):
+    """B15: after a restore, the source gives the identity of a table that the backup does not have to the next one."""
+    found = Offsets()
+    for number, (name, object_id, folder) in enumerate(rows):
+        entry = at(f"{number:02}", object_id=object_id, folder=folder, reason=name)
+        found = append_offsets(layout(tmp_path), offset_row(f"{number:02}", **{name: entry}), seen=found)
+    entry = found.entry_of("now", object_id=1)
+    assert (entry.reason if entry else None) == wanted
