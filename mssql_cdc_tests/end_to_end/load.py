@@ -1,13 +1,13 @@
-"""Workloads on two tables whose changes are known.
+"""Workloads that run beside a test.
 
-`load` inserts each row once and updates some; `Churn` also deletes rows and changes keys, and keeps tables small.
+`writing` executes any statements over and over. Of two tables, `load` inserts each row once and updates some; `Churn`
+also deletes rows and changes keys, and keeps the tables small. Their changes are known.
 """
 
 from __future__ import annotations
 
 import random
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import Event, Thread
@@ -30,27 +30,54 @@ def create(place: Place) -> None:
 
 
 @contextmanager
-def load(place: Place, *, first: int = 0) -> Iterator[None]:
-    """Write transactions until the block ends; ids begin at `first`, which is even."""
+def writing(
+    place: Place, statements: Callable[[int], Sequence[str]], *, pause: float = 0.02, at_least: int = 1
+) -> Iterator[None]:
+    """Execute statements over a connection of their own until the block ends; an error of theirs fails the test.
+
+    Args:
+        place: Where they are executed.
+        statements: Those of a round, by the number of the round.
+        pause: Seconds between two rounds.
+        at_least: Rounds that there have to be while the block lasts.
+    """
     stop = Event()
+    rounds = 0
+    errors: list[Exception] = []
 
     def write() -> None:
-        with control(load_connector(place.config).connection, place.database) as connection:
-            number = first
-            while not stop.is_set():
-                rows = [f"INSERT INTO dbo.{TABLES[(number + i) % 2]} VALUES ({number + i}, 1)" for i in range(5)]
-                more = f"UPDATE dbo.a SET n = n + 1 WHERE id = {number}"
-                connection.execute(f"BEGIN TRAN; {'; '.join(rows)}; {more}; COMMIT", doing="playing the application")
-                number += 6
-                time.sleep(0.05)
+        nonlocal rounds
+        try:
+            with control(load_connector(place.config).connection, place.database) as connection:
+                while not stop.wait(pause):
+                    for statement in statements(rounds):
+                        connection.execute(statement, doing="playing the application")
+                    rounds += 1
+        except Exception as error:  # noqa: BLE001 (shown where the block ends)
+            errors.append(error)
 
-    writer = Thread(target=write)
+    writer = Thread(target=write, daemon=True)
     writer.start()
     try:
         yield
     finally:
         stop.set()
         writer.join()
+    assert not errors, errors
+    assert rounds >= at_least, f"{rounds} rounds were written"
+
+
+@contextmanager
+def load(place: Place, *, first: int = 0) -> Iterator[None]:
+    """Write transactions until the block ends; ids begin at `first`, which is even."""
+
+    def transaction(number: int) -> list[str]:
+        id_ = first + 6 * number
+        rows = [f"INSERT INTO dbo.{TABLES[(id_ + i) % 2]} VALUES ({id_ + i}, 1)" for i in range(5)]
+        return [f"BEGIN TRAN; {'; '.join(rows)}; UPDATE dbo.a SET n = n + 1 WHERE id = {id_}; COMMIT"]
+
+    with writing(place, transaction, pause=0.05):
+        yield
 
 
 @dataclass
@@ -78,29 +105,12 @@ class Churn:
     @contextmanager
     def running(self) -> Iterator[None]:
         """Write until the block ends; nothing else may write to the tables."""
-        stop = Event()
-        errors: list[BaseException] = []
-
-        def write() -> None:
-            try:
-                with control(load_connector(self.place.config).connection, self.place.database) as connection:
-                    while not stop.is_set():
-                        statements = [self._statement() for _ in range(self.chance.randint(1, 4))]
-                        text = f"BEGIN TRAN; {'; '.join(statements)}; COMMIT"
-                        connection.execute(text, doing="playing the application")
-                        time.sleep(0.03)
-            except BaseException as error:
-                errors.append(error)
-                raise
-
-        writer = Thread(target=write)
-        writer.start()
-        try:
+        with writing(self.place, self._transaction, pause=0.03):
             yield
-        finally:
-            stop.set()
-            writer.join()
-        assert not errors, errors
+
+    def _transaction(self, _: int) -> list[str]:
+        statements = [self._statement() for _ in range(self.chance.randint(1, 4))]
+        return [f"BEGIN TRAN; {'; '.join(statements)}; COMMIT"]
 
     def _statement(self) -> str:
         name = self.chance.choice(TABLES)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from mssql_cdc.check import keyed_table
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.load import writing
 from mssql_cdc_tests.end_to_end.test_types import COLUMNS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -105,7 +106,7 @@ def test_a_row_that_changes_while_it_is_compared_is_no_difference(orders: Place,
     orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 200)")
     orders.settle()
     assert orders.catch_up() == 0
-    with Moving(orders):
+    with moving(orders):
         found = result(orders, capsys, "orders", code=0)
     assert found["result"] == "equal"
 
@@ -115,7 +116,7 @@ def test_a_wrong_cell_is_found_while_the_source_moves(orders: Place, capsys: pyt
     orders.settle()
     assert orders.catch_up() == 0
     spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong' WHERE id = 77").collect()
-    with Moving(orders):
+    with moving(orders):
         found = result(orders, capsys, "orders", code=5)
     assert found["differences"] == ["key 77: differs in name"]
 
@@ -146,7 +147,7 @@ def test_a_keyless_table_is_compared_while_the_source_moves(place: Place, capsys
     place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
     place.settle()
     assert place.catch_up() == 0
-    with Moving(place):
+    with moving(place):
         found = result(place, capsys, "orders", code=0)
     assert found["result"] == "equal"
 
@@ -182,7 +183,7 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     before = len(orders.query("SELECT op FROM t", "orders", "changes"))
     assert orders.check() == 5
     capsys.readouterr()
-    with Moving(orders):
+    with moving(orders):
         assert orders.command("check", "--repair", "--json") == 0
     found = json.loads(capsys.readouterr().out)["tables"][0]
     assert (found["result"], found["repaired_rows"]) == ("equal", 3)
@@ -235,34 +236,14 @@ def test_nothing_is_called_a_difference_while_capture_stands_still(
     assert result(orders, capsys, "orders", code=0)["result"] == "equal"
 
 
-class Moving:
+def moving(place: Place) -> AbstractContextManager[None]:
     """An application that changes rows 1 and 2, adds rows and deletes them, as long as the block lasts."""
 
-    def __init__(self, place: Place) -> None:
-        self._place, self._stop = place, threading.Event()
-        self._thread = threading.Thread(target=self._work, daemon=True)
-        self.changes = 0
+    def changes(number: int) -> list[str]:
+        return [
+            f"UPDATE dbo.orders SET name = N'{number}' WHERE id = {1 + number % 2}",
+            f"INSERT INTO dbo.orders VALUES ({1000 + number}, N'new')",
+            f"DELETE FROM dbo.orders WHERE id = {997 + number}",
+        ]
 
-    def __enter__(self) -> Moving:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-        assert self.changes > 10
-
-    def _work(self) -> None:
-        from mssql_cdc.config import load_connector
-        from mssql_cdc.source.sqlserver.connect import control
-
-        with control(load_connector(self._place.config).connection, self._place.database) as own:
-            while not self._stop.wait(0.02):
-                self.changes += 1
-                number = 1000 + self.changes
-                for statement in (
-                    f"UPDATE dbo.orders SET name = N'{self.changes}' WHERE id = {1 + self.changes % 2}",
-                    f"INSERT INTO dbo.orders VALUES ({number}, N'new')",
-                    f"DELETE FROM dbo.orders WHERE id = {number - 3}",
-                ):
-                    own.execute(statement, doing="moving")
+    return writing(place, changes, at_least=10)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.load import writing
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -25,19 +25,15 @@ def background_run(place: Place, *options: str) -> subprocess.Popen[bytes]:
     )
 
 
-def write_rows(place: Place, stop: threading.Event) -> None:
-    """An application that writes continuously: inserts, updates, deletes, key changes."""
-    number = 0
-    while not stop.is_set():
-        number += 1
-        place.sql(
-            f"INSERT INTO dbo.orders VALUES ({number}, N'order {number}')",
-            f"INSERT INTO dbo.people VALUES ({number}, N'person {number}')",
-            f"UPDATE dbo.orders SET name = name + N'!' WHERE id > {number - 5}",
-            f"DELETE FROM dbo.people WHERE id = {number - 7}",
-            f"UPDATE dbo.orders SET id = -id WHERE id = {number - 9}",
-        )
-        time.sleep(0.02)
+def changes(number: int) -> list[str]:
+    """What the application writes in its n-th round: inserts, updates, deletes, key changes."""
+    return [
+        f"INSERT INTO dbo.orders VALUES ({number + 1}, N'order {number}')",
+        f"INSERT INTO dbo.people VALUES ({number + 1}, N'person {number}')",
+        f"UPDATE dbo.orders SET name = name + N'!' WHERE id > {number - 4}",
+        f"DELETE FROM dbo.people WHERE id = {number - 6}",
+        f"UPDATE dbo.orders SET id = -id WHERE id = {number - 8}",
+    ]
 
 
 @contextmanager
@@ -45,14 +41,8 @@ def busy(place: Place) -> Iterator[None]:
     """Two tables, and an application that writes to them until the block ends."""
     for table in ("orders", "people"):
         place.create(table, "id int NOT NULL PRIMARY KEY, name nvarchar(200) NULL")
-    stop = threading.Event()
-    writer = threading.Thread(target=write_rows, args=(place, stop))
-    writer.start()
-    try:
+    with writing(place, changes):
         yield
-    finally:
-        stop.set()
-        writer.join()
 
 
 def commits(place: Place) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,9 +11,8 @@ from unittest.mock import patch
 import pytest
 from deltalake import DeltaTable
 
-from mssql_cdc.config import load_connector
-from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.load import writing
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
 from mssql_cdc_tests.storm.lake import Killed, killed_at
 
@@ -87,28 +85,20 @@ def test_changes_beside_the_chunks_are_neither_lost_nor_undone(empty: Place):
     empty.sql("INSERT INTO dbo.orders SELECT value, N'order' FROM GENERATE_SERIES(1, 300)")
     empty.settle()
     assert empty.catch_up() == 0
-    done = threading.Event()
 
-    def work() -> None:
-        with control(load_connector(empty.config).connection, empty.database) as own:
-            number = 0
-            while not done.wait(0.01):
-                number += 7
-                key = number % 300 + 1
-                own.execute(f"UPDATE dbo.orders SET name = N'u{number}' WHERE id = {key}", doing="working")
-                own.execute(f"DELETE FROM dbo.orders WHERE id = {(key * 11) % 300 + 1}", doing="working")
-                own.execute(f"INSERT INTO dbo.orders VALUES ({1000 + number}, N'new')", doing="working")
-                own.execute(f"UPDATE dbo.orders SET id = {-number} WHERE id = {(key * 13) % 300 + 1}", doing="working")
+    def changes(number: int) -> list[str]:
+        key = 7 * number % 300 + 1
+        return [
+            f"UPDATE dbo.orders SET name = N'u{number}' WHERE id = {key}",
+            f"DELETE FROM dbo.orders WHERE id = {key * 11 % 300 + 1}",
+            f"INSERT INTO dbo.orders VALUES ({1000 + number}, N'new')",
+            f"UPDATE dbo.orders SET id = {-number} WHERE id = {key * 13 % 300 + 1}",
+        ]
 
-    job = threading.Thread(target=work)
-    job.start()
-    try:
+    with writing(empty, changes, pause=0.01):
         ask(empty, "i1", "orders")
         with patch("mssql_cdc.capture.incremental.chunks.GROUP_ROWS", 20):
             assert empty.command("run", "--seconds", "8") == 0
-    finally:
-        done.set()
-        job.join()
     assert empty.catch_up() == 0
     assert empty.check() == 0
     assert empty.query("SELECT COUNT(*) AS n FROM t WHERE op = 'r'", "orders", "changes")[0]["n"] > 0

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
-from mssql_cdc.config import load_connector
-from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.load import writing
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCAN = "EXEC sys.sp_cdc_scan @maxtrans = 3, @maxscans = 1"
 """A session of the capture job that ends after three transactions, far from the end of the log."""
-
-
-def scan_slowly(place: Place, done: threading.Event) -> None:
-    """Scan sessions of three transactions each, until the test ends."""
-    with control(load_connector(place.config).connection, place.database) as own:
-        while not done.wait(0.3):
-            own.execute(SCAN, doing="playing the capture job")
 
 
 @pytest.mark.sandbox
@@ -40,15 +30,9 @@ def test_a_backlog_of_many_sessions_is_read_to_its_end_during_the_snapshot_of_a_
         place.sql(f"INSERT INTO dbo.orders VALUES ({number}, N'order {number}')")
         place.sql(f"UPDATE dbo.people SET name = N'name {number}' WHERE id = 1")
     place.sql("INSERT INTO dbo.notes VALUES (N'second')")
-    done = threading.Event()
-    job = threading.Thread(target=scan_slowly, args=(place, done))
-    job.start()
-    try:
+    with writing(place, lambda _: [SCAN], pause=0.3):
         assert place.catch_up() == 0
-    finally:
-        done.set()
-        job.join()
-        place.sql("EXEC sandbox.clear_faults")
+    place.sql("EXEC sandbox.clear_faults")
     assert place.check() == 0
     assert place.query("SELECT COUNT(*) AS n FROM t WHERE op = 'c'", "orders", "changes") == [{"n": 40}]
     assert place.query("SELECT COUNT(*) AS n FROM t WHERE op = 'u'", "people", "changes") == [{"n": 40}]
