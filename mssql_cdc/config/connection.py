@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
-from mssql_cdc.config.patterns import compile_java
+from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.property import Effect, GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report
@@ -42,7 +42,7 @@ def _zone(name: str) -> str:
 
 
 def _expression(text: str) -> str:
-    compile_java(text)
+    java_pattern(text)
     return text
 
 
@@ -150,7 +150,7 @@ class Connection:
     def is_retriable(self, message: str) -> bool:
         """Whether `custom.retriable.exception` matches the message of an error."""
         expression = self.retriable_messages
-        return expression is not None and compile_java(expression).fullmatch(message) is not None
+        return expression is not None and java_pattern(expression).fullmatch(message) is not None
 
     def odbc_settings(self, driver: str) -> tuple[OdbcSetting, ...]:
         """Keywords beside driver, server, port, database, UID and PWD: translated ones, then `odbc.*` (which win)."""

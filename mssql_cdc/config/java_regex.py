@@ -1,7 +1,7 @@
 r"""Java's regular expressions and replacements (`$1`, `${name}`) as Python's, exactly or not at all.
 
-What Python does not have, or would read in another way, is an error that names it. The expressions of filters, which
-ignore case, belong to `patterns.py`.
+What Python does not have, or would read in another way, is an error that names it. Lists of expressions belong to
+`patterns.py`.
 """
 
 from __future__ import annotations
@@ -61,15 +61,24 @@ class JavaReplacement:
 
 
 @cache
-def java_pattern(expression: str) -> re.Pattern[str]:
-    """Return a Java expression as Python's (raises ValueError where there is none)."""
+def java_pattern(expression: str, *, ignore_case: bool = False) -> re.Pattern[str]:
+    """Return a Java expression as Python's.
+
+    Args:
+        expression: The expression.
+        ignore_case: As Java's `CASE_INSENSITIVE`: letters of ASCII match in both cases. `(?i)` may then be anywhere.
+
+    Raises:
+        ValueError: It is not valid, or Python has nothing that matches the same texts.
+    """
     try:
-        return re.compile(_translated(expression), re.ASCII)
+        text = _translated(expression, without="(?i)" if ignore_case else None)
+        return re.compile(text, re.ASCII | (re.IGNORECASE if ignore_case else 0))
     except re.error as error:
         raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
 
 
-def _translated(expression: str) -> str:
+def _translated(expression: str, *, without: str | None) -> str:
     made: list[str] = []
     in_class = dotall = False
     place = 0
@@ -92,6 +101,8 @@ def _translated(expression: str) -> str:
             if not _NAME.fullmatch(name):
                 raise _unsupported(text, expression)
             made.append(f"(?P<{name}>")
+        elif text == without:
+            pass
         elif kind == "special":
             if text.endswith(")") and found.start():
                 raise _unsupported(text, expression)

@@ -1,7 +1,7 @@
 r"""Debezium's lists of regular expressions (features FLT-01).
 
-A list is separated by commas (`\,` is a comma inside an expression); an expression matches the whole name, whatever
-its case. Java's spellings that Python lacks are translated. What the names are is `filters.py`'s business.
+A list is separated by commas (`\,` is a comma inside an expression); a Java expression (`java_regex.py`) matches the
+whole name, whatever the case of ASCII's letters. What the names are is `filters.py`'s business.
 """
 
 from __future__ import annotations
@@ -10,33 +10,15 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|$)", re.DOTALL)
+from mssql_cdc.config.java_regex import java_pattern
+
 _SEPARATOR = re.compile(r"\\\.|\[\.\]|(?<!\\)\.(?![*+?{])")
-_CLASSES = {"Alpha": "a-zA-Z", "Digit": "0-9", "Alnum": "a-zA-Z0-9", "Upper": "A-Z", "Lower": "a-z"}
 
 
 def split_list(text: str) -> tuple[str, ...]:
     r"""The expressions of a list; blank ones are dropped, `\,` becomes a comma, other escapes stay."""
     parts = re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL)
     return tuple(part for part in (raw.strip().replace("\\,", ",") for raw in parts) if part)
-
-
-def compile_java(expression: str) -> re.Pattern[str]:
-    r"""A Java regular expression as Python's, ignoring case.
-
-    Handles `\Q…\E`, named groups, `(?i)` anywhere, `\z`, `\h` and the ASCII classes `\p{Alpha}` …
-
-    Raises:
-        ValueError: the expression is not valid, or uses what Python does not know.
-    """
-    text = _QUOTED.sub(lambda found: re.escape(found.group(1)), expression)
-    text = re.sub(r"\(\?<(?![=!])", "(?P<", text).replace("(?i)", "")
-    text = text.replace(r"\h", r"[ \t]").replace(r"\z", r"\Z")
-    text = re.sub(r"\\p\{(\w+)\}", _ascii_class, text)
-    try:
-        return re.compile(text, re.IGNORECASE)
-    except re.error as error:
-        raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -72,7 +54,7 @@ class PatternList:
     @cached_property
     def expressions(self) -> tuple[re.Pattern[str], ...]:
         """The compiled expressions (raises ValueError)."""
-        return tuple(compile_java(one) for one in split_list(self.text))
+        return tuple(java_pattern(one, ignore_case=True) for one in split_list(self.text))
 
     @cached_property
     def _takes_long(self) -> tuple[bool, ...]:
@@ -97,10 +79,3 @@ class PatternList:
     def matches(self, name: str, long_name: str | None = None) -> bool:
         """Whether any expression matches."""
         return self.first_match(name, long_name) is not None
-
-
-def _ascii_class(found: re.Match[str]) -> str:
-    name = found.group(1)
-    if name not in _CLASSES:
-        raise ValueError(f"the character class \\p{{{name}}} is not supported; write it out")
-    return f"[{_CLASSES[name]}]"

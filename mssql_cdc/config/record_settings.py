@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_points import ExtensionSettings
+from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.json_forms import (
     CLOUD_EVENTS,
     JSON,
@@ -19,7 +20,7 @@ from mssql_cdc.config.json_forms import (
     DecimalFormat,
     JsonForm,
 )
-from mssql_cdc.config.patterns import PatternList, compile_java
+from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.config.property import Effect, Group, prop, regexes, section
 from mssql_cdc.config.report import Report
 
@@ -59,7 +60,7 @@ class RecordKeys:
             table, columns = found.groups()
             entries.extend((table, column) for column in columns.split(",") if column)
         for table, column in entries:
-            compile_java(f"(?:{table})\\.(?:{column})")
+            java_pattern(f"(?:{table})\\.(?:{column})", ignore_case=True)
         return cls(tuple(entries))
 
     def columns_for(self, catalog: str, schema: str, table: str, columns: Sequence[str]) -> tuple[str, ...]:
@@ -76,7 +77,7 @@ class RecordKeys:
         """
         found: list[str] = []
         for table_expression, column_expression in self.entries:
-            expression = compile_java(f"(?:{table_expression})\\.(?:{column_expression})")
+            expression = java_pattern(f"(?:{table_expression})\\.(?:{column_expression})", ignore_case=True)
             for column in columns:
                 name = f"{schema}.{table}.{column}"
                 if column not in found and (expression.fullmatch(name) or expression.fullmatch(f"{catalog}.{name}")):

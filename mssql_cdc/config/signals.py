@@ -7,14 +7,13 @@ becomes an `IgnoredSignal` with the reason.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from mssql_cdc.config.filter_statement import check_condition, check_statement
 from mssql_cdc.config.filters import plain_name, split_name
-from mssql_cdc.config.patterns import compile_java
+from mssql_cdc.config.java_regex import java_pattern
 
 SnapshotKind = Literal["incremental", "blocking"]
 TableName = tuple[str, str, str]
@@ -207,7 +206,7 @@ def _conditions(data: Mapping[str, object], kind: SnapshotKind) -> tuple[tuple[s
         collection, text = condition.get("data-collection"), condition.get("filter")
         if not isinstance(collection, str) or not isinstance(text, str) or not text.strip():
             raise _UnreadableError("each of additional-conditions needs the strings data-collection and filter")
-        compile_java(collection)
+        java_pattern(collection, ignore_case=True)
         check = check_statement if kind == "blocking" else check_condition
         check(text, collection.strip())
         conditions.append((collection.strip(), text))
@@ -221,7 +220,7 @@ def _texts(data: Mapping[str, object], name: str) -> tuple[str, ...]:
         raise _UnreadableError(f"{name} must be an array of strings")
     found = tuple(one for one in texts if one)
     for one in found:
-        compile_java(one)
+        java_pattern(one, ignore_case=True)
     return found
 
 
@@ -251,9 +250,7 @@ def _object(data: str | Mapping[str, object] | None) -> Mapping[str, object]:
 def _matches(collection: str, table: TableName, *, case: bool) -> bool:
     if _is_name_of(collection, table):
         return True
-    expression = compile_java(collection)
-    if case:
-        expression = re.compile(expression.pattern)
+    expression = java_pattern(collection, ignore_case=not case)
     return any(expression.fullmatch(".".join(table[start:])) for start in (0, 1))
 
 
