@@ -90,7 +90,8 @@ MISTAKES: dict[str, Mistake] = {
         properties={"table_include_list": "dbo.order"},
     ),
     "login that sees the schema cdc only": Mistake(
-        r"1 capture instance belongs to a table that the login cannot see: GRANT SELECT", properties=READER,
+        r"1 capture instance belongs to a table that the login cannot see \(dbo_orders\): GRANT SELECT",
+        properties=READER,
         statements=(*LOGIN, "GRANT SELECT ON SCHEMA::cdc TO [{reader}]", "GRANT VIEW DATABASE STATE TO [{reader}]"),
     ),
     "login without rights": Mistake(r"GRANT VIEW DATABASE STATE TO", properties=READER, statements=LOGIN),
