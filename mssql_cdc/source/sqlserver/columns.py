@@ -97,6 +97,10 @@ class RowPlan:
                     f"A value of column {column.name!r} does not fit {column.type.declaration}, the type it was read "
                     f"as: {error}. The column was altered; it will be re-read with its new structure"
                 ) from None
+            except pa.ArrowInvalid:  # Its message shows the value.
+                raise SourceError(
+                    f"Column {column.name!r} ({column.type.declaration}): a value has another form than the type has"
+                ) from None
             except ValueError as error:
                 raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from error
             decoded.append((values.cast(column.type.arrow), exact))

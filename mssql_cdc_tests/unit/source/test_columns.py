@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -74,3 +75,14 @@ def test_a_datetime_is_never_widened_to_seven_digits() -> None:
     assert RowPlan.of([Column("c", SqlServerType("datetime"))]).select_list() == [
         "CONVERT(varchar(27), [c], 121) AS [c0_0]"
     ]
+
+
+NAME = "Ada"
+
+
+def test_a_value_of_another_form_is_an_error_that_does_not_show_it() -> None:
+    plan = RowPlan.of([Column("born", SqlServerType("date"))])
+    batch = pa.RecordBatch.from_arrays([pa.array([NAME])], schema=pa.schema(plan.raw_fields()))
+    with pytest.raises(SourceError, match="'born'") as caught:
+        plan.decode(batch)
+    assert NAME not in "".join(traceback.format_exception(caught.value))
