@@ -36,25 +36,35 @@ class SchemaHistory:
         """The same under the names that tables have now: a table is known by its object id (rule B15).
 
         A table of another identity under the same name is the old one made anew, unless the old one is still there.
+        Behind a restore, the source gives an identity again: where the table that had it is back as what it was before,
+        the identity is another table's now.
         """
         known = {
             found[-1].object_id: found
             for found in (*self.former.values(), *self.versions.values())
             if found[-1].object_id is not None
         }
-        named = {table.text: known[number] for table, number in present.items() if number in known}
-        moved = {found[-1].object_id for found in named.values()}
+        named: dict[str, tuple[TableSchema, ...]] = {}
+        for table, number in present.items():
+            own, found = self.versions.get(table.text), known.get(number)
+            if own and own[-1].object_id == number:
+                named[table.text] = own
+            elif found and not _is_back(found, present):
+                named[table.text] = found
         here = set(present.values())
         # The names of new tables whose former owners are still there, under other names.
         taken = {
             table.text
             for table, number in present.items()
-            if number not in known and (there := self.newest(table)) is not None and there.object_id in here
+            if number not in known
+            and (there := self.versions.get(table.text)) is not None
+            and there[-1].object_id in here
+            and not _is_back(there, present)
         }
         rest = {
             name: found
             for name, found in self.versions.items()
-            if name not in named and name not in taken and found[-1].object_id not in moved
+            if name not in named and name not in taken and not any(found is one for one in named.values())
         }
         versions = rest | named
         left = {found[-1].object_id for found in versions.values()}
@@ -96,6 +106,12 @@ class SchemaHistory:
         if known is None or known.capture_object_id != schema.capture_object_id or known.table_id != schema.table_id:
             return None
         return known if known.incarnation == schema.incarnation and known.same_structure(schema) else None
+
+
+def _is_back(found: Sequence[TableSchema], present: Mapping[TableId, int]) -> bool:
+    """Whether the name of a table's newest version belongs to what the table was before that: it was restored."""
+    number = present.get(found[-1].table_id)
+    return number != found[-1].object_id and any(one.object_id == number for one in found[:-1])
 
 
 def load_history(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables | None = None) -> SchemaHistory:
@@ -193,6 +209,8 @@ def _history(table: SmallTable) -> SchemaHistory:
             versions[name] = (*there, schema)
             continue
         moved = next((n for n, own in versions.items() if number is not None and own[-1].object_id == number), None)
+        if moved is not None and not _continues(schema, versions[moved], there):
+            moved = None
         earlier = versions.pop(moved) if moved is not None else former.pop(number or 0, ())
         if there and (earlier or schema.version == 1):
             former[there[-1].object_id or 0] = there
@@ -200,6 +218,18 @@ def _history(table: SmallTable) -> SchemaHistory:
             earlier = there  # Dropped and made again.
         versions[name] = (*earlier, schema)
     return SchemaHistory(versions, former)
+
+
+def _continues(schema: TableSchema, other: Sequence[TableSchema], own: Sequence[TableSchema]) -> bool:
+    """Whether a version is the next one of the table of another name, which had its identity, and not of its own.
+
+    A table that was made anew has the next version and incarnation under its own name. Where those of the other name
+    fit, too, a table that was renamed still has a capture instance that it had.
+    """
+    if not own or (schema.version, schema.incarnation) != (own[-1].version + 1, own[-1].incarnation + 1):
+        return True
+    fits = (schema.version, schema.incarnation) == (other[-1].version + 1, other[-1].incarnation)
+    return fits and any(one.instance == schema.instance for one in other)
 
 
 def _schema(row: Mapping[str, Any]) -> TableSchema:
