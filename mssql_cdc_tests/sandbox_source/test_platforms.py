@@ -12,7 +12,7 @@ from mssql_sandbox.process import sandbox_process
 
 from mssql_cdc.config.driver import DriverSetting
 from mssql_cdc.errors import ConfigurationError, StaleReaderError
-from mssql_cdc.source.sqlserver import log_end, positions
+from mssql_cdc.source.sqlserver import health, log_end, positions
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.snapshot_reader import locked
@@ -134,3 +134,20 @@ def test_an_instance_without_a_start_is_not_there_yet(shop: Shop) -> None:
 
     assert [one.name for one in shop.table("t").instances] == ["dbo_t"]
     assert "fresh" not in {one.table_id.name for one in captured_tables(shop.control)}
+
+
+@pytest.mark.feature("STR-14")
+def test_azure_has_no_agent_that_could_be_started(azure: Shop) -> None:
+    """Its own scheduler scans the log every 20 seconds, unless the database is paused."""
+    azure.create("t", "id int NOT NULL PRIMARY KEY")
+    azure.run("INSERT dbo.t VALUES (1)")
+    azure.scan()
+    assert health.stalled(azure.control, azure.connection) is None
+    azure.run("EXEC sandbox.advance_clock @seconds = 300")
+    try:
+        said = health.stalled(azure.control, azure.connection) or ""
+    finally:
+        azure.run("EXEC sandbox.resume_clock")
+    assert "capture has not scanned since" in said
+    assert "Agent" not in said
+    assert "Azure SQL Database" in said

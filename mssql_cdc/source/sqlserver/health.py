@@ -43,6 +43,7 @@ _AGENT = (
     "SELECT MAX(CASE WHEN status = 4 THEN 1 ELSE 0 END) FROM sys.dm_server_services "
     "WHERE servicename LIKE N'SQL Server Agent (%'"
 )
+_EDITION, _AZURE_SQL_DATABASE = "SELECT CAST(SERVERPROPERTY('EngineEdition') AS int)", 5
 
 
 def hidden(control: Control) -> list[str]:
@@ -93,10 +94,13 @@ def stalled(control: Control, connection: Connection) -> str | None:
 def _problem(control: Control, connection: Connection, last: _LastScan) -> str | None:
     if last.ago <= last.patience:
         return None
+    begun = f"capture has not scanned since {_clock(last.at)}" if last.at else "capture has not scanned the log yet"
+    if control.value(_EDITION, doing="asking for the server's edition") == _AZURE_SQL_DATABASE:
+        # Its scheduler scans every 20 s, whatever the settings of the job say.
+        return f"{begun}; Azure SQL Database scans by itself: look for errors in sys.dm_cdc_errors"
     job = cdc_job(control, "capture")
     if job is not None and (not job.continuous or timedelta(seconds=3 * job.pollinginterval) > last.ago):
         return None
-    begun = f"capture has not scanned since {_clock(last.at)}" if last.at else "capture has not scanned the log yet"
     return f"{begun}; {_about_agent(agent_runs(control, connection))}"
 
 
