@@ -106,16 +106,20 @@ def records(
         raise click.UsageError("--follow writes every record; it takes no --from, --to, --table or --key")
     if state_dir is not None and warehouse is not None:
         raise click.UsageError("--state-dir and --warehouse both name the lake's folder; use one of them")
-    code = _followed(
-        output,
-        config,
-        target or STANDARD_OUTPUT,
-        warehouse=warehouse,
-        offsets=offsets,
-        state_dir=state_dir,
-        task=task_id,
-    )
-    _leave(code)
+    from mssql_cdc.serve.events import Events, logged
+
+    events = Events(sys.stderr, traces=output.debug)
+    with logged(events):
+        code = _followed(
+            events,
+            config,
+            target or STANDARD_OUTPUT,
+            warehouse=warehouse,
+            offsets=offsets,
+            state_dir=state_dir,
+            task=task_id,
+        )
+        _leave(code)
     return code
 
 
@@ -148,7 +152,7 @@ def keep_freed_memory() -> None:
 
 
 def _followed(
-    output: Output,
+    events: Events,
     config: Path,
     target: str,
     *,
@@ -158,10 +162,8 @@ def _followed(
     task: str | None,
 ) -> int:
     """Follow, and return the exit code; every error is an event."""
-    from mssql_cdc.serve.events import Events
     from mssql_cdc.serve.serve import exit_code_of
 
-    events = Events(sys.stderr)
     end = _EndSignal(signal.getsignal(signal.SIGINT))
     try:
         _follow(config, target, events, warehouse=warehouse, offsets=offsets, state_dir=state_dir, task=task)
@@ -170,16 +172,12 @@ def _followed(
     except MssqlCdcError as error:
         if end.noted or end.interrupted:  # An ODBC call that a signal ends raises the driver's error.
             return 0 if end.noted else INTERRUPTED
-        if output.debug:
-            output.trace(error)
         events.error(error)
         return exit_code_of(error)
     except BrokenPipeError:
-        events.log("The reader of the records has gone", "WARN")
+        events.log("The reader of the records has gone")
         return _gone()
     except Exception as error:  # noqa: BLE001 - the last resort, as for every command
-        if output.debug:
-            output.trace(error)
         events.error(error)
         return 1
     return 0
@@ -198,13 +196,14 @@ def _follow(
     from mssql_cdc.config import load_connector
     from mssql_cdc.records import open_output
     from mssql_cdc.run.databases import open_databases, warehouse_path
+    from mssql_cdc.serve.conditions import PROPERTY_NOTICE
     from mssql_cdc.serve.control import Control
     from mssql_cdc.serve.serve import serve
 
     connector = load_connector(config)
     events.redact = connector.redact
     for notice in connector.notices:
-        events.log(notice)
+        events.log(notice, code=PROPERTY_NOTICE)
     connector = _as_connect_json(connector, task)
     connector.require_rendered()
     if state_dir is not None:

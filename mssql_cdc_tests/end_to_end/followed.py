@@ -22,11 +22,12 @@ Line = dict[str, Any]
 
 @dataclass
 class Followed:
-    """A running process; `records` and `events` grow while it runs."""
+    """A running process; `records` and `events` grow while it runs; `noise` are lines that are neither."""
 
     process: subprocess.Popen[str]
     records: list[Line] = field(default_factory=list[Line])
     events: list[Line] = field(default_factory=list[Line])
+    noise: list[str] = field(default_factory=list[str])
     _readers: list[Thread] = field(default_factory=list[Thread])
 
     def wait_for(self, condition: Callable[[Followed], object], *, timeout: float = 120) -> None:
@@ -70,8 +71,12 @@ class Followed:
 
         def collect() -> None:
             for line in stream:
-                if line.endswith("\n"):
+                if not line.endswith("\n"):
+                    continue
+                try:
                     into.append(json.loads(line))
+                except ValueError:
+                    self.noise.append(line)
 
         self._readers.append(Thread(target=collect, daemon=True))
         self._readers[-1].start()
@@ -109,6 +114,7 @@ def followed(place: Place, *options: str, control: bool = False, reads: bool = T
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             found.ended()
+    assert not found.noise, "each line of both outputs is one JSON object"
 
 
 def data_of(records: Sequence[Line]) -> list[Line]:
