@@ -21,8 +21,7 @@ from mssql_cdc.records.source_offsets import SourceOffset, offsets_text, parse_o
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import run_for
-from mssql_cdc.run.start import look
-from mssql_cdc.serve.begin import take_over_if_lost
+from mssql_cdc.serve.begin import begin as begin_at
 from mssql_cdc.serve.control import Commit, Control
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.renderer import Renderer
@@ -61,9 +60,7 @@ def serve(
     """
     connector.require_rendered()
     progress = begin(output, connector.topic_prefix, Selection().of_records)
-    for database in databases:
-        look(database)
-    take_over_if_lost(databases, offsets)
+    databases = begin_at(databases, offsets)
     events.emit("started")
     renderer = Renderer(connector, output, progress, offsets=offsets, warehouse=warehouse)
     watch = Watch(events)
