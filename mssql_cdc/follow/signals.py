@@ -118,6 +118,8 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
         small_table(database.layout, "signals", database.storage).append(looked.state, rows, facts)
     except FencedError:
         return []  # Another run is applying the same signals.
+    for row in rows:
+        database.signalled(row)
     return [_line(row["id"], row["type"], row["status"], row["result"]) for row in rows]
 
 
@@ -136,6 +138,9 @@ def apply_signal(
     cut = offsets.last_cut()
     status, result = _apply(database, signal, (cut.to if cut else None) or "", _names(database, tables))
     note_signal(database, signal, channel, status, result)
+    database.signalled(
+        signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
+    )
     return _line(signal.id, signal.type, status, result)
 
 

@@ -63,14 +63,17 @@ def serve(
     databases = begin_at(databases, offsets)
     events.emit("started")
     renderer = Renderer(connector, output, progress, offsets=offsets, warehouse=warehouse)
-    watch = Watch(events)
+    watch = Watch(events, connector, renderer.sent)
 
     def notified(database: str, notification: Mapping[str, Any]) -> None:
         watch.notified(database, notification)
         if SINK in connector.notifications.channels:
             renderer.wake()
 
-    databases = [replace(one, notify=partial(notified, one.catalog)) for one in databases]
+    databases = [
+        replace(one, notify=partial(notified, one.catalog), signalled=partial(watch.signalled, one.catalog))
+        for one in databases
+    ]
     commands = _Commands(control, state_dir, connector)
     newest: dict[str, int] = {}
 
