@@ -22,6 +22,7 @@ class Sent:
     Attributes:
         topic: The topic of the last record; None: there is none.
         offset: The source offset of the last record.
+        streamed: That of the last record that is of no snapshot.
         transactions: The number of commits among the changes.
         commit: The commit of the last change.
         waiting: The records that are being written, which the reader has not taken.
@@ -30,6 +31,7 @@ class Sent:
 
     topic: str | None = None
     offset: str = "{}"
+    streamed: str = "{}"
     transactions: int = 0
     commit: str | None = None
     waiting: int = 0
@@ -52,12 +54,12 @@ class Sent:
             found = replace(found, transactions=self.transactions + new, commit=commits[-1])
         last = records.num_rows - 1
         topic, offset = (records.column(name)[last].as_py() for name in ("topic", "source_offset"))
-        return replace(found, topic=topic, offset=offset)
+        return replace(found, topic=topic, offset=offset, streamed=offset if commits else self.streamed)
 
     @property
     def position(self) -> dict[str, Any]:
-        """The LSNs of the last record."""
-        values = json.loads(self.offset)
+        """The LSNs of the last streamed record."""
+        values = json.loads(self.streamed)
         return {name: values[name] for name in ("commit_lsn", "change_lsn") if values.get(name) is not None}
 
     @property

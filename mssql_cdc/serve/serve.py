@@ -74,7 +74,7 @@ def serve(
         replace(one, notify=partial(notified, one.catalog), signalled=partial(watch.signalled, one.catalog))
         for one in databases
     ]
-    commands = _Commands(control, state_dir, connector)
+    commands = _Commands(control, state_dir, connector, events)
     newest: dict[str, int] = {}
 
     def step(follower: Follower, done: Done | None) -> bool:
@@ -120,8 +120,8 @@ def committed_offsets(state_dir: Path, connector: Connector) -> dict[str, Source
 class _Commands:
     """Carries out what the consumer asks for."""
 
-    def __init__(self, control: Control | None, state_dir: Path | None, connector: Connector) -> None:
-        self._control, self._state_dir, self._connector = control, state_dir, connector
+    def __init__(self, control: Control | None, state_dir: Path | None, connector: Connector, events: Events) -> None:
+        self._control, self._state_dir, self._connector, self._events = control, state_dir, connector, events
         self._signals: dict[str, list[SignalRow]] = {database: [] for database in connector.databases}
 
     def carry_out(self, database: Database, done: Done | None) -> None:
@@ -140,6 +140,10 @@ class _Commands:
 
     def _keep(self, command: Commit) -> None:
         if self._state_dir is None:
+            self._events.log(
+                "A command was refused: committed offsets are kept in the folder of --state-dir, which is not set. Set "
+                "it, or keep the offsets and start with --offsets"
+            )
             return
         known = committed_offsets(self._state_dir, self._connector) | command.offsets
         path = self._state_dir / COMMITTED

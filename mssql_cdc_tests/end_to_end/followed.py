@@ -83,7 +83,9 @@ class Followed:
 
 
 @contextmanager
-def followed(place: Place, *options: str, control: bool = False, reads: bool = True) -> Iterator[Followed]:
+def followed(
+    place: Place, *options: str, control: bool = False, reads: bool = True, state: bool = True
+) -> Iterator[Followed]:
     """Follow a place's connector; its state is kept in the folder `state`.
 
     Args:
@@ -91,8 +93,10 @@ def followed(place: Place, *options: str, control: bool = False, reads: bool = T
         options: Further options of the command.
         control: Whether commands come from standard input.
         reads: Whether records are read as they come; otherwise from `begin_to_read` on.
+        state: Whether it has a state directory; otherwise, it captures into the place's lake.
     """
-    arguments = ["--config", str(place.config), "--state-dir", str(place.folder / "state"), "--follow", *options]
+    where = ["--state-dir", str(place.folder / "state")] if state else ["--warehouse", str(place.warehouse)]
+    arguments = ["--config", str(place.config), *where, "--follow", *options]
     process = subprocess.Popen(
         [sys.executable, "-m", "mssql_cdc.cli", "records", *arguments],
         stdin=subprocess.PIPE if control else subprocess.DEVNULL,
