@@ -7,8 +7,6 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer, active_count
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +14,6 @@ import click
 from mssql_cdc.cli.options import config_option, debug_option, epilog, load, warehouse_option
 from mssql_cdc.cli.output import Output
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.run.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from mssql_cdc.config import Connector
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 STANDARD_OUTPUT = "-"
 CONTROL = "MSSQL_CDC_CONTROL"
 INTERRUPTED = 130
-_END_SECONDS = 2.5
-"""The time that the end may take after SIGTERM; a kill at any moment loses nothing, so it ends by force then."""
 
 
 @click.command(
@@ -162,9 +157,10 @@ def _followed(
     task: str | None,
 ) -> int:
     """Follow, and return the exit code; every error is an event."""
+    from mssql_cdc.serve.end_signal import EndSignal
     from mssql_cdc.serve.serve import exit_code_of
 
-    end = _EndSignal(signal.getsignal(signal.SIGINT))
+    end = EndSignal(signal.getsignal(signal.SIGINT))
     try:
         _follow(config, target, events, warehouse=warehouse, offsets=offsets, state_dir=state_dir, task=task)
     except KeyboardInterrupt:
@@ -258,36 +254,14 @@ def _offsets(connector: Connector, given: Path | None, state_dir: Path | None) -
     return committed_offsets(state_dir, connector) if state_dir is not None else {}
 
 
-class _EndSignal:
-    """A handler of SIGTERM: the same as Ctrl+C, but an end that was asked for; by force after a while."""
-
-    def __init__(self, interrupt: object) -> None:
-        self.noted = False
-        self._interrupt = interrupt
-        signal.signal(signal.SIGTERM, self)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl+C was noted."""
-        return isinstance(self._interrupt, Interrupts) and self._interrupt.noted
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Note the signal and interrupt the loop."""
-        self.noted = True
-        force = Timer(_END_SECONDS, os._exit, (0,))
-        force.daemon = True
-        force.start()
-        if callable(self._interrupt):
-            self._interrupt(signal.SIGINT, frame)
-        del number
-
-
 def _leave(code: int) -> None:
     """End the process while threads are left, which wait for a pipe or are inside native code.
 
     The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it.
     """
-    if active_count() > 1:
+    from mssql_cdc.serve.end_signal import others_run
+
+    if others_run():
         sys.stderr.flush()
         os._exit(code)
 

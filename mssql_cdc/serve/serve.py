@@ -20,6 +20,7 @@ from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset, offsets_text, parse_offsets
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.loop import run_for
 from mssql_cdc.serve.begin import begin as begin_at
 from mssql_cdc.serve.control import Commit, Control
@@ -80,6 +81,7 @@ def serve(
     def step(follower: Follower, done: Done | None) -> bool:
         if renderer.error is not None:
             raise renderer.error
+        require_uninterrupted()  # What a signal did to a call of the driver is no trouble of the source.
         commands.carry_out(follower.database, done)
         watch(follower, done)
         if done is not None and newest.get(follower.database.catalog) != done.offsets.number:

@@ -50,6 +50,14 @@ def test_follow_writes_the_snapshot_and_then_changes_as_they_come(items: Place):
     assert metrics[-1]["TotalNumberOfCreateEventsSeen"] + metrics[-1]["TotalNumberOfDeleteEventsSeen"] == 2
 
 
+@pytest.mark.feature("EVT-24")
+def test_headers_name_the_task(items: Place):
+    with followed(items, "--task-id", "7") as found:
+        (header,) = {one["headers"]["__debezium.context.taskId"]["payload"] for one in found.changes(2)}
+        assert header == "7"
+        assert found.end() == 0
+
+
 def test_follow_goes_on_behind_the_offset_of_any_record(items: Place, tmp_path: Path):
     items.sql(
         "BEGIN TRAN; INSERT INTO dbo.items VALUES (3, N'c'), (4, N'd'); UPDATE dbo.items SET name = N'x'; COMMIT",
