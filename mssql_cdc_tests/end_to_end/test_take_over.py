@@ -15,9 +15,11 @@ import pytest
 
 from mssql_cdc.config import load_connector
 from mssql_cdc.records.offset_files import read_offsets
+from mssql_cdc.records.source_offsets import offsets_text
+from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, OracleUnavailableError, Record
 from mssql_cdc_tests.end_to_end.kit import Place
-from mssql_cdc_tests.end_to_end.load import TABLES, Change, change_of, changes_of, create, load
+from mssql_cdc_tests.end_to_end.load import TABLES, Change, Churn, change_of, create, every_change
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -37,11 +39,13 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumMachin
 def test_a_connector_moves_over_under_load_and_back(place: Place, machine: DebeziumMachine, seed: int):
     create(place)
     chance = random.Random(seed)
+    churn = Churn(place, random.Random(seed), ids=40)
     with ExitStack() as stack:
         with DebeziumEngine(machine, _properties(place), place.folder / "engine") as engine:
             engine.wait_until(lambda records: len(records) >= len(TABLES))  # The structures: the snapshot is done.
-            stack.enter_context(load(place))
-            engine.wait_until(lambda records: len(_changes(records)) >= 5)
+            churn.fill()
+            stack.enter_context(churn.running())
+            engine.wait_until(lambda records: "d" in {change[1] for change in _changes(records)})
             time.sleep(chance.uniform(0, 1.5))
         offsets = place.folder / "engine" / "offsets.dat"
         assert place.command("take-over", "--offsets", str(offsets)) == 0
@@ -51,10 +55,12 @@ def test_a_connector_moves_over_under_load_and_back(place: Place, machine: Debez
     output = place.folder / "records.jsonl"
     assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
     ours = [json.loads(line) for line in output.read_text().splitlines()]
-    assert theirs + _changes_of_ours(ours) == changes_of(place), f"seed {seed}"
+    wanted = every_change(place)
+    assert theirs + _changes_of_ours(ours) == wanted, f"seed {seed}"
+    assert {change[1] for change in _changes_of_ours(ours)} == {"c", "u", "d"}
     assert not [one for one in ours if "tableChanges" in (one["value"] or {})]
 
-    with load(place, first=1_000_000):
+    with churn.running():
         time.sleep(0.5)
     place.settle()
     assert place.catch_up() == 0
@@ -65,10 +71,52 @@ def test_a_connector_moves_over_under_load_and_back(place: Place, machine: Debez
         _printed(place, "schema-history", "--warehouse", str(place.warehouse))
     )
     with DebeziumEngine(machine, _properties(place), place.folder / "engine") as again:
-        wanted = changes_of(place)
+        wanted = every_change(place)
         count = len(wanted) - len(theirs) - len(_changes_of_ours(ours))
         again.wait_until(lambda records: len(_changes(records)) >= count)
     assert theirs + _changes_of_ours(ours) + _changes(again.records) == wanted, f"seed {seed}"
+
+
+def test_two_databases_move_over_with_the_offsets_of_kafka_connect(place: Place, machine: DebeziumMachine):
+    """As `GET /connectors/<name>/offsets` prints them: each database goes on at its own."""
+    create(place)
+    other = f"{place.database}_b"
+    place.sql(f"CREATE DATABASE {other}")
+    names = [place.database, other]
+    place.configure(database_names=",".join(names))
+    connector = load_connector(place.config)
+    with control(connector.connection, other) as opened:
+
+        def play(*statements: str) -> None:
+            for statement in statements:
+                opened.execute(statement, doing="playing the application")
+
+        play(
+            "EXEC sys.sp_cdc_enable_db",
+            "CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY, n int NOT NULL)",
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'a', @role_name = NULL",
+        )
+        properties = {**_properties(place), "database.names": ",".join(names)}
+        with DebeziumEngine(machine, properties, place.folder / "engine") as engine:
+            engine.wait_until(lambda records: len(records) >= len(TABLES) + 1)
+            place.sql("INSERT INTO dbo.a VALUES (1, 1), (2, 1)")
+            play("INSERT INTO dbo.a VALUES (10, 1)", "UPDATE dbo.a SET n = 2")
+            engine.wait_until(lambda records: len(_changes(records)) == 4)
+        place.sql("DELETE dbo.a WHERE id = 1")
+        play("UPDATE dbo.a SET id = 11", "INSERT INTO dbo.a VALUES (12, 1)")
+    stored = read_offsets(place.folder / "engine" / "offsets.dat", connector)
+    assert sorted(stored) == sorted(names)
+    offsets = place.folder / "offsets.json"
+    offsets.write_text(offsets_text("shop", {name: one.values for name, one in stored.items()}))
+    assert place.command("take-over", "--offsets", str(offsets)) == 0
+    place.settle()
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
+    ours = [json.loads(line) for line in output.read_text().splitlines()]
+    found = {name: [one for one in ours if one["sourcePartition"]["database"] == name] for name in names}
+    assert _changes_of_ours(found[place.database]) == [("a", "d", 1, 1)]
+    assert _changes_of_ours(found[other]) == [("a", "d", 10, 2), ("a", "c", 11, 2), ("a", "c", 12, 1)]
 
 
 def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, capsys: pytest.CaptureFixture[str]):
@@ -131,7 +179,8 @@ def _changes_of_ours(records: Sequence[dict[str, Any]]) -> list[Change]:
 
 
 def _changes_in(values: Sequence[Any]) -> list[Change]:
-    return [change_of(value) for value in values if value is not None and value.get("op") in {"c", "u"}]
+    """The changes, and rows of snapshots, of which there must be none."""
+    return [change_of(value) for value in values if value is not None and value.get("op") is not None]
 
 
 def _printed_offsets(place: Place, output: Path) -> Any:
