@@ -36,7 +36,9 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumMachin
 
 @pytest.mark.feature("STR-04", "STR-22")
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_connector_moves_over_under_load_and_back(place: Place, machine: DebeziumMachine, seed: int):
+def test_a_connector_moves_over_under_load_and_back(
+    place: Place, machine: DebeziumMachine, seed: int, capsys: pytest.CaptureFixture[str]
+):
     create(place)
     chance = random.Random(seed)
     churn = Churn(place, random.Random(seed), ids=40)
@@ -47,8 +49,9 @@ def test_a_connector_moves_over_under_load_and_back(place: Place, machine: Debez
             stack.enter_context(churn.running())
             engine.wait_until(lambda records: "d" in {change[1] for change in _changes(records)})
             time.sleep(chance.uniform(0, 1.5))
-        offsets = place.folder / "engine" / "offsets.dat"
-        assert place.command("take-over", "--offsets", str(offsets)) == 0
+        offsets, history = (place.folder / "engine" / name for name in ("offsets.dat", "history.dat"))
+        assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(history)) == 0
+        assert "schema history" not in capsys.readouterr().err
         assert place.catch_up() == 0
     theirs = _changes(_kept(engine.records, offsets, place))
     assert place.catch_up() == 0
@@ -117,6 +120,60 @@ def test_two_databases_move_over_with_the_offsets_of_kafka_connect(place: Place,
     found = {name: [one for one in ours if one["sourcePartition"]["database"] == name] for name in names}
     assert _changes_of_ours(found[place.database]) == [("a", "d", 1, 1)]
     assert _changes_of_ours(found[other]) == [("a", "d", 10, 2), ("a", "c", 11, 2), ("a", "c", 12, 1)]
+
+
+@pytest.mark.feature("SCH-03")
+def test_what_consumers_were_told_of_structures_is_compared_with_the_source(
+    place: Place, machine: DebeziumMachine, capsys: pytest.CaptureFixture[str]
+):
+    """A column is added, with a capture instance of its own, after the other connector has stopped."""
+    place.configure(incremental_snapshot_added_columns="false")
+    create(place)
+    with DebeziumEngine(machine, _properties(place), place.folder / "engine") as engine:
+        engine.wait_until(lambda records: len(records) >= len(TABLES))
+        place.sql("INSERT INTO dbo.a VALUES (1, 1)", "INSERT INTO dbo.b VALUES (1, 1)")
+        engine.wait_until(lambda records: len(_changes(records)) == 2)
+    offsets, history = (place.folder / "engine" / name for name in ("offsets.dat", "history.dat"))
+    place.sql("INSERT INTO dbo.b VALUES (2, 1)", "ALTER TABLE dbo.b ADD more nvarchar(20) NULL")
+    place.settle()
+    place.enable("b", instance="dbo_b_2")
+    place.sql("INSERT INTO dbo.b VALUES (3, 1, N'x')")
+    place.settle()
+    told = [json.loads(line) for line in history.read_text().splitlines()]
+    for record in told:
+        for change in record["tableChanges"]:
+            if change["id"].endswith('"a"'):
+                change["table"]["columns"][1]["name"] = "m"
+    changed = place.folder / "history.dat"
+    changed.write_text("\n".join(map(json.dumps, told)))
+    assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(changed)) == 0
+    said = capsys.readouterr().err
+    assert "dbo.a: the schema history has m int(10,0), the capture instance has n int(10,0)" in said
+    assert "dbo.b: the" not in said, "b goes on in the instance that the other connector read"
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
+    ours = [json.loads(line)["value"] for line in output.read_text().splitlines()]
+    kinds = [
+        "ddl" if "tableChanges" in one else (one["op"], one["after"]["id"], "more" in one["after"]) for one in ours
+    ]
+    assert kinds == [("c", 2, False), "ddl", ("c", 3, True)]
+
+
+def test_a_history_of_another_connector_is_refused_before_anything_is_written(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    create(place)
+    offset = {"commit_lsn": "00000027:00000090:0004", "change_lsn": "00000027:00000090:0003", "event_serial_no": 1}
+    offsets, history = place.folder / "offsets.json", place.folder / "history.dat"
+    partition = {"server": "shop", "database": place.database}
+    offsets.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    record = {"source": {"server": "other"}, "position": offset, "databaseName": place.database, "tableChanges": []}
+    for text, why in ((json.dumps(record), "topic.prefix=other"), ("not JSON", "Line 1 of"), ("", "is empty")):
+        history.write_text(text)
+        assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(history)) == 2
+        assert why in capsys.readouterr().err
+    assert not (place.warehouse / "shop").exists()
 
 
 def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, capsys: pytest.CaptureFixture[str]):
