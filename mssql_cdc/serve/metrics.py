@@ -19,10 +19,8 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.config import Connector
 from mssql_cdc.schema import TableId
-from mssql_cdc.serve.sent import Sent
+from mssql_cdc.serve.sent import Sent, queue_bytes, queue_size
 
-_QUEUE = ("max.queue.size", 8192)
-_QUEUE_BYTES = ("max.queue.size.in.bytes", 0)
 TIMES = frozenset(
     {
         "MilliSecondsSinceLastEvent",
@@ -209,7 +207,7 @@ class Metrics:
 
     def _shared(self) -> dict[str, Any]:
         sent = self.sent()
-        total, most = self._number(*_QUEUE), self._number(*_QUEUE_BYTES)
+        total, most = queue_size(self.connector), queue_bytes(self.connector)
         since = -1 if self._event_at is None else int((time.monotonic() - self._event_at) * 1000)
         return {
             "LastEvent": sent.last,
@@ -217,11 +215,7 @@ class Metrics:
             "NumberOfErroneousEvents": self.erroneous(),
             "CapturedTables": list(self._captured),
             "QueueTotalCapacity": total,
-            "QueueRemainingCapacity": max(total - sent.waiting, 0),
+            "QueueRemainingCapacity": total - sent.waiting,
             "MaxQueueSizeInBytes": most,
             "CurrentQueueSizeInBytes": sent.waiting_bytes if most else 0,
         }
-
-    def _number(self, name: str, default: int) -> int:
-        given = dict(self.connector.properties).get(name)
-        return default if given is None else int(str(given))

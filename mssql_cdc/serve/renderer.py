@@ -1,7 +1,7 @@
 """Renders records behind the last complete cut, again and again, in a thread beside the loop that captures.
 
-A reader that is slow holds back this thread and nothing else: what is captured waits in the lake, so
-`max.queue.size` bounds nothing here.
+A reader that is slow holds back this thread and nothing else: what is captured waits in the lake. At most
+`max.queue.size` records are handed to the output at once, and wait there for the reader.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.stream import Rendered
 from mssql_cdc.records.write import database_records
-from mssql_cdc.serve.sent import Sent
+from mssql_cdc.serve.sent import Sent, queue_size
 
 
 class Renderer:
@@ -42,6 +42,7 @@ class Renderer:
         """
         self.error: BaseException | None = None
         self._connector, self._output, self._progress = connector, output, progress
+        self._most = queue_size(connector)
         self._offsets, self._extensions = offsets, Extensions.of(connector)
         self._resumed: dict[str, Resumed] = {}
         self._sent: dict[str, Sent] = {}
@@ -97,10 +98,16 @@ class Renderer:
         for rendered in self._records(database):
             if self._is_stopped:
                 return
-            self._progress = self._progress.at(database, rendered.state)
-            self._sent[database] = self.sent(database).writing(rendered.records)
-            self._output.write(rendered.records, self._progress)
-            self._sent[database] = self.sent(database).written(rendered.records)
+            before, self._progress = self._progress, self._progress.at(database, rendered.state)
+            count = rendered.records.num_rows
+            for start in range(0, max(count, 1), self._most):
+                if self._is_stopped:
+                    return
+                part = rendered.records.slice(start, self._most)
+                self._sent[database] = self.sent(database).writing(part)
+                # The state is that behind the last part: until then, the output goes on before the first one.
+                self._output.write(part, self._progress if start + self._most >= count else before)
+                self._sent[database] = self.sent(database).written(part)
 
     def _records(self, database: str) -> Iterator[Rendered]:
         begins = self._begins(database)

@@ -96,6 +96,7 @@ def test_committed_offsets_are_where_the_next_start_goes_on(items: Place):
         assert keys_of(again.changes(1)) == [("c", 4)]
         assert again.end() == 0
     assert keys_of(again.records) == [("c", 4)]
+    assert not [one for one in again.events if "starting Spark" in one.get("message", "")], "a warm start needs none"
 
 
 def test_given_offsets_win_over_committed_ones(items: Place, tmp_path: Path):

@@ -24,7 +24,7 @@ def test_warnings_are_events_with_a_level_and_a_code(place: Place):
         tasks_max="1",
     )
     place.create("items", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    place.create("others", "id int NOT NULL PRIMARY KEY")
+    place.create("others", "id int NOT NULL PRIMARY KEY, name varchar(9) COLLATE Cyrillic_General_CI_AS NULL")
     place.settle()
     with followed(place, control=True) as found:
         found.wait_for(lambda one: any(event["event"] == "streaming" for event in one.events))
@@ -37,6 +37,7 @@ def test_warnings_are_events_with_a_level_and_a_code(place: Place):
     assert codes(found) == {
         "property-notice": "WARN",
         "guardrail-exceeded": "WARN",
+        "doubtful-column": "WARN",
         "reselect-row-missing": "WARN",
         "signal-ignored": "WARN",
         "signal-log": "INFO",
