@@ -53,6 +53,8 @@ class Watch:
         """
         self._events, self._connector, self._sent = events, connector, sent
         self._seen: dict[str, _Seen] = {}
+        self._held: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._unknown: set[str] = set()
 
     def snapshot(self, progress: Progress) -> None:
         """Tell how far a snapshot has come."""
@@ -67,6 +69,7 @@ class Watch:
 
     def __call__(self, follower: Follower, done: Done | None) -> None:
         """Tell what an attempt at a step led to."""
+        self._release()
         database = follower.database.catalog
         seen = self._of(database)
         if done is None:
@@ -96,10 +99,33 @@ class Watch:
         state = _INCREMENTAL_STATES.get(notification["type"])
         if notification["aggregate_type"] == INCREMENTAL and state is not None:
             data = {name: value for name, value in notification["additional_data"].items() if name != "connector_name"}
-            members = _members(data)
-            self._of(database).metrics.incremental(state, members)
-            self._tell(database, "incremental", state, id=notification["id"], **members)
-            self._show(database, "snapshot")
+            self._hold_or_tell(database, state, notification["id"], _members(data))
+
+    def _hold_or_tell(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
+        """Tell of an incremental snapshot, unless it has no table: that is a rejected signal.
+
+        Debezium notifies of its beginning and its end all the same, one right after the other.
+        """
+        if state == "started":
+            self._held[signal] = database, members
+        elif members.get("status") == "UNKNOWN_SCHEMA" and (signal in self._held or signal in self._unknown):
+            self._held.pop(signal, None)
+            self._unknown.add(signal)
+        elif state == "completed" and signal in self._unknown:
+            self._unknown.discard(signal)
+        else:
+            self._release()
+            self._incremental(database, state, signal, members)
+
+    def _release(self) -> None:
+        held, self._held = self._held, {}
+        for signal, (database, members) in held.items():
+            self._incremental(database, "started", signal, members)
+
+    def _incremental(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
+        self._of(database).metrics.incremental(state, members)
+        self._tell(database, "incremental", state, id=signal, **members)
+        self._show(database, "snapshot")
 
     def signalled(self, database: str, row: Mapping[str, Any]) -> None:
         """Tell of a signal about snapshots that has no effect.
@@ -116,6 +142,7 @@ class Watch:
 
     def end(self) -> None:
         """Tell that the connector streams no more, and its last metrics."""
+        self._release()
         for database, seen in self._seen.items():
             self._show_all(database)
             if seen.streaming:

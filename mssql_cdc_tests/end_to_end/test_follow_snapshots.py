@@ -102,6 +102,7 @@ def test_a_signal_that_cannot_be_followed_is_rejected_with_its_reason(items: Pla
     assert {id_: one["kind"] for id_, one in told.items()} == {
         "unknown": "incremental", "empty": "blocking", "bad": "blocking", "idle": "incremental",
     }  # fmt: skip
+    assert states(found, id="unknown") == ["rejected"], "Debezium notifies of a beginning and an end all the same"
     assert "dbo.nothing" in told["unknown"]["message"]
     assert "data-collections is missing or empty" in told["empty"]["message"]
     assert "does not begin with SELECT * FROM" in told["bad"]["message"]
