@@ -191,9 +191,9 @@ DIFFERENCES: Mapping[str, Difference] = {
     "heartbeats": Difference(
         about="when there is a heartbeat",
         debezium="at the end of a snapshot; by time, while it polls",
-        ours="at the end of a snapshot; at complete cuts, at least `heartbeat.interval.ms` apart; the same records, "
-        "where the stream stands",
-        why="records are rendered from the lake, which only cuts change",
+        ours="at the end of a snapshot; at complete cuts and, with `--follow`, at polls that find nothing, at least "
+        "`heartbeat.interval.ms` apart; the same records, where the stream stands",
+        why="the lake knows the cuts; what polled in vain is not written anywhere",
     ),
     "notifications": Difference(
         about="where the notifications of a snapshot stand",
