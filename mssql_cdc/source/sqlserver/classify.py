@@ -56,9 +56,11 @@ _PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
 _OBJECT = re.compile(r"on (?:the )?(?:object|column) '([^']*)'")
 _SCHEMA = re.compile(r"schema '([^']*)'")
 _ROW_VALUE = re.compile(
-    r"(\bvalue:? (?:is )?)('.*'|\(.*\))(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
+    r"(\bvalue:? (?:is |= )?)('.*'|\(.*\)|[-\d][^\s,]*)(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
     re.IGNORECASE | re.DOTALL,
 )
+_QUOTES_VALUES = frozenset({220, 244, 245, 248, 2601, 2627, 2628})
+"""Their texts quote values of rows, in the language of the login."""
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -91,7 +93,7 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return error
     found = driver_message(error)
     number = f" (error {found.number})" if found.number else f" (SQLSTATE {found.state})" if found.state else ""
-    shown = f"{_without_values(found.text)}{number}, while {doing}"
+    shown = f"{_without_values(found)}{number}, while {doing}"
     if found.number == DEADLOCK:
         return DeadlockError(shown)
     if found.number in _LOGIN or found.state == "28000":
@@ -109,9 +111,12 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
     return SourceError(f"{shown}; {advice}" if advice else shown)
 
 
-def _without_values(text: str) -> str:
+def _without_values(found: DriverMessage) -> str:
     """The text without the values of rows that SQL Server quotes: in conversions, truncations and doubled keys."""
-    return _ROW_VALUE.sub(r"\1***", text)
+    text, count = _ROW_VALUE.subn(r"\1***", found.text)
+    if found.number in _QUOTES_VALUES and not count:
+        return "A message that quotes a value, whose text is left out because it is not English"
+    return text
 
 
 def _tls_remedy(text: str) -> str | None:

@@ -91,14 +91,16 @@ class RowPlan:
             parts = [batch.column(f"c{number}_{part}") for part in range(len(way.raw))]
             try:
                 values, exact = way.decode(parts)
+                decoded.append((_stored(values, column.type.arrow), exact))
             except MisfitError as error:
                 raise StaleStructureError(
                     f"A value of column {column.name!r} does not fit {column.type.declaration}, the type it was read "
                     f"as: {error}. The column was altered; it will be re-read with its new structure"
                 ) from None
             except ValueError as error:
-                raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from error
-            decoded.append((values.cast(column.type.arrow), exact))
+                # Arrow quotes the value.
+                why = "a value cannot be decoded" if isinstance(error, pa.ArrowException) else str(error)
+                raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {why}") from None
         return decoded
 
 
@@ -136,6 +138,13 @@ def fetch(sql_type: SqlServerType) -> Fetch:
             return Fetch(("CONVERT(varchar(34), {c}, 121)",), (pa.string(),), lambda parts: instant(parts[0], digits))
         case Kind.VARIANT:
             return _variant()
+
+
+def _stored(values: pa.Array, stored: pa.DataType) -> pa.Array:
+    try:
+        return values.cast(stored)
+    except pa.ArrowInvalid:
+        raise MisfitError("it is out of its range") from None
 
 
 def _first(parts: Sequence[pa.Array]) -> Decoded:

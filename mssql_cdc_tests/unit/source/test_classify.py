@@ -101,6 +101,13 @@ def test_a_password_that_a_driver_repeats_is_not_shown(monkeypatch: pytest.Monke
             "value: ***",
         ),
         (2627, "Violation of PRIMARY KEY constraint 'p'. The duplicate key value is (Ada, 7).", "value is ***"),
+        (220, "Arithmetic overflow error for data type tinyint, value = 99999999999.", "value = ***"),
+        (
+            245,
+            "Fehler beim Konvertieren des varchar-Werts 'Ada' in den int-Datentyp.",
+            "left out because it is not English (error 245)",
+        ),
+        (2627, "Verletzung der PRIMARY KEY-Einschränkung 'p'. Der doppelte Schlüsselwert ist (Ada, 7).", "left out"),
     ],
 )
 def test_values_of_rows_do_not_enter_messages(number: int, text: str, shown: str) -> None:
