@@ -124,14 +124,14 @@ def _write(
 ) -> None:
     from mssql_cdc.records import open_output, write_records
     from mssql_cdc.records.offset_files import read_offsets
-    from mssql_cdc.run.databases import warehouse_path
+    from mssql_cdc.run.databases import real_names, warehouse_path
 
     keep_freed_memory()
-    connector = load(output, config)
+    where = warehouse_path(warehouse)
+    connector = real_names(load(output, config), warehouse=where)
     connector.require_rendered()  # Before a file is created for nothing.
     begins = read_offsets(offsets, connector) if offsets is not None else None
     with open_output(target, connector) as opened_output:
-        where = warehouse_path(warehouse)
         count = write_records(connector, output=opened_output, warehouse=where, selection=selection, offsets=begins)
     output.line(f"{count} records")
 
@@ -197,7 +197,7 @@ def _follow(
 ) -> None:
     from mssql_cdc.config import load_connector
     from mssql_cdc.records import open_output
-    from mssql_cdc.run.databases import open_databases, warehouse_path
+    from mssql_cdc.run.databases import open_databases, real_names, warehouse_path
     from mssql_cdc.serve.control import Control
     from mssql_cdc.serve.serve import serve
 
@@ -211,6 +211,7 @@ def _follow(
         state_dir.mkdir(parents=True, exist_ok=True)
         warehouse = str(state_dir / "lake")
     place = warehouse_path(warehouse)
+    connector = real_names(connector, warehouse=place)
     begins = _offsets(connector, offsets, state_dir)
     control = Control(sys.stdin, connector, events) if os.environ.get(CONTROL) == "stdin" else None
     with (

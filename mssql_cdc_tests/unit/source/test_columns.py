@@ -69,7 +69,7 @@ def test_a_value_out_of_range_is_not_quoted() -> None:
     """Arrow's message has the value, and would bring it into logs."""
     plan = RowPlan.of([Column("age", SqlServerType("tinyint"))])
     raw = pa.RecordBatch.from_arrays([pa.array([90_001], pa.int64())], names=["c0_0"])
-    with pytest.raises(StaleStructureError, match="'age' does not fit tinyint.*out of its range") as caught:
+    with pytest.raises(StaleStructureError, match=r"'age' does not fit tinyint.*out of its range") as caught:
         plan.decode(raw)
     assert "90001" not in str(caught.value)
     assert caught.value.__suppress_context__
