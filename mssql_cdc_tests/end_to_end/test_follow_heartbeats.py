@@ -16,7 +16,7 @@ def heartbeats(found: Followed) -> list[Line]:
     return [one for one in found.records if one["topic"].startswith("__debezium-heartbeat.")]
 
 
-@pytest.mark.feature("HB-01", "HB-04")
+@pytest.mark.feature("HB-01", "HB-04", "HB-05")
 def test_heartbeats_come_at_their_interval_while_the_source_is_idle(place: Place):
     place.configure(heartbeat_interval_ms="400", poll_interval_ms="100")
     place.create("items", "id int NOT NULL PRIMARY KEY")
