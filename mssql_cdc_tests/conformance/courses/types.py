@@ -121,6 +121,8 @@ SAMPLES = (
     ),
     Sample("text", "text", ("'text'", "''"), "'none'", "plain", _STRING),
     Sample("ntext", "ntext", ("N'téxt'", "N''"), "N'none'", "plain", _STRING),
+    Sample("sql_variant", "sql_variant", ("CAST(1 AS int)", "CAST(N'é' AS nvarchar(5))"), "1", "plain", _OTHER),
+    Sample("hierarchyid", "hierarchyid", ("'/1/2/'", "'/'"), "'/1/'", "plain", _OTHER),
     Sample("sysname", "sysname", ("N'é'", "N''"), "N'none'", "plain", _STRING),
     Sample("xml", "xml", ("N'<a>é</a>'", "N''"), "N'<n/>'", "plain", _OTHER),
     Sample(
