@@ -33,7 +33,7 @@ def follow(server: Server, folder: Path, *, repeat: int) -> Iterator[Figure]:
     with _following(config, folder) as (_, records):
         for _ in range(rows):
             records.get(timeout=PATIENCE)
-    starts = list[float]()
+    starts, machines = list[float](), list[int]()
     for _ in range(repeat):
         rows += 1
         _insert(server, rows)
@@ -41,7 +41,7 @@ def follow(server: Server, folder: Path, *, repeat: int) -> Iterator[Figure]:
         with _following(config, folder) as (process, records):
             _wait_for(records, rows)
             starts.append(time.perf_counter() - begun)
-            machines = [pid for pid in descendants(process.pid) if process_name(pid) == "java"]
+            machines += [pid for pid in descendants(process.pid) if process_name(pid) == "java"]
     yield Figure("a warm records --follow starts: to the first record", statistics.median(starts), "s", at_most=5)
     yield Figure("a warm records --follow with one change: processes of Java", len(machines), "", at_most=0)
     delays = list[float]()
