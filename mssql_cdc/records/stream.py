@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.records.database_view import DatabaseView
-from mssql_cdc.records.envelope import Envelopes, EnvelopeTexts
+from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.envelope_texts import EnvelopeTexts
 from mssql_cdc.records.failures import Failures
 from mssql_cdc.records.heartbeats import Beat, end_record
 from mssql_cdc.records.kept_position import kept_position, moved_to
