@@ -56,11 +56,11 @@ _PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
 _OBJECT = re.compile(r"on (?:the )?(?:object|column) '([^']*)'")
 _SCHEMA = re.compile(r"schema '([^']*)'")
 _ROW_VALUE = re.compile(
-    r"(\bvalue:? (?:is |= )?)('.*'|\(.*\)|[-\d][^\s,]*)(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
+    r"(\bvalue:? (?:is |= )?)('.*'|\(.*\)|[-+.\dEe]+)(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
     re.IGNORECASE | re.DOTALL,
 )
-_QUOTES_VALUES = frozenset({220, 244, 245, 248, 2601, 2627, 2628})
-"""Their texts quote values of rows, in the language of the login."""
+_QUOTING = frozenset({220, 232, 244, 245, 248, 2601, 2627, 2628, 8115})
+"""Messages that quote a value of a row, in whatever language the login has."""
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -114,8 +114,8 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
 def _without_values(found: DriverMessage) -> str:
     """The text without the values of rows that SQL Server quotes: in conversions, truncations and doubled keys."""
     text, count = _ROW_VALUE.subn(r"\1***", found.text)
-    if found.number in _QUOTES_VALUES and not count:
-        return "A message that quotes a value, whose text is left out because it is not English"
+    if not count and found.number in _QUOTING and re.search(r"['(:=]", found.text):
+        return "The server's message may quote a value of a row and is left out"
     return text
 
 
