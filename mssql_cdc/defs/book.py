@@ -30,6 +30,7 @@ from mssql_cdc.lake.steps import Entry
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.known_lags import KnownLags
+from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 
 REPORT_SECONDS = 60.0
@@ -67,6 +68,7 @@ class Book:
     retention: timedelta = DEFAULT_RETENTION
     transactions: int = 0
     gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict[str, Sequence[Gap]])
+    absent: Mapping[str, str] = field(default_factory=dict[str, str])
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     _verdicts: dict[TableId, Verdict] = field(default_factory=dict[TableId, Verdict])
     _window: datetime | None = None
@@ -95,6 +97,7 @@ class Book:
         self.offsets, self.history = done.offsets, done.history
         read = _outcomes(done)
         self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
+        self.absent = standings(done.seen, self.setup.listed).absent
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
         self.transactions += done.transactions
         if done.gaps or self._reported is None:
@@ -288,8 +291,10 @@ class Book:
     def _judge_all(self) -> None:
         """Evaluate the checks whose verdict has changed."""
         for table in self.setup.names.tables:
-            if self.offsets is None or self.offsets.entry(table.text) is None or not self._wanted(table):
+            if self.offsets is None or not self._wanted(table):
                 continue
+            if self.offsets.entry(table.text) is None and table.text not in self.absent:
+                continue  # It waits for its first snapshot.
             verdict = self._verdict(table)
             if self._verdicts.get(table) != verdict:
                 self._evaluate(table, verdict, None)
@@ -302,6 +307,7 @@ class Book:
             late=self.late,
             lag=timedelta(seconds=self.lags.log(table) or 0),
             retention=self.retention,
+            absent=self.absent.get(table.text),
         )
         return verdict_of(found, self.setup.connector.redact)
 
@@ -339,6 +345,8 @@ class Book:
         """Whether the table has been read as far as the others: otherwise its windows are missing, visibly."""
         entry = self._entry(table)
         if self.offsets is None or entry.status != "streaming" or entry.to is None or table in self.errors:
+            return False
+        if table.text in self.absent:
             return False
         cut = self.offsets.last_cut()
         return cut is None or cut.to is None or entry.epoch > cut.epoch or entry.to >= cut.to

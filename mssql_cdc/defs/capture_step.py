@@ -11,7 +11,7 @@ from functools import partial
 
 import dagster as dg
 
-from mssql_cdc.check.verdict import judge
+from mssql_cdc.defs.asked import ask_source, judged, result_of
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.failures import Failures
@@ -19,7 +19,7 @@ from mssql_cdc.defs.handover import Handover
 from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.records_asset import END_SECONDS as RECORDS_END_SECONDS
 from mssql_cdc.defs.records_asset import RecordsAsset
-from mssql_cdc.defs.report import OwnTables, verdict_result
+from mssql_cdc.defs.report import OwnTables
 from mssql_cdc.defs.runs import ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
@@ -27,6 +27,7 @@ from mssql_cdc.defs.work import Work
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 
 TAKE_OVER_SECONDS = 30
@@ -114,10 +115,12 @@ class Step:
             done = self.work.merge(self.currents)
             self._add(done)
             self.recorder.post(self.book.currents)
-        for key in self.context.selected_asset_check_keys:
-            if key.asset_key != self.setup.records_key:
-                table = self.setup.log_keys[key.asset_key]
-                yield verdict_result(self.setup, table, judge(self.work.database, table))
+        logs, database = self.setup.log_keys, self.work.database
+        executed = [logs[key.asset_key] for key in self.context.selected_asset_check_keys if key.asset_key in logs]
+        if executed:
+            shown = self.background.run(lambda: ask_source(self.setup, database))
+            for table in executed:
+                yield result_of(judged(self.setup, database, table, shown))
         self._catch_output_up()
 
     def _catch_output_up(self) -> None:
@@ -137,6 +140,8 @@ class Step:
         for one in done:
             self._add(one)
             self._say_why_not(one)
+        if done:
+            self.failures.add_absent(self.logs, self.setup, done[-1].seen)
         if not self.failures.any:
             self.recorder.post(self.book.reached)
         read = any(one.range is not None for one in done)
@@ -237,6 +242,8 @@ class Step:
         }
         for table in self.logs:
             member = done.seen.member(table)
+            if table.text in standings(done.seen, self.setup.listed).absent:
+                continue  # The step fails with the reason.
             status = member.status if member is not None else "new"
             if status in reasons:
                 self.context.log.warning("%s is not read: %s", table, reasons[status])

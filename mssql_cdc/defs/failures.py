@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import dagster as dg
 
+from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.defs.setup import Setup
+from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.run.execute import Done
+from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 
 
@@ -29,6 +33,19 @@ class Failures:
         self.tables |= done.failed
         for table, error in done.merged.errors.items():
             self.tables.setdefault(table, error)
+
+    def add_absent(self, tables: Collection[TableId], setup: Setup, seen: Survey) -> None:
+        """Take over the tables of these that cannot be captured now.
+
+        Args:
+            tables: The tables that are wanted.
+            setup: The database.
+            seen: The newest survey.
+        """
+        absent = standings(seen, setup.listed).absent
+        for table in tables:
+            if table.text in absent:
+                self.tables.setdefault(table, SourceError(absent[table.text]))
 
     def raise_if_any(self) -> None:
         """Fail the step if a table failed."""

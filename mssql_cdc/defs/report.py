@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.check.verdict import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.signal_list import newest_signals
@@ -23,6 +22,8 @@ ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gap
 READ_AGAIN = "materialize the table's partition of the asset snapshots, which reads the table again"
 TRY_AGAIN = "mend what the problem names; the next run tries again"
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
+ABSENT = "absent"
+"""The metadata of a check that is red because the source does not show the table, or it cannot be captured."""
 OWN_TABLES = ("schema_history", "signals", "notifications")
 ENDS = {"COMPLETED", "ABORTED"}
 """The types of the last notification about a snapshot."""
@@ -77,24 +78,6 @@ class OwnTables:
 def _ends(notes: Iterable[Mapping[str, Any]], signals: Collection[str]) -> bool:
     """Whether one of these notifications is the last one about a snapshot that a signal requested."""
     return any(note["type"] in ENDS and note["id"] in signals for note in notes)
-
-
-def verdict_result(setup: Setup, table: TableId, verdict: Verdict) -> dg.AssetCheckResult:
-    """Return the result of a check that was run on its own.
-
-    Args:
-        setup: The connector and the database.
-        table: The table.
-        verdict: What was found.
-    """
-    values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
-    return dg.AssetCheckResult(
-        passed=not verdict.problems,
-        asset_key=setup.names.log_key(table),
-        check_name=CHECK,
-        severity=dg.AssetCheckSeverity.ERROR,
-        metadata=event_metadata(values),
-    )
 
 
 def evaluation(

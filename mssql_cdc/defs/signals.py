@@ -13,10 +13,9 @@ from pydantic import Field
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, ask_to_control, note_signal
-from mssql_cdc.check.verdict import judge
 from mssql_cdc.config.signals import expand_collections
+from mssql_cdc.defs.asked import ask_source, judged
 from mssql_cdc.defs.metadata import event_metadata
-from mssql_cdc.defs.report import evaluation
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.signal_list import newest_signals
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
@@ -142,11 +141,10 @@ def _go_on(database: Database) -> str:
 
 
 def _checks(setup: Setup, database: Database) -> Iterator[dg.AssetCheckEvaluation]:
-    """Evaluate the tables' checks from the lake: an acknowledged gap no longer turns a check red."""
+    """Evaluate the tables' checks: an acknowledged gap no longer turns a check red."""
+    shown = ask_source(setup, database)
     for table in setup.names.tables:
-        verdict = judge(database, table)
-        values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
-        yield evaluation(setup, table, passed=not verdict.problems, metadata=event_metadata(values))
+        yield judged(setup, database, table, shown)
 
 
 def _chosen(setup: Setup, wanted: list[str]) -> list[TableId]:

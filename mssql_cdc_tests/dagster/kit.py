@@ -21,6 +21,7 @@ from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 PASSWORD = "Pa$$-that-nobody-may-see"
+READER_PASSWORD = "Reader-of-the-test-1"
 
 
 def connector(name: str = "server1", database: str = "shop", **properties: Any) -> Connector:
@@ -197,6 +198,12 @@ class Location:
             **more,
         )
 
+    def said(self, result: dg.ExecuteInProcessResult) -> str:
+        """The lines of a run's log."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return "\n".join(entry.user_message for entry in self.instance.all_logs(result.run_id))
+
     @property
     def setup(self) -> Setup:
         """The database as the code location knows it."""
@@ -236,12 +243,40 @@ class Location:
 
     def checks(self, name: str) -> list[bool]:
         """The outcomes of a table's check, newest first."""
+        return [one.passed for one in self.evaluations(name)]
+
+    def evaluations(self, name: str) -> list[dg.AssetCheckEvaluation]:
+        """The evaluations of a table's check, newest first."""
         key = dg.AssetCheckKey(self.key(name), "captured_faithfully")
         storage = self.instance.event_log_storage
         records = storage.get_asset_check_execution_history(key, limit=50)
         events = [record.event.dagster_event for record in records if record.event]
         evaluations = [event.event_specific_data for event in events if event]
-        return [one.passed for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
+        return [one for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
+
+    def verdict(self, name: str) -> tuple[bool, str, str]:
+        """A table's check now: whether it passed, its severity, and its problem with what to do about it."""
+        newest = self.evaluations(name)[0]
+        found = {key.removeprefix("mssql_cdc/"): str(value.value) for key, value in newest.metadata.items()}
+        text = "; ".join(found[key] for key in ("problem", "what_to_do") if key in found)
+        return newest.passed, newest.severity.value, text
+
+    def as_reader(self) -> Location:
+        """The same location with a login of its own, which has the least rights: on each table of the shop."""
+        name, shop = f"{self.shop.catalog}_reader", self.shop
+        tables = [one.table_id for one in self.tables]
+        shop.run(
+            f"CREATE LOGIN [{name}] WITH PASSWORD = '{READER_PASSWORD}'",
+            f"CREATE USER [{name}] FOR LOGIN [{name}]",
+            f"GRANT SELECT ON SCHEMA::cdc TO [{name}]",
+            f"GRANT VIEW DATABASE STATE TO [{name}]",
+            *(f"GRANT SELECT ON [{table.schema}].[{table.name}] TO [{name}]" for table in tables),
+        )
+        return self.reloaded(database_user=name, database_password=READER_PASSWORD)
+
+    def change_rights(self, *statements: str) -> None:
+        """GRANT or REVOKE, where `reader` stands for the user of `as_reader`."""
+        self.shop.run(*(one.replace("reader", f"[{self.shop.catalog}_reader]") for one in statements))
 
 
 def _texts(connector: Connector) -> dict[str, str]:
