@@ -32,6 +32,7 @@ from mssql_cdc.run.execute import Done
 from mssql_cdc.run.known_lags import KnownLags
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import CaptureHealth
 
 REPORT_SECONDS = 60.0
 SETTLING = timedelta(minutes=2)
@@ -114,11 +115,19 @@ class Book:
         self.accounts.merged(done, idle=self.idle, through=self.through, now=self.clock())
         self._judge_all()
 
-    def reached(self) -> None:
-        """Note that an operator's run has read everything that was committed in the windows that it selected."""
+    def reached(self, health: CaptureHealth) -> None:
+        """Note that an operator's run has read what was captured of the windows that it selected.
+
+        Args:
+            health: How the source's capture does: where it stands still, it has captured nothing since its last scan.
+        """
         now = self.clock()
-        self.idle = self.bound is None or self.bound > now
-        self._read_through(now - SETTLING if self.idle else self.bound)
+        self.idle = health.problem is None and (self.bound is None or self.bound > now)
+        if health.problem is not None:
+            self.late = health.problem
+            self._read_through(health.scanned)
+        else:
+            self._read_through(now - SETTLING if self.idle else self.bound)
 
     def unavailable(self, error: MssqlCdcError | None) -> None:
         """Note that the source does not answer; None: it does."""
@@ -130,7 +139,10 @@ class Book:
         """Move the commit time up to which everything was read."""
         decision, now = done.decision, self.clock()
         self.idle = isinstance(decision, Wait) and not decision.alarm and decision.until is None
-        self.late = decision.reason if isinstance(decision, Wait) and decision.alarm else None
+        if isinstance(decision, Wait):
+            self.late = decision.reason if decision.alarm else None
+        else:
+            self.late = done.seen.stalled  # It is asked if there is nothing to read, but perhaps to merge.
         if self.idle:
             self._read_through(now - SETTLING)
         elif done.range is not None and done.range.row is not None and done.range.row.complete:
@@ -229,6 +241,12 @@ class Book:
         if self.offsets is not None:
             self._reported = None
             self.turn()
+
+    def selected_transactions(self, windows: Iterable[datetime]) -> None:
+        """Report the transactions of the windows that an operator chose, as far as they were read."""
+        for window in windows:
+            if self.late is None or self._has_ended(window):
+                self.heartbeat(window)
 
     def heartbeat(self, window: datetime | None = None) -> None:
         """Report the transactions, also when there are none; by default for the current window."""
@@ -332,7 +350,8 @@ class Book:
         """Whether the window was read to its end, or, if it is the current one, up to now."""
         if window != now:
             return self._has_ended(window)
-        return self.idle or any(at is not None and at >= window for at in (self.through, account.newest))
+        through = self.through if self.late is None else None  # What was committed since a late scan is not known.
+        return self.idle or any(at is not None and at >= window for at in (through, account.newest))
 
     def _wanted(self, table: TableId) -> bool:
         return self.only is None or table in self.only

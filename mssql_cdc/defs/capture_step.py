@@ -112,6 +112,7 @@ class Step:
     def _without_window(self) -> Iterator[dg.AssetCheckResult]:
         """Merge current tables up to the last cut, and evaluate checks that were run on their own from the lake."""
         if self.currents:
+            self.work.look()
             done = self.work.merge(self.currents)
             self._add(done)
             self.recorder.post(self.book.currents)
@@ -136,19 +137,22 @@ class Step:
     def _by_hand(self) -> None:
         """Read up to the end of the newest window that was selected, and report all windows that were."""
         assert self.book.bound is not None  # there are windows, and the sensor did not request them
+        self.work.look()
         done = self.work.until(self.book.bound, self.logs) if self.logs else []
         for one in done:
             self._add(one)
             self._say_why_not(one)
         if done:
             self.failures.add_absent(self.logs, self.setup, done[-1].seen)
-        if not self.failures.any:
-            self.recorder.post(self.book.reached)
+        health = self.work.health()
+        if not self.failures.any or health.problem is not None:
+            self.recorder.post(partial(self.book.reached, health))
         read = any(one.range is not None for one in done)
         self.recorder.post(partial(self.book.selected, self.windows, read=read))
         if self.setup.transactions_key in self.context.selected_asset_keys:
-            for window in self.windows:
-                self.recorder.post(partial(self.book.heartbeat, window))
+            self.recorder.post(partial(self.book.selected_transactions, self.windows))
+        if health.problem is not None and (health.scanned is None or health.scanned < self.book.bound):
+            self.failures.whole = f"Not caught up: {health.problem}"
 
     def _stream(self) -> None:
         """Read the range that the sensor requested, and then, for `dagster.max.run.seconds`, ranges as they come."""

@@ -18,10 +18,11 @@ from mssql_cdc.schema import TableId
 
 @dataclass
 class Failures:
-    """The failed tables with their errors."""
+    """The failed tables with their errors; `whole` is what is wrong with all of them."""
 
     connector: Connector
     tables: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    whole: str | None = None
 
     @property
     def any(self) -> bool:
@@ -49,11 +50,13 @@ class Failures:
 
     def raise_if_any(self) -> None:
         """Fail the step if a table failed."""
+        lines = [self.whole] if self.whole is not None else []
         if self.tables:
-            lines = "; ".join(f"{table}: {error}" for table, error in self.tables.items())
+            failed = "; ".join(f"{table}: {error}" for table, error in self.tables.items())
             word = "table" if len(self.tables) == 1 else "tables"
-            text = self.connector.redact(f"{len(self.tables)} {word} failed: {lines}")
-            raise dg.Failure(text, allow_retries=False)
+            lines.append(f"{len(self.tables)} {word} failed: {failed}")
+        if lines:
+            raise dg.Failure(self.connector.redact("; ".join(lines)), allow_retries=False)
 
     def failure(self, error: MssqlCdcError) -> dg.Failure:
         """Return the failure of the whole step."""

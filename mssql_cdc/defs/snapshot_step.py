@@ -86,6 +86,8 @@ class SnapshotStep:
         self.recorder.start()
         self.recorder.post(self.own.remember)
         try:
+            if not self.by_sensor:
+                self.work.look()
             seen = self.work.survey()
             wanted = self._wanted(seen, config)
             self.failures.add_absent([one for tables in wanted.values() for one in tables], self.setup, seen)
