@@ -22,9 +22,9 @@ from mssql_cdc.defs.records_asset import RecordsAsset
 from mssql_cdc.defs.report import OwnTables
 from mssql_cdc.defs.runs import ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.work import Work
-from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.standing import standings
@@ -46,8 +46,8 @@ def build_capture(setup: Setup) -> dg.AssetsDefinition:
         required_resource_keys={setup.names.spark},
     )
     def capture(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        step = Step(context, setup)
-        yield from step.run()
+        with shown(setup.connector, context.log.info):
+            yield from Step(context, setup).run()
 
     return capture
 
@@ -59,7 +59,7 @@ class Step:
         tags = context.run.tags
         self.context, self.setup = context, setup
         self.spark = getattr(context.resources, setup.names.spark)
-        self.background = Background(context, self.spark)
+        self.background = Background(context, self.spark, setup.connector.redact)
         database = setup.open(spark=self.spark.lazy, run_id=context.run.run_id, log=self.background.log)
         self.by_sensor = SENSOR_TAG in tags
         self.work = Work(setup, database, self.background, self.by_sensor)
@@ -83,8 +83,6 @@ class Step:
 
     def run(self) -> Iterator[dg.AssetCheckResult]:
         """Do the step's work; checks that were selected alone are yielded."""
-        for line in self.setup.connector.notices:
-            self.context.log.info("%s", line)
         if self.by_sensor:
             self.recorder.turn = self._turn
         self.recorder.start()
@@ -96,8 +94,6 @@ class Step:
                 self._stream()
             else:
                 self._by_hand()
-        except MssqlCdcError as error:
-            raise self.failures.failure(error) from None
         finally:
             if self.output is not None:
                 self.output.output.close(RECORDS_END_SECONDS)
@@ -214,7 +210,8 @@ class Step:
         """Report a result, and remember what failed in it."""
         self.failures.add(done)
         for table, error in done.merged.errors.items():
-            self.context.log.error("%s: the merge into the current table failed: %s", table, error)
+            text = self.setup.connector.redact(f"{table}: the merge into the current table failed: {error}")
+            self.context.log.error("%s", text)
         self.recorder.post(partial(self.book.add, done))
         if self.by_sensor:
             self.recorder.post(partial(self._unloaded, self.work.unloaded(done.seen)))

@@ -57,7 +57,3 @@ class Failures:
             lines.append(f"{len(self.tables)} {word} failed: {failed}")
         if lines:
             raise dg.Failure(self.connector.redact("; ".join(lines)), allow_retries=False)
-
-    def failure(self, error: MssqlCdcError) -> dg.Failure:
-        """Return the failure of the whole step."""
-        return dg.Failure(self.connector.redact(f"{type(error).__name__}: {error}"), allow_retries=False)

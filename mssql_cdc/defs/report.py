@@ -89,7 +89,7 @@ def evaluation(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     partition: str | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Return a table's check as an event.
+    """Return a table's check as an event, whose texts hold no secrets.
 
     Args:
         setup: The database.
@@ -99,13 +99,18 @@ def evaluation(
         severity: WARN when the table is late, ERROR when the lake differs from the source, or will.
         partition: The window that has ended.
     """
+    redact = setup.connector.redact
+    texts = {
+        name: dg.MetadataValue.text(redact(value.text or "")) if isinstance(value, dg.TextMetadataValue) else value
+        for name, value in metadata.items()
+    }
     return dg.AssetCheckEvaluation(
         asset_key=setup.names.log_key(table),
         check_name=CHECK,
         passed=passed,
         severity=severity,
         partition=partition,
-        metadata=metadata,
+        metadata=texts,
     )
 
 

@@ -25,6 +25,7 @@ from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation, loss_advice, losses
 from mssql_cdc.defs.runs import ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
+from mssql_cdc.defs.shown import described, say_notices, shown
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
@@ -69,21 +70,18 @@ def build_sensor(
         description=f"Keeps a run going that captures the changes of {setup.database}, and requests due snapshots.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        runs, memory = (
-            RunRecords(context.instance, setup, job.name, snapshot_job.name),
-            Memory.from_json(context.cursor),
-        )
-        tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
-        try:
-            tick.start(context.last_sensor_start_time)
-            _ensure_pool(context.instance, setup)
-            return tick.result()
-        except MssqlCdcError as error:
-            line = setup.connector.redact(f"{type(error).__name__}: {error}")
-            if error.retriable or isinstance(error, FencedError):
-                return dg.SkipReason(line)  # The next tick retries.
-        # Fail the tick because an operator must act. The traceback would add nothing to the message.
-        raise dg.Failure(line)
+        with shown(setup.connector):  # A tick fails if an operator must act.
+            runs = RunRecords(context.instance, setup, job.name, snapshot_job.name)
+            memory = Memory.from_json(context.cursor)
+            try:
+                tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
+                tick.start(context.last_sensor_start_time)
+                _ensure_pool(context.instance, setup)
+                return tick.result()
+            except MssqlCdcError as error:
+                if error.retriable or isinstance(error, FencedError):
+                    return dg.SkipReason(described(setup.connector, error))  # The next tick retries.
+                raise
 
     return sensor
 
@@ -101,8 +99,7 @@ class Tick:
     def start(self, at: float | None) -> None:
         """Do what is due when the sensor was turned on; a restart of the daemon does not count."""
         if at is not None and at != self.memory.started:
-            for line in self.setup.connector.notices:
-                self.database.log(line)
+            say_notices(self.setup.connector, self.database.log)
             look(self.database)
             require_recoverable(self.database)
             snapshot_at_start(self.database)
@@ -302,7 +299,7 @@ class Tick:
         return dg.SensorResult(run_requests=[request], asset_events=events, cursor=self.memory.to_json())
 
     def _skip(self, reason: str, events: Sequence[dg.AssetCheckEvaluation] = ()) -> dg.SensorResult:
-        reason = "; ".join((reason, *self.absent))
+        reason = self.setup.connector.redact("; ".join((reason, *self.absent)))
         return dg.SensorResult(skip_reason=reason, asset_events=events, cursor=self.memory.to_json())
 
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:

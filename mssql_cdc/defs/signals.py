@@ -17,8 +17,9 @@ from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.defs.asked import ask_source, judged
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.signal_list import newest_signals
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.run.loss import acknowledge, go_on_after_restore
 from mssql_cdc.schema import TableId
 
@@ -78,8 +79,8 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
     def signals(
         context: dg.AssetExecutionContext, config: SignalRequest
     ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckEvaluation]:
-        database = setup.open(run_id=context.run.run_id, log=context.log.info)
-        try:
+        with shown(setup.connector, context.log.info):
+            database = setup.open(run_id=context.run.run_id, log=context.log.info)
             match config.action:
                 case Action.snapshot:
                     said = _snapshot(setup, database, config)
@@ -92,12 +93,9 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
                     yield from _checks(setup, database)
                 case Action.go_on_after_restore:
                     said = _go_on(database)
-        except MssqlCdcError as error:
-            raise dg.Failure(setup.connector.redact(str(error)), allow_retries=False) from None
-        context.log.info("%s", said)
-        yield dg.MaterializeResult(
-            key, metadata=event_metadata({"asked_for": said, "signals": newest_signals(database)})
-        )
+            context.log.info("%s", said)
+            asked = {"asked_for": said, "signals": newest_signals(database)}
+            yield dg.MaterializeResult(key, metadata=event_metadata(asked))
 
     return signals
 

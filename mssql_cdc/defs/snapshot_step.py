@@ -21,9 +21,10 @@ from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.report import ABSENT, ACKNOWLEDGE, TRY_AGAIN, OwnTables, evaluation
 from mssql_cdc.defs.runs import SENSOR_TAG, SNAPSHOT_TAG
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import snapshots_spec
 from mssql_cdc.defs.work import Work
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.commit_counts import count_by_window
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.offsets import load_offsets
@@ -58,7 +59,8 @@ def build_snapshots(setup: Setup) -> dg.AssetsDefinition:
         required_resource_keys={setup.names.spark},
     )
     def snapshots(context: dg.AssetExecutionContext, config: SnapshotRequest) -> Iterator[dg.AssetMaterialization]:
-        yield from SnapshotStep(context, setup).run(config)
+        with shown(setup.connector, context.log.info):
+            yield from SnapshotStep(context, setup).run(config)
 
     return snapshots
 
@@ -69,7 +71,7 @@ class SnapshotStep:
     def __init__(self, context: dg.AssetExecutionContext, setup: Setup) -> None:
         self.context, self.setup = context, setup
         spark = getattr(context.resources, setup.names.spark)
-        self.background = Background(context, spark)
+        self.background = Background(context, spark, setup.connector.redact)
         self.database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=self.background.log)
         self.by_sensor = SENSOR_TAG in context.run.tags
         self.work = Work(setup, self.database, self.background, self.by_sensor)
@@ -100,8 +102,6 @@ class SnapshotStep:
                 done = self.work.snapshot(key, tables, self._progress, signal=config.signal or None)
                 self.failures.add(done)
                 self.recorder.post(partial(self._report, done.snapshot or SnapshotResult(key)))
-        except MssqlCdcError as error:
-            raise self.failures.failure(error) from None
         finally:
             self.recorder.post(self._own_tables)
             self.recorder.close()

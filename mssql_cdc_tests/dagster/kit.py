@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.instigation_logger import get_instigation_log_records
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
@@ -21,7 +23,8 @@ from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 PASSWORD = "Pa$$-that-nobody-may-see"
-READER_PASSWORD = "Reader-of-the-test-1"
+READER_PASSWORD = "Reader/of&the test-1"
+"""Escaped in another way by every library."""
 
 
 def connector(name: str = "server1", database: str = "shop", **properties: Any) -> Connector:
@@ -63,6 +66,7 @@ class Location:
     cursor: str | None = None
     started: float | None = None
     requests: list[dg.RunRequest] = field(default_factory=list)
+    tick_log: str = ""
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
@@ -162,7 +166,14 @@ class Location:
             sensor_name=self.sensor.name,
             last_sensor_start_time=self.started,
         )
-        result = self.sensor.evaluate_tick(context)
+        log_key = [self.sensor.name, uuid.uuid4().hex]
+        context._log_key = log_key  # As the daemon gives it; the function for tests does not.
+        try:
+            with context:
+                result = self.sensor.evaluate_tick(context)
+        finally:
+            records = get_instigation_log_records(self.instance, log_key)
+            self.tick_log = "\n".join(str(record["msg"]) for record in records)
         for event in result.asset_events:
             self.instance.report_runless_asset_event(event)
         if result.cursor:
