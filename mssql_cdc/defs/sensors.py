@@ -303,7 +303,7 @@ class Tick:
         return dg.SensorResult(skip_reason=reason, asset_events=events, cursor=self.memory.to_json())
 
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
-        return evaluation(self.setup, table, passed=False, metadata=event_metadata({"error": reason}))
+        return evaluation(self.setup, table, passed=False, metadata=event_metadata({"problem": reason}))
 
 
 def _tick_seconds(setup: Setup) -> int:

@@ -19,6 +19,7 @@ from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.signal_list import newest_signals
+from mssql_cdc.defs.specs import with_notices
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.run.loss import acknowledge, go_on_after_restore
 from mssql_cdc.schema import TableId
@@ -61,20 +62,19 @@ class SignalRequest(dg.Config):
 def build_signals(setup: Setup) -> dg.AssetsDefinition:
     """Build the `signals` asset of one database."""
     key = setup.names.extra_key("signals")
+    spec = dg.AssetSpec(
+        key,
+        group_name=setup.names.operations_group,
+        kinds={"deltalake"},
+        description="Signals: click Materialize to open the launchpad, where you can acknowledge lost changes, "
+        "resume capture after the source was restored, or request a snapshot of several tables, blocking or "
+        "incremental. To take a blocking snapshot of a table, materialize its partition in `snapshots`.",
+        metadata={"dagster/uri": setup.layout.own("signals")},
+    )
 
     @dg.multi_asset(
         name=f"signals__{setup.names.stem}",
-        specs=[
-            dg.AssetSpec(
-                key,
-                group_name=setup.names.operations_group,
-                kinds={"deltalake"},
-                description="Signals: click Materialize to open the launchpad, where you can acknowledge lost changes, "
-                "resume capture after the source was restored, or request a snapshot of several tables, blocking or "
-                "incremental. To take a blocking snapshot of a table, materialize its partition in `snapshots`.",
-                metadata={"dagster/uri": setup.layout.own("signals")},
-            )
-        ],
+        specs=[with_notices(setup, spec)],
     )
     def signals(
         context: dg.AssetExecutionContext, config: SignalRequest
