@@ -17,6 +17,7 @@ from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.stream import Rendered
 from mssql_cdc.records.write import database_records
+from mssql_cdc.serve.sent import Sent
 
 
 class Renderer:
@@ -44,6 +45,7 @@ class Renderer:
         self._connector, self._output, self._progress = connector, output, progress
         self._offsets, self._extensions = offsets, Extensions.of(connector)
         self._resumed: dict[str, Resumed] = {}
+        self._sent: dict[str, Sent] = {}
         self._warehouse = warehouse
         self._due = Event()
         self._polled: dict[str, datetime] = {}
@@ -51,6 +53,10 @@ class Renderer:
         self._is_last = self._is_stopped = False
         self._thread = Thread(target=self._run, name="renderer", daemon=True)
         self._thread.start()
+
+    def sent(self, database: str) -> Sent:
+        """Return what was written of a database since the start."""
+        return self._sent.get(database, Sent())
 
     def wake(self) -> None:
         """Tell that there may be a new cut."""
@@ -107,7 +113,9 @@ class Renderer:
             if self._is_stopped:
                 return
             self._progress = self._progress.at(database, rendered.state)
+            self._sent[database] = self.sent(database).writing(rendered.records)
             self._output.write(rendered.records, self._progress)
+            self._sent[database] = self.sent(database).written(rendered.records)
 
     def _records(self, database: str) -> Iterator[Rendered]:
         begins = self._begins(database)
