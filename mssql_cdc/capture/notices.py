@@ -1,4 +1,4 @@
-"""Notices for the user about a captured table, one line per affected column. The caller logs them."""
+"""Notices for the user about a captured table and its columns, one line each. The caller logs them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mssql_cdc.source.values import CapturedTable
 
 
 def notices(connector: Connector, table: CapturedTable) -> list[str]:
-    """Report columns whose change rows cannot be trusted (E27), and columns that a mask matches but does not hide."""
+    """Report `CaptureInstance.warnings`, and columns that a mask matches but does not hide."""
     newest = table.newest
     return [*newest.warnings, *_not_hidden(connector, newest.schema)]
 

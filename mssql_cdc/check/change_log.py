@@ -166,9 +166,20 @@ class _Part:
         found.add("changed after it was deleted", self._keys[changes & self._same & (previous == "d") & late])
         if self._story.whole:
             found.add("changed although the row never existed", self._keys[changes & ~self._same & late])
+        for rows in self._wrongly_unavailable():
+            found.add("calls a value unavailable that CDC delivers", self._keys[rows[~made[rows]]])
         linked = np.flatnonzero(changes & alive & fits)
         broken = self._broken(linked)
         found.add("the before image differs from the preceding after image", self._keys[linked[broken]])
+
+    def _wrongly_unavailable(self) -> Iterator[np.ndarray]:
+        """The rows that lack a compared column which is no LOB, and those that were read from the table itself."""
+        for name, rows in self._unavailable.items():
+            column = name.removeprefix("before.")
+            if column in self._story.columns:
+                known = [one for version in self._story.versions for one in version.columns if one.name == column]
+                whole = all(one.type.before_image == "always" for one in known)
+                yield rows if whole else rows[self._ops[rows] == "r"]
 
     def _broken(self, rows: np.ndarray) -> np.ndarray:
         """Which of these rows have a `before` that is not the row above's `after`."""

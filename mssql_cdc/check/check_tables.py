@@ -30,8 +30,9 @@ from mssql_cdc.check.repair import repair_table
 from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.settle import settle
 from mssql_cdc.check.story import story_of
-from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, TaskError
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, StorageError, TaskError
 from mssql_cdc.lake.pinned import pin_current
+from mssql_cdc.lake.read import exists
 from mssql_cdc.schema import TableId, TableSchema, current_names
 from mssql_cdc.source.registry import open_check_source
 
@@ -61,7 +62,7 @@ def check_databases(
                 progress(what, number, len(wanted))
                 found = check_table(looked, member, partial(progress, f"{what} (rows)"))
                 yield _repaired(looked, member, found) if repair and found.differences else found
-            yield from _gone(looked)
+            yield from _absent(looked)
             yield _not_looked_at(looked)
 
 
@@ -116,6 +117,7 @@ def _failed(table: TableId, status: Status, notes: Sequence[str], error: Excepti
 
 
 def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableCheck:
+    _require_settled(looked, member)
     database, recorded = looked.database, looked.recorded(member)
     masked = masks_of(database.connector, recorded)
     structure = looked.structures[member.captured.object_id]
@@ -130,7 +132,6 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
         raise NotCaughtUpError(
             f"Not caught up yet: {member.table} has no current table; run mssql-cdc run --until-caught-up"
         )
-    _require_settled(looked, member)
     table = KeyedTable(looked.session, compared, recorded, pinned, progress)
     look = first_look(table)
     differences, log = look.result.differences, ()
@@ -157,15 +158,21 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
 
 
 def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bool) -> TableCheck:
-    fetched = Fetched()
+    fetched, storage, lacking = Fetched(), looked.database.storage, member.table.text in looked.statuses
+    if not exists(member.home.changes, storage):
+        if lacking:
+            raise StorageError(f"There is no change log to compare with: {member.home.changes}")
+        raise NotCaughtUpError(
+            f"Not caught up yet: {member.table} has no change log; run mssql-cdc run --until-caught-up"
+        )
     result = compare_keyless(
         looked.session,
         compared,
-        fence=looked.fence,
+        fence=None if lacking else looked.fence,
         home=member.home,
         start=looked.offsets.log_start(member.table.text),
         epoch=looked.offsets.epoch,
-        storage=looked.database.storage,
+        storage=storage,
         fetched=fetched,
     )
     frozen = ("current table: the table no longer has a key, so its rows are frozen; delete the folder",)
@@ -184,8 +191,13 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
 
 
 def _require_settled(looked: Looked, member: LakeTable) -> None:
-    entry = looked.offsets.entry(member.table.text)
-    if entry is not None and (entry.status == "snapshot" or member.table.text in looked.offsets.closed_tables):
+    """Nothing is compared before the first rows are there, and none while a snapshot fills them in."""
+    entry = member.entry
+    if entry is None:
+        raise NotCaughtUpError(
+            f"Not caught up yet: nothing of {member.table} is in the lake; run mssql-cdc run --until-caught-up"
+        )
+    if entry.status == "snapshot" or member.table.text in looked.offsets.closed_tables:
         raise NotCaughtUpError(
             f"Not caught up yet: a snapshot of {member.table} has not ended; run mssql-cdc run --until-caught-up"
         )
@@ -222,17 +234,19 @@ def _signal_tables(looked: Looked) -> Iterator[str]:
             yield f"not compared: {table}, the signal table, whose rows are never snapshotted"
 
 
-def _gone(looked: Looked) -> Iterator[TableCheck]:
-    """The tables that the lake has and the source does not show: dropped, hidden, or without CDC."""
-    for name, (status, reason) in looked.statuses.items():
-        versions = looked.history.versions.get(name)
-        if status == "gone" and versions:
-            yield TableCheck(table=versions[-1].table_id, status="gone", notes=(reason,))
+def _absent(looked: Looked) -> Iterator[TableCheck]:
+    """The tables that the lake has and the source does not show, and those that cannot be captured as they are."""
+    for table, (status, reason) in looked.absent.items():
+        yield TableCheck(table=table, status=status, notes=(reason,))
 
 
 def _not_looked_at(looked: Looked) -> NotLookedAt:
     members = {member.captured.object_id for member in looked.members.values()}
-    others = [one for one in looked.structures.values() if one.object_id not in members]
+    others = [
+        one
+        for one in looked.structures.values()
+        if one.object_id not in members and looked.absent.get(one.table_id, ("gone", ""))[0] == "gone"
+    ]
     return NotLookedAt(
         looked.database.catalog,
         tuple(sorted(one.table_id for one in others if not one.captured)),

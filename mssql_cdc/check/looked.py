@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mssql_cdc.capture.database import Database
@@ -15,7 +15,8 @@ from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
-from mssql_cdc.run.standing import standings
+from mssql_cdc.plan.decisions import RESTORED_ADVICE
+from mssql_cdc.plan.planner import lost
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import SourceTable
@@ -23,7 +24,11 @@ from mssql_cdc.source.values import SourceTable
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What is known of a database before its tables are compared."""
+    """What is known of a database before its tables are compared.
+
+    `statuses` are those of the members that may lack rows, `absent` those of the tables that are no members: the
+    source does not show them any more, or they cannot be captured; each with the reason.
+    """
 
     database: Database
     session: CheckSession
@@ -32,6 +37,7 @@ class Looked:
     members: Mapping[TableId, LakeTable]
     structures: Mapping[int, SourceTable]
     statuses: Mapping[str, tuple[Status, str]]
+    absent: Mapping[TableId, tuple[Status, str]]
     gaps: Mapping[str, Sequence[Gap]]
     whole_reads: WholeReads
     notes: tuple[str, ...] = ()
@@ -59,6 +65,10 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         if error.retriable:
             raise
         notes.append(f"{database.catalog}: tables that no longer exist at the source are not listed because {error}")
+    if seen is not None and seen.facts.restored:
+        notes.append(
+            f"{database.catalog}: the source was restored or failed over: {seen.facts.restored}. {RESTORED_ADVICE}"
+        )
     offsets = seen.offsets if seen else load_offsets(database.layout, database.storage)
     history = seen.history if seen else load_history(database.layout, database.storage)
     with database.session() as asked:
@@ -68,14 +78,16 @@ def look_at(database: Database, session: CheckSession) -> Looked:
             f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "
             "run mssql-cdc run --until-caught-up"
         )
+    structures = {one.object_id: one for one in session.tables()}
     return Looked(
         database,
         session,
         offsets,
         history,
         members,
-        {one.object_id: one for one in session.tables()},
+        structures,
         _statuses(seen, offsets),
+        _absent(seen, structures.values()),
         open_gaps(database.layout, database.storage),
         load_whole_reads(database),
         tuple(notes),
@@ -83,14 +95,26 @@ def look_at(database: Database, session: CheckSession) -> Looked:
 
 
 def _statuses(seen: Survey | None, offsets: Offsets) -> dict[str, tuple[Status, str]]:
-    """The tables whose rows may be missing, with the reason; `gone` is what the source does not show any more."""
+    """The tables whose rows may be missing, with the reason and the remedy, also where no run has met the loss yet."""
     found: dict[str, tuple[Status, str]] = {
-        name: ("lost" if entry.status == "lost" else "failed", entry.reason or "changes were lost")
+        name: _status(entry.status, entry.reason or "")
         for name, entry in offsets.entries.items()
         if entry.status in {"lost", "failed"}
     }
-    if seen is not None:
-        absent = {one.table.text for one in seen.facts.absent}
-        missing = standings(seen).missing
-        found |= {name: ("gone", reason) for name, reason in missing.items() if name in absent}
-    return found
+    losses = lost(seen.facts) if seen is not None and not seen.facts.restored else None
+    return found | {loss.table.text: _status("lost", loss.reason) for loss in (losses.losses if losses else ())}
+
+
+def _status(status: str, reason: str) -> tuple[Status, str]:
+    if status == "lost":
+        return "lost", f"{reason or 'changes were lost'}. Take a new snapshot of it (mssql-cdc snapshot --table)"
+    return "failed", f"{reason or 'it was given up'}. mssql-cdc run tries it again at its next start"
+
+
+def _absent(seen: Survey | None, structures: Iterable[SourceTable]) -> dict[TableId, tuple[Status, str]]:
+    """`gone` is what the source does not show any more, `failed` what it shows and cannot be captured as it is."""
+    captured = {one.table_id for one in structures if one.captured}
+    return {
+        one.table: ("failed" if one.table in captured else "gone", one.reason)
+        for one in (seen.facts.absent if seen is not None else ())
+    }

@@ -123,14 +123,14 @@ def _write(
 ) -> None:
     from mssql_cdc.records import open_output, write_records
     from mssql_cdc.records.offset_files import read_offsets
-    from mssql_cdc.run.databases import warehouse_path
+    from mssql_cdc.run.databases import real_names, warehouse_path
 
     keep_freed_memory()
-    connector = load(output, config)
+    where = warehouse_path(warehouse)
+    connector = real_names(load(output, config), warehouse=where)
     connector.require_rendered()  # Before a file is created for nothing.
     begins = read_offsets(offsets, connector) if offsets is not None else None
     with open_output(target, connector) as opened_output:
-        where = warehouse_path(warehouse)
         count = write_records(connector, output=opened_output, warehouse=where, selection=selection, offsets=begins)
     output.line(f"{count} records")
 
@@ -206,23 +206,21 @@ def _follow(
         state_dir.mkdir(parents=True, exist_ok=True)
         warehouse = str(state_dir / "lake")
     place = warehouse_path(warehouse)
-    begins = _offsets(connector, offsets, state_dir)
-    control = Control(sys.stdin, connector, events) if os.environ.get(CONTROL) == "stdin" else None
-    with (
-        open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases,
-        open_output(target, connector) as opened_output,
-    ):
-        serve(
-            connector,
-            databases,
-            opened_output,
-            events=events,
-            offsets=begins,
-            control=control,
-            warehouse=place,
-            state_dir=state_dir,
-            merge=state_dir is None,
-        )
+    with open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases:
+        connector = databases[0].connector  # With the names that the server has.
+        control = Control(sys.stdin, connector, events) if os.environ.get(CONTROL) == "stdin" else None
+        with open_output(target, connector) as opened_output:
+            serve(
+                connector,
+                databases,
+                opened_output,
+                events=events,
+                offsets=_offsets(connector, offsets, state_dir),
+                control=control,
+                warehouse=place,
+                state_dir=state_dir,
+                merge=state_dir is None,
+            )
 
 
 def _as_connect_json(connector: Connector, task: str | None) -> Connector:

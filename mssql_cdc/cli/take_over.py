@@ -95,8 +95,8 @@ def schema_history(output: Output, *, config: Path, warehouse: str | None) -> No
     One JSON document per change, for FileSchemaHistory, or to be sent to the history topic in this order.
     """
     from mssql_cdc.records.history import schema_history as history_of
-    from mssql_cdc.run.databases import warehouse_path
+    from mssql_cdc.run.databases import real_names, warehouse_path
 
-    connector = load(output, config)
-    for record in history_of(connector, warehouse=warehouse_path(warehouse)):
+    where = warehouse_path(warehouse)
+    for record in history_of(real_names(load(output, config), warehouse=where), warehouse=where):
         output.result(json.dumps(record, ensure_ascii=False))

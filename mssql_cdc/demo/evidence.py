@@ -5,15 +5,19 @@ It reads the Delta tables with `lake/read.py` and ignores the workload's own cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mssql_cdc.capture.requests import DONE
 from mssql_cdc.demo.workload import LARGE_TEXT, MOVED, ROLLED_BACK
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.read import scan
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.schema import TableId
 
 MINIMUM_TRANSACTIONS = 1_000
@@ -66,9 +70,24 @@ def findings(layout: Layout) -> list[Finding]:
             "rolled-back rows", sum(_is(r, "c", lambda row: row["sku"].startswith(ROLLED_BACK)) for r in products), 0
         ),
         Finding("capture instances of customers", len(customers), 2),
-        Finding("log signals", sum(row["type"] == "log" for row in signals), 1),
-        Finding("snapshot signals", sum(row["type"] == "execute-snapshot" for row in signals), 1),
+        Finding("change events that are there twice", sum(_doubled(layout, table) for table in TABLES), 0),
+        Finding("log signals", sum(row["type"] == "log" and row["status"] == DONE for row in signals), 1),
+        Finding("snapshots that a signal asked for", len(_snapshots_asked_for(layout, signals)), 1),
     ]
+
+
+def _doubled(layout: Layout, table: TableId) -> int:
+    positions = Counter(
+        row["_pos"] for row in _rows(layout, table.schema, table.name, "op", "_pos") if row["op"] != "r"
+    )
+    return sum(count - 1 for count in positions.values())
+
+
+def _snapshots_asked_for(layout: Layout, signals: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The signals whose snapshot has ended."""
+    steps = (row.facts for row in load_offsets(layout).noted)
+    ended = {one.signal for one in steps if isinstance(one, SnapshotEnded) and one.signal}
+    return ended & {row["id"] for row in signals if row["type"] == "execute-snapshot"}
 
 
 def _rows(layout: Layout, schema: str, name: str, *columns: str) -> Iterator[dict[str, Any]]:

@@ -32,9 +32,9 @@ def plan(facts: Facts, *, snapshots: bool = True) -> Decision:
     if facts.restored:
         reason = f"the source was restored or failed over: {facts.restored}"
         return Restored(reason, automatic=facts.policy.on_data_error)
-    lost = _lost(facts)
-    if lost is not None:
-        return lost
+    losses = lost(facts)
+    if losses is not None:
+        return losses
     if snapshots and not any(run.kind == "snapshot" for run in facts.runs.active):
         snapshot = _snapshot(facts)
         if snapshot is not None:
@@ -61,8 +61,8 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
     if seen_to is None or seen_to < wanted.to:
         seen = seen_to.text if seen_to else "nothing"
         raise StaleReaderError(f"{wanted.partition_key} ends at {wanted.to.text}; the source shows {seen} so far")
-    lost = _lost(facts)
-    ready = _ready(facts, lost.tables if lost else ())
+    losses = lost(facts)
+    ready = _ready(facts, losses.tables if losses else ())
     if not ready:
         return Range(wanted, (), complete=False)
     reading = [m for m in ready if tables is None or m.table in tables]
@@ -84,10 +84,7 @@ def next_cursor(facts: Facts, decision: Decision) -> Cursor:
             return facts.cursor
 
 
-# -- Rules -----------------------------------------------------------------------------------------------------
-
-
-def _lost(facts: Facts) -> Lost | None:
+def lost(facts: Facts) -> Lost | None:
     """Return the members whose next row may be gone (A9, B14), and the tables that are no longer captured."""
     losses = [loss for member in facts.members if (loss := _loss(member)) is not None]
     losses += [
@@ -96,6 +93,9 @@ def _lost(facts: Facts) -> Lost | None:
         if absent.lost and absent.status in {"streaming", "snapshot", "failed"} and absent.position is not None
     ]
     return Lost(tuple(losses), repaired=facts.policy.on_data_error) if losses else None
+
+
+# -- Rules -----------------------------------------------------------------------------------------------------
 
 
 def _loss(member: Member) -> Loss | None:

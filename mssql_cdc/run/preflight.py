@@ -58,8 +58,8 @@ def preflight(
             if not begun:
                 raise ConfigurationError(problem)
             warn(problem)
-        elif (count := session.hidden()) > 0:
-            warn(f"{found.name}: {_hidden(count)}")
+        elif instances := session.hidden():
+            warn(f"{found.name}: {_hidden(instances)}")
         _require_signal_table(connector, source, session, catalog, found.tables)
         _check_heartbeat(connector, session, [*(table.table_id.text for table in found.tables), *others], warn)
         problem = session.stalled()
@@ -72,25 +72,33 @@ def preflight(
 
 def _no_table(connector: Connector, session: SourceSession, name: str, others: Sequence[str]) -> str:
     """Why no table is left: hidden from the login, left out by the filters, or none under CDC."""
+    instances = session.hidden()
     if others:
-        shown = ", ".join(others[:10]) + (", …" if len(others) > 10 else "")
         filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
         return (
             f"Database {name!r} captures no table: {' and '.join(filters)} exclude every table that is "
-            f"enabled for CDC ({shown})"
+            f"enabled for CDC ({_listed(others)}){f'; {_hidden(instances)}' if instances else ''}"
         )
-    count = session.hidden()
-    if count:
-        return f"Database {name!r}: {_hidden(count)}"
+    if instances:
+        return f"Database {name!r}: {_hidden(instances)}"
     return (
         f"Database {name!r} has no table enabled for CDC: run EXEC sys.sp_cdc_enable_table for each table to capture"
         f"{connector.snapshot.cdc_hint}"
     )
 
 
-def _hidden(count: int) -> str:
-    tables = "1 capture instance belongs to a table" if count == 1 else f"{count} capture instances belong to tables"
-    return f"{tables} that the login cannot see: GRANT SELECT ON its schema TO the login's user"
+def _hidden(instances: Sequence[str]) -> str:
+    """The server hides the names of such tables; an instance is called <schema>_<table> unless it was named."""
+    one = len(instances) == 1
+    tables = "1 capture instance belongs to a table" if one else f"{len(instances)} capture instances belong to tables"
+    whose = "its" if one else "their"
+    return (
+        f"{tables} that the login cannot see ({_listed(instances)}): GRANT SELECT ON {whose} schema TO the login's user"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
 
 
 def _require_signal_table(

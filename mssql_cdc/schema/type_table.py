@@ -159,7 +159,7 @@ _ROWS = (
         "json", Kind.DOCUMENT, pa.string(), Jdbc(-16, JDBC_MAX), select="CAST({c} AS nvarchar(max))",
         large=True, before_image="when changed",
     ),
-    TypeRow("uniqueidentifier", Kind.UUID, pa.string(), Jdbc(1, 36), select="CAST({c} AS char(36))"),
+    TypeRow("uniqueidentifier", Kind.UUID, pa.string(), Jdbc(1, 36), select="CAST({c} AS varchar(37))"),
     TypeRow("binary", Kind.BINARY, pa.binary(), Jdbc(-2), "length"),
     TypeRow("varbinary", Kind.BINARY, pa.binary(), Jdbc(-3), "length"),
     TypeRow("image", Kind.BINARY, pa.binary(), Jdbc(-4, JDBC_MAX), large=True, before_image="never"),
@@ -169,7 +169,7 @@ _ROWS = (
     TypeRow("geometry", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True),
     TypeRow("geography", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True),
     TypeRow("date", Kind.DATE, pa.date32(), Jdbc(91, 10, 0), style=121),
-    TypeRow("time", Kind.TIME, pa.string(), Jdbc(92, 8), "scale", select="CAST({c} AS varchar(16))", style=121),
+    TypeRow("time", Kind.TIME, pa.string(), Jdbc(92, 8), "scale", select="CAST({c} AS varchar(17))", style=121),
     TypeRow(
         "smalldatetime", Kind.TIMESTAMP, _MICROSECONDS, Jdbc(93, 16, 0),
         style=120, bound_style=126, digits=0,

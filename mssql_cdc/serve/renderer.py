@@ -7,6 +7,7 @@ A reader that is slow holds back this thread and nothing else: what is captured 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from threading import Event, Thread
 
 from mssql_cdc.config import Connector
@@ -48,6 +49,8 @@ class Renderer:
         self._sent: dict[str, Sent] = {}
         self._warehouse = warehouse
         self._due = Event()
+        self._polled: dict[str, datetime] = {}
+        self._polls: dict[str, datetime] = {}  # Those that are not looked at yet.
         self._is_last = self._is_stopped = False
         self._thread = Thread(target=self._run, name="renderer", daemon=True)
         self._thread.start()
@@ -59,6 +62,18 @@ class Renderer:
     def wake(self) -> None:
         """Tell that there may be a new cut."""
         self._due.set()
+
+    def polled(self, database: str, at: datetime) -> None:
+        """Tell that a poll of the source found nothing: a heartbeat may be due (HB-01).
+
+        Args:
+            database: The database.
+            at: When it was polled.
+        """
+        interval, known = self._connector.streaming.heartbeat_interval_ms, self._polled.get(database)
+        if interval and (known is None or at - known >= timedelta(milliseconds=interval)):
+            self._polled[database] = self._polls[database] = at
+            self._due.set()
 
     def finish(self, timeout: float | None = None) -> bool:
         """Let it write what is there, and wait for it; return whether it has ended.
@@ -118,6 +133,7 @@ class Renderer:
                 warehouse=self._warehouse,
                 state=begins.state,
                 extensions=self._extensions,
+                polled=self._polls.pop(database, None),
             )
             yield from without_first(records, begins.dropped)
 

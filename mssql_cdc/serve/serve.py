@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,8 @@ def serve(
         if done is not None and newest.get(follower.database.catalog) != done.offsets.number:
             newest[follower.database.catalog] = done.offsets.number
             renderer.wake()
+        elif _is_idle(done):
+            renderer.polled(follower.database.catalog, datetime.now(UTC))
         return _is_complete(done)
 
     try:
@@ -98,6 +101,13 @@ def serve(
         watch.end()
     if renderer.error is not None:
         raise renderer.error
+
+
+def _is_idle(done: Done | None) -> bool:
+    """Whether a connector that streams has found nothing to read."""
+    if done is None or not isinstance(done.decision, Wait):
+        return False
+    return done.decision.until is None and done.seen.facts.policy.stream
 
 
 def _is_complete(done: Done | None) -> bool:

@@ -122,8 +122,8 @@ class SourceSession(Protocol):
         """The structure of every table that the login sees, captured or not."""
         ...
 
-    def hidden(self) -> int:
-        """How many captured tables the login cannot see."""
+    def hidden(self) -> Sequence[str]:
+        """The capture instances of tables that the login cannot see, by name; the tables' own names are hidden."""
         ...
 
     def has_table(self, name: str) -> bool:

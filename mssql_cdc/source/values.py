@@ -32,7 +32,7 @@ class CaptureInstance:
         schema: the captured columns.
         ordinals: the place of each captured column in the update mask.
         has_command_id: whether its rows carry a command id.
-        warnings: one line per column whose change rows cannot be trusted (E27).
+        warnings: lines about columns whose change rows cannot be trusted (E27), and about changes that it lacks.
         keys: every key that identifies its rows (B12), the best one first.
     """
 

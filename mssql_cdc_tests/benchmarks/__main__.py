@@ -82,7 +82,7 @@ def _figures(options: argparse.Namespace, folder: Path, parts: Collection[str]) 
         if "records" in parts:
             yield from rendering(server, folder, rows=options.changes, repeat=options.repeat)
         if "follow" in parts:
-            yield from follow(server, folder)
+            yield from follow(server, folder, repeat=options.repeat)
         if "memory" in parts:
             yield from memory(server, folder, rows=options.rows)
         if "windows" in parts:

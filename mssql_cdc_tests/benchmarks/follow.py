@@ -1,83 +1,94 @@
-"""`records --follow`: how soon a warm start streams, and how far records are behind the commits at the source."""
+"""`records --follow`: how long a change takes from its commit to its record, and how soon a warm start has the first.
+
+The pauses between two changes are random, so that they meet every phase of polls and scans.
+"""
 
 from __future__ import annotations
 
 import json
-import queue
+import random
+import signal
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Queue
 from threading import Thread
-from typing import IO, Any
 
-from mssql_cdc_tests.benchmarks.measure import Figure
-from mssql_cdc_tests.benchmarks.server import Server, connector_file, create_database
+from mssql_cdc_tests.benchmarks.measure import Figure, descendants, process_name
+from mssql_cdc_tests.benchmarks.server import Server, change, connector_file, create_database
 
-COMMITS = 30
-LONGEST = 120.0
-_Lines = queue.Queue[dict[str, Any]]
+CHANGES = 40
+PATIENCE = 120.0
 
 
-def follow(server: Server, folder: Path) -> Iterator[Figure]:
-    """A start with an empty state directory, one with a warm one, and single rows that are committed meanwhile."""
-    create_database(server, "followed", {f"t{number}": 1000 for number in range(8)})
+def follow(server: Server, folder: Path, *, repeat: int) -> Iterator[Figure]:
+    """Follow a table whose rows come one by one; the median of `repeat` warm starts."""
+    create_database(server, "followed", {"t": 100})
     config = connector_file(server, "followed", folder)
-    arguments = ["--config", str(config), "--state-dir", str(folder / "followed-state"), "--follow"]
-    with _process(arguments) as (records, events):
-        _until(events, _streams)
-        _until(records, lambda one: one["sourceOffset"].get("snapshot_completed") is True)
-    began = time.monotonic()
-    with _process(arguments) as (records, events):
-        _until(events, _streams)
-        yield Figure("records --follow: a warm start to streaming", time.monotonic() - began, "s")
-        behind = [_behind(server, number, records) for number in range(COMMITS)]
-    yield Figure("records --follow: a commit to its record, median", statistics.median(behind), "s", at_most=2)
-    yield Figure("records --follow: a commit to its record, longest", max(behind), "s")
+    rows = 100
+    with _following(config, folder) as (_, records):
+        for _ in range(rows):
+            records.get(timeout=PATIENCE)
+    starts, machines = list[float](), list[int]()
+    for _ in range(repeat):
+        rows += 1
+        _insert(server, rows)
+        begun = time.perf_counter()
+        with _following(config, folder) as (process, records):
+            _wait_for(records, rows)
+            starts.append(time.perf_counter() - begun)
+            machines += [pid for pid in descendants(process.pid) if process_name(pid) == "java"]
+    yield Figure("a warm records --follow starts: to the first record", statistics.median(starts), "s", at_most=5)
+    yield Figure("a warm records --follow with one change: processes of Java", len(machines), "", at_most=0)
+    delays = list[float]()
+    chance = random.Random(1)
+    with _following(config, folder) as (_, records):
+        for number in range(CHANGES + 1):
+            rows += 1
+            begun = time.perf_counter()
+            _insert(server, rows)
+            _wait_for(records, rows)
+            if number:  # The first one waits for the start.
+                delays.append(time.perf_counter() - begun)
+            time.sleep(chance.uniform(0.2, 1.5))
+    delays.sort()
+    yield Figure("records --follow: a change to its record, median", statistics.median(delays), "s", at_most=1)
+    yield Figure("records --follow: a change to its record, 95 %", delays[int(0.95 * len(delays))], "s", at_most=2)
 
 
-def _streams(event: dict[str, Any]) -> bool:
-    return event["event"] == "streaming"
-
-
-def _behind(server: Server, number: int, records: _Lines) -> float:
-    name = f"commit {number}"
+def _insert(server: Server, row: int) -> None:
     with server.connect("followed") as connection:
-        connection.execute(f"UPDATE dbo.t{number % 8} SET note = N'{name}' WHERE id = 7")
-    committed = time.monotonic()
-    _until(records, lambda one: _note(one) == name)
-    return time.monotonic() - committed
+        change(connection, "t", first=row, rows=1)
 
 
-def _note(record: dict[str, Any]) -> str | None:
-    value = record["value"]
-    return value["payload"]["after"]["note"] if value is not None and value["payload"].get("after") else None
-
-
-def _until(lines: _Lines, condition: Callable[[dict[str, Any]], bool]) -> None:
-    while not condition(lines.get(timeout=LONGEST)):
+def _wait_for(records: Queue[int], row: int) -> None:
+    while records.get(timeout=PATIENCE) != row:
         pass
 
 
 @contextmanager
-def _process(arguments: list[str]) -> Iterator[tuple[_Lines, _Lines]]:
-    command = [sys.executable, "-m", "mssql_cdc.cli", "records", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        found: list[_Lines] = []
-        for stream in (process.stdout, process.stderr):
-            assert stream is not None
-            lines: _Lines = queue.Queue()
-            Thread(target=_collect, args=(stream, lines), daemon=True).start()
-            found.append(lines)
+def _following(config: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Queue[int]]]:
+    """The running command, and the ids of the rows in its records."""
+    command = ["records", "--follow", "--config", str(config), "--state-dir", str(folder / "followed-state")]
+    found: Queue[int] = Queue()
+    with (folder / "followed.log").open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mssql_cdc.cli", *command], stdout=subprocess.PIPE, stderr=log
+        )
+
+        def read() -> None:
+            for line in process.stdout or ():
+                value = json.loads(line)["value"]
+                if value is not None and "op" in value["payload"]:
+                    found.put(value["payload"]["after"]["id"])
+
+        Thread(target=read, daemon=True).start()
         try:
-            yield found[0], found[1]
+            yield process, found
         finally:
-            process.terminate()
-
-
-def _collect(stream: IO[str], lines: _Lines) -> None:
-    for line in stream:
-        lines.put(json.loads(line))
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)

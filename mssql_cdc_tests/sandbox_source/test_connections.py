@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from mssql_cdc.config import Connection, Secret
+from mssql_cdc.config.driver import OdbcSetting
 from mssql_cdc.errors import ConfigurationError, SourceError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.bulk import open_bulk
 from mssql_cdc.source.sqlserver.connect import control
@@ -176,3 +177,13 @@ def test_a_connection_that_breaks_is_told_by_the_read_and_not_by_the_clean_up(
 
     with pytest.raises((SourceError, SourceUnavailableError), match=r"while reading (changes|chunk)"):
         rows(reader)
+
+
+@pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
+def test_a_server_of_odbc_takes_the_place_of_the_host(shop: Shop, driver: str | None) -> None:
+    """Both were in the connection string, where the first one wins: the setting was accepted and did nothing."""
+    known = shop.connection
+    place = OdbcSetting("Server", f"{known.hostname},{known.port}")
+    login = replace(known, hostname="no-such-host.invalid", port=1, odbc_extra=(place,), odbc_driver=driver)
+    with control(login, shop.catalog) as opened:
+        assert opened.value("SELECT DB_NAME()", doing="testing") == shop.catalog

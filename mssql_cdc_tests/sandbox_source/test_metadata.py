@@ -16,7 +16,6 @@ from mssql_cdc.source.sqlserver.structures import structures
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
-@pytest.mark.feature("PRE-11")
 def test_a_database_name_is_returned_in_its_actual_case(shop: Shop) -> None:
     found = database(shop.control, shop.catalog.upper())
 
@@ -186,3 +185,22 @@ def test_structures_are_those_of_all_tables_and_cut_down_to_what_the_newest_inst
     ]  # fmt: skip
     assert plain.columns[2].default_text == "('x')"
     assert ([column.name for column in cut.columns], cut.key_columns) == (["id"], ("id",))
+
+
+@pytest.mark.parametrize(
+    ("place", "allowed", "noticed"), [("ON both (id)", 1, 1), ("ON both (id)", 0, 0), ("", 1, 0)],
+    ids=["allowed", "refused", "not partitioned"],
+)  # fmt: skip
+def test_a_partitioned_table_whose_partitions_may_be_switched_has_a_warning(
+    shop: Shop, place: str, allowed: int, noticed: int
+) -> None:
+    """Rows that are switched in or out are no change rows."""
+    shop.run(
+        "CREATE PARTITION FUNCTION halves (int) AS RANGE RIGHT FOR VALUES (100)",
+        "CREATE PARTITION SCHEME both AS PARTITION halves ALL TO ([PRIMARY])",
+        f"CREATE TABLE dbo.sales (id int NOT NULL PRIMARY KEY CLUSTERED) {place}",
+        "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'sales', @role_name = NULL, "
+        f"@allow_partition_switch = {allowed}",
+    )
+    found = shop.instance("sales").warnings
+    assert [("SWITCH" in line and "@allow_partition_switch = 0" in line) for line in found] == [True] * noticed

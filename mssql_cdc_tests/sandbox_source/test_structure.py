@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc.errors import SourceError, StaleStructureError
+from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 WIDER = [
@@ -66,6 +67,34 @@ def test_a_chunk_of_a_column_that_was_altered_is_not_read_with_its_old_type(shop
         rows(shop.chunk("t"))
     shop.scan()
     assert rows(shop.chunk("t"))[0]["after"] == {"id": 1, "c": None}
+
+
+@pytest.mark.parametrize("more", ["", ", body nvarchar(max) NULL"], ids=["arrays", "by rows"])
+@pytest.mark.parametrize(
+    ("narrow", "wide", "value"),
+    [
+        ("date", "datetime2(7)", "'2021-07-30 01:02:03'"),
+        ("uniqueidentifier", "nvarchar(50)", "REPLICATE(N'A', 40)"),
+        ("time(7)", "nvarchar(40)", "N'01:02:03.1234567 and more'"),
+        ("decimal(8, 2)", "decimal(12, 4)", "1.2345"),
+        ("real", "float", "0.1"),
+    ],
+    ids=["date", "uniqueidentifier", "time", "decimal", "real"],
+)
+def test_a_value_that_does_not_fit_is_an_error_although_the_structure_was_not_seen_to_change(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, narrow: str, wide: str, value: str, more: str
+) -> None:
+    """What the decoders see by themselves, whatever a driver does to a value that its buffer does not hold."""
+    monkeypatch.setattr(Structure, "require_columns", lambda _self, _rows: None)
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, c {narrow} NULL{more}")
+    shop.scan()
+    reader = shop.chunk("t")
+    shop.run(
+        "ALTER TABLE dbo.t DROP COLUMN c", f"ALTER TABLE dbo.t ADD c {wide} NULL",
+        f"INSERT dbo.t (id, c) VALUES (1, {value})",
+    )  # fmt: skip
+    with pytest.raises(StaleStructureError, match="'c' does not fit"):
+        rows(reader)
 
 
 def test_a_collation_that_was_altered_is_another_structure(shop: Shop) -> None:

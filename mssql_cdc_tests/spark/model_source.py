@@ -275,8 +275,8 @@ class ModelSession:
     def structures(self) -> list[TableStructure]:
         return []
 
-    def hidden(self) -> int:
-        return 0
+    def hidden(self) -> list[str]:
+        return []
 
     def has_table(self, name: str) -> bool:
         return name.rpartition(".")[2].strip("[]") in self.source.tables

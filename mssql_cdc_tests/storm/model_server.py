@@ -311,8 +311,8 @@ class ModelServerSession(ModelSession):
     def structures(self) -> list[TableStructure]:
         return []
 
-    def hidden(self) -> int:
-        return 0
+    def hidden(self) -> list[str]:
+        return []
 
     def has_table(self, name: str) -> bool:
         return name in self.source.tables

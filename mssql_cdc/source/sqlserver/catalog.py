@@ -1,6 +1,6 @@
 """Reads the catalog of one database: capture instances with their columns and keys, including the signal table.
 
-Six short statements query the entire database; Python combines their results. The rules about keys (B12) and
+A few short statements query the entire database; Python combines their results. The rules about keys (B12) and
 questionable columns (E27) are pure functions in this module; `plan/` decides which instance serves a range.
 """
 
@@ -147,6 +147,7 @@ def captured_tables(
     source_columns = _grouped(control.rows(statements.SOURCE_COLUMNS, doing="reading the source tables' columns"))
     captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
     indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
+    switched = {row.object_id for row in control.rows(statements.SWITCHED, doing="looking for partitioned tables")}
     descriptions = _descriptions(control)
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
     for row in _capture_instances(control):
@@ -160,6 +161,7 @@ def captured_tables(
             indexes=indexes[row.source_object_id],
             collation=collation,
             descriptions=descriptions.get(row.source_object_id, {}),
+            switched=row.object_id in switched,
         )
         try:
             tables[table_id].append(_instance(row, table_id, facts, filters))
@@ -190,6 +192,7 @@ class _Facts:
     indexes: Sequence[Any]
     collation: str
     descriptions: Mapping[int, str]
+    switched: bool
 
 
 def _descriptions(control: Control) -> Mapping[int, Mapping[int, str]]:
@@ -246,8 +249,21 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         schema=schema,
         ordinals=tuple(ordinals),
         has_command_id=_COMMAND_ID in change,
-        warnings=doubtful_columns(table_id, columns, facts.collation),
+        warnings=(
+            *doubtful_columns(table_id, columns, facts.collation),
+            *([_switched(table_id, row.capture_instance)] if facts.switched else []),
+        ),
         keys=keys,
+    )
+
+
+def _switched(table_id: TableId, instance: str) -> str:
+    name = f"@source_schema = N'{table_id.schema}', @source_name = N'{table_id.name}', @role_name = NULL"
+    return (
+        f"{table_id} is partitioned, and its capture instance {instance} allows ALTER TABLE … SWITCH, which moves rows "
+        "that CDC does not capture: run mssql-cdc check --repair after each. To have it refused, EXEC "
+        f"sys.sp_cdc_enable_table {name}, @capture_instance = N'<another name>', @allow_partition_switch = 0, and "
+        f"disable {instance} once changes are read from the other"
     )
 
 

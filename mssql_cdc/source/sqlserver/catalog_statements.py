@@ -21,6 +21,12 @@ LEFT JOIN sys.schemas cs ON cs.schema_id = co.schema_id
 WHERE ct.start_lsn IS NOT NULL  -- Before that nothing can be read from the instance.
 ORDER BY ct.source_object_id, ct.start_lsn, ct.create_date"""
 
+# By the object ids of their change tables. Of a table without partitions `partition_switch` is always 1.
+SWITCHED = """
+SELECT ct.object_id FROM cdc.change_tables ct
+WHERE ct.partition_switch = 1
+  AND EXISTS (SELECT 1 FROM sys.partitions p WHERE p.object_id = ct.source_object_id AND p.partition_number > 1)"""
+
 CAPTURED_COLUMNS = """
 SELECT object_id, column_name, column_id, column_ordinal, is_computed
 FROM cdc.captured_columns ORDER BY object_id, column_ordinal"""

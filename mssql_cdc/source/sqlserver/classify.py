@@ -56,9 +56,11 @@ _PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
 _OBJECT = re.compile(r"on (?:the )?(?:object|column) '([^']*)'")
 _SCHEMA = re.compile(r"schema '([^']*)'")
 _ROW_VALUE = re.compile(
-    r"(\bvalue:? (?:is )?)('.*'|\(.*\))(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
+    r"(\bvalue:? (?:is |= )?)('.*'|\(.*\)|[-+.\dEe]+)(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
     re.IGNORECASE | re.DOTALL,
 )
+_QUOTING = frozenset({220, 232, 244, 245, 248, 2601, 2627, 2628, 8115})
+"""Messages that quote a value of a row, in whatever language the login has."""
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -91,7 +93,7 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return error
     found = driver_message(error)
     number = f" (error {found.number})" if found.number else f" (SQLSTATE {found.state})" if found.state else ""
-    shown = f"{_without_values(found.text)}{number}, while {doing}"
+    shown = f"{_without_values(found)}{number}, while {doing}"
     if found.number == DEADLOCK:
         return DeadlockError(shown)
     if found.number in _LOGIN or found.state == "28000":
@@ -109,9 +111,12 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
     return SourceError(f"{shown}; {advice}" if advice else shown)
 
 
-def _without_values(text: str) -> str:
+def _without_values(found: DriverMessage) -> str:
     """The text without the values of rows that SQL Server quotes: in conversions, truncations and doubled keys."""
-    return _ROW_VALUE.sub(r"\1***", text)
+    text, count = _ROW_VALUE.subn(r"\1***", found.text)
+    if not count and found.number in _QUOTING and re.search(r"['(:=]", found.text):
+        return "The server's message may quote a value of a row and is left out"
+    return text
 
 
 def _tls_remedy(text: str) -> str | None:

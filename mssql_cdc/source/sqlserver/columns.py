@@ -24,6 +24,7 @@ Decoded = tuple[pa.Array, pa.StringArray | None]
 """A column's values in its Arrow type, and the exact texts of values that it cannot represent (None: none)."""
 
 _PIECE = 2000  # characters; at most 4000 UTF-16 units under any collation, which is what nvarchar(4000) holds
+_UUID_LENGTH, _DATE_LENGTH = 36, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +92,18 @@ class RowPlan:
             parts = [batch.column(f"c{number}_{part}") for part in range(len(way.raw))]
             try:
                 values, exact = way.decode(parts)
+                decoded.append((_stored(values, column.type.arrow), exact))
             except MisfitError as error:
                 raise StaleStructureError(
                     f"A value of column {column.name!r} does not fit {column.type.declaration}, the type it was read "
                     f"as: {error}. The column was altered; it will be re-read with its new structure"
                 ) from None
+            except pa.ArrowInvalid:  # Its message shows the value.
+                raise SourceError(
+                    f"Column {column.name!r} ({column.type.declaration}): a value has another form than the type has"
+                ) from None
             except ValueError as error:
-                raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from error
-            decoded.append((values.cast(column.type.arrow), exact))
+                raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from None
         return decoded
 
 
@@ -110,8 +115,13 @@ def fetch(sql_type: SqlServerType) -> Fetch:
     """
     select = sql_type.row.select
     match sql_type.kind:
-        case Kind.BOOLEAN | Kind.INTEGER | Kind.UUID | Kind.DATE:
+        case Kind.BOOLEAN | Kind.INTEGER:
             return Fetch((select,), (sql_type.arrow,), _first)
+        case Kind.UUID:
+            return Fetch((select,), (pa.string(),), lambda parts: _within(parts[0], _UUID_LENGTH))
+        case Kind.DATE:
+            # As text: a driver leaves out the time of a datetime2 that is read as a date.
+            return Fetch(("CONVERT(varchar(27), {c}, 121)",), (pa.string(),), lambda parts: _date(parts[0]))
         case Kind.DECIMAL:
             return _decimal(sql_type)
         case Kind.FLOAT:
@@ -138,8 +148,20 @@ def fetch(sql_type: SqlServerType) -> Fetch:
             return _variant()
 
 
+def _stored(values: pa.Array, stored: pa.DataType) -> pa.Array:
+    try:
+        return values.cast(stored)
+    except pa.ArrowInvalid:
+        raise MisfitError("it is out of its range") from None
+
+
 def _first(parts: Sequence[pa.Array]) -> Decoded:
     return parts[0], None
+
+
+def _date(texts: pa.Array) -> Decoded:
+    """The dates of texts like `2024-05-06`; whatever has a time, too, does not fit."""
+    return _within(texts, _DATE_LENGTH)[0].cast(pa.date32()), None
 
 
 def _decimal(sql_type: SqlServerType) -> Fetch:

@@ -21,6 +21,7 @@ from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import DriverSetting, is_freetds
 from mssql_cdc.config.redaction import redacted
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.source.sqlserver.address import address_pairs
 from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
 from mssql_cdc.source.sqlserver.reach import require_reachable
 
@@ -47,7 +48,7 @@ def connection_string(connection: Connection, catalog: str, *, with_login: bool 
     """
     driver = find_driver(connection)
     freetds = is_freetds(driver)
-    pairs: list[tuple[str, str]] = [("DRIVER", driver), *_address(connection, freetds=freetds)]
+    pairs: list[tuple[str, str]] = [("DRIVER", driver), *address_pairs(connection, freetds=freetds)]
     pairs.append(("DATABASE", catalog))
     settings = [(one.keyword, one.read()) for one in connection.odbc_settings(driver)]
     given = {keyword.lower() for keyword, _ in settings}
@@ -316,14 +317,6 @@ def translated(connection: Connection, doing: str) -> Generator[None, None, None
 def without_secrets(connection: Connection, text: str) -> str:
     """The text with every secret of the connection replaced by `***`, however the driver has escaped it."""
     return connection.redact(text)
-
-
-def _address(connection: Connection, *, freetds: bool) -> Sequence[tuple[str, str]]:
-    """Server and port; a port finds a named instance without the browser service (HA-06)."""
-    host, port = connection.hostname, connection.port
-    if port is not None:
-        return [("SERVER", host), ("PORT", str(port))] if freetds else [("SERVER", f"tcp:{host},{port}")]
-    return [("SERVER", f"{host}\\{connection.instance}" if connection.instance else host)]
 
 
 def _defaults(*, freetds: bool) -> Sequence[tuple[str, str]]:

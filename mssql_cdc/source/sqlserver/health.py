@@ -22,9 +22,10 @@ PATIENCE = timedelta(minutes=2)
 """Capture that has not scanned for so long stands still: the job polls every 5 s, Azure's every 20 s."""
 MAPPING_PATIENCE = timedelta(minutes=15)
 """The mapping table has an entry every five minutes, even of an idle database."""
+# The catalog hides the names of the tables, and sp_cdc_help_change_data_capture leaves them out; instances are rows.
 _HIDDEN = """
-SELECT COUNT(*) FROM cdc.change_tables c WHERE NOT EXISTS
-(SELECT 1 FROM sys.tables t WHERE t.object_id = c.source_object_id)"""
+SELECT c.capture_instance FROM cdc.change_tables c WHERE NOT EXISTS
+(SELECT 1 FROM sys.tables t WHERE t.object_id = c.source_object_id) ORDER BY c.capture_instance"""
 # The newest session is that of the largest id: a clock that was set back leaves later times behind. Id 0 is a sum.
 _SCANNED = """
 SELECT TOP (1) end_time AS at, DATEDIFF(second, end_time, GETDATE()) AS ago
@@ -44,9 +45,9 @@ _AGENT = (
 )
 
 
-def hidden(control: Control) -> int:
-    """How many capture instances belong to tables that the login cannot see."""
-    return int(control.value(_HIDDEN, doing="counting tables that the login cannot see"))
+def hidden(control: Control) -> list[str]:
+    """The capture instances of tables that the login cannot see, by name."""
+    return [row[0] for row in control.rows(_HIDDEN, doing="looking for tables that the login cannot see")]
 
 
 def has_table(control: Control, name: str) -> bool:

@@ -195,8 +195,8 @@ class SqlServerSession:
         """The structure of every table that the login sees (`structures`)."""
         return structures(self.control)
 
-    def hidden(self) -> int:
-        """How many capture instances belong to tables that the login cannot see (`health`)."""
+    def hidden(self) -> list[str]:
+        """The capture instances of tables that the login cannot see (`health`)."""
         return health.hidden(self.control)
 
     def has_table(self, name: str) -> bool:

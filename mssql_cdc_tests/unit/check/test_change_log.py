@@ -154,6 +154,24 @@ def test_cells_that_cdc_did_not_deliver_are_not_judged(tmp_path: Path):
     assert findings(tmp_path, changes, {}) == []
 
 
+@pytest.mark.parametrize(
+    ("change", "key"),
+    [
+        (Change(5, "c", after=image(4, None), unavailable=["name"]), "1:4"),
+        (Change(6, "u", before=image(1, "x"), after=image(1, None), unavailable=["name"]), "1:1"),
+        (Change(6, "u", before=image(1, "x"), after=image(1, "y"), unavailable=["before.name"]), "1:1"),
+        (Change(9, "r", after=image(5, "e"), unavailable=["note"], snapshot=2), "1:5"),
+    ],
+    ids=["created", "updated", "updated before", "read"],
+)
+def test_a_value_that_cdc_delivers_may_not_be_called_unavailable(tmp_path: Path, change: Change, key: str):
+    """Review, 4: with every cell called unavailable the check had only a note to say."""
+    changes = [change if (one.at, one.op) == (change.at, change.op) else one for one in HONEST]
+    changes += [change] if change.op == "r" else []
+    found = findings(tmp_path, changes, {**ROWS, 5: "e"} if change.op == "r" else ROWS)
+    assert f"calls a value unavailable that CDC delivers (1 rows, _key {key})" in found
+
+
 def test_a_sweep_may_delete_what_the_log_never_had(tmp_path: Path):
     """A repair deletes a row that somebody else wrote to the current table."""
     home = home_in(tmp_path)

@@ -100,6 +100,7 @@ def test_a_password_that_a_driver_repeats_is_not_shown(monkeypatch: pytest.Monke
             "String or binary data would be truncated in table 'a'. Truncated value: 'Ada'.",
             "value: ***",
         ),
+        (220, "Arithmetic overflow error for data type tinyint, value = 99999999999.", "tinyint, value = ***"),
         (2627, "Violation of PRIMARY KEY constraint 'p'. The duplicate key value is (Ada, 7).", "value is ***"),
     ],
 )
@@ -108,6 +109,22 @@ def test_values_of_rows_do_not_enter_messages(number: int, text: str, shown: str
     said = str(classify(error, "reading"))
     assert shown in said
     assert not any(value in said for value in ("12'", "99999999999", "Ada"))
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (245, "Fehler beim Konvertieren des varchar-Werts 'Ada' in den int-Datentyp."),
+        (2627, "Verletzung der PRIMARY KEY-Einschränkung 'p'. Der doppelte Schlüsselwert ist (Ada, 7)."),
+        (2628, "Les données de chaîne ou binaires seraient tronquées. Valeur tronquée : 'Ada'."),
+    ],
+)
+def test_values_of_rows_do_not_enter_messages_in_another_language(number: int, text: str) -> None:
+    """The language is the login's: of a message whose words are unknown only the number is shown."""
+    error = pyodbc.Error("22018", f"[22018] [FreeTDS][SQL Server]{text} ({number}) (SQLExecDirectW)")
+    said = str(classify(error, "reading"))
+    assert "Ada" not in said
+    assert f"(error {number})" in said
 
 
 @pytest.mark.parametrize(

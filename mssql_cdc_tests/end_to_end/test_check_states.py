@@ -1,0 +1,164 @@
+"""`mssql-cdc check` in every state of a table, with a key and without: one result, a remedy, no defect's exit code."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from mssql_cdc.capture.range import mark_status
+from mssql_cdc.capture.snapshot import take
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.config import load_connector
+from mssql_cdc.errors import SourceError
+from mssql_cdc.run.databases import open_databases
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+KEYS = {"keyed": "id int NOT NULL PRIMARY KEY", "keyless": "id int NOT NULL"}
+
+
+def new(place: Place, columns: str) -> None:
+    create(place, columns)
+
+
+def in_a_snapshot(place: Place, columns: str) -> None:
+    """The run has died behind the beginning of the snapshot."""
+    create(place, columns)
+
+    def dies(_: object) -> None:
+        raise SourceError("stopped by the test")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(take, "read_locked_tables", dies)
+        assert place.catch_up() != 0
+
+
+def closed(place: Place, columns: str) -> None:
+    """The rows are read, and capture has not passed the end of the snapshot."""
+    create(place, columns)
+    place.sql("EXEC sandbox.capture_pause", "INSERT dbo.orders VALUES (3, N'three')")
+    assert place.command("run", "--until-caught-up", "--timeout", "5") == 3
+
+
+def lost(place: Place, columns: str) -> None:
+    streaming(place, columns)
+    place.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "DELETE dbo.orders WHERE id = 2")
+    place.enable("orders")
+    place.settle()
+    assert place.catch_up() == 4
+
+
+def lost_unnoticed(place: Place, columns: str) -> None:
+    """As `lost`, and no run has met it yet."""
+    streaming(place, columns)
+    place.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "DELETE dbo.orders WHERE id = 2")
+    place.enable("orders")
+    place.settle()
+
+
+def failed(place: Place, columns: str) -> None:
+    streaming(place, columns)
+    with open_databases(load_connector(place.config), warehouse=str(place.warehouse)) as (database,):
+        seen = survey(database)
+        (orders,) = (table for table in seen.tables if table.name == "orders")
+        mark_status(database, seen, {orders: "it could not be read; mssql-cdc run tries again"}, "failed")
+    place.sql("DELETE dbo.orders WHERE id = 2")
+    place.settle()
+
+
+def gone(place: Place, columns: str) -> None:
+    streaming(place, columns)
+    place.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
+
+
+def log_restored(place: Place, columns: str) -> None:
+    streaming(place, columns)
+    place.sql("DELETE dbo.orders WHERE id = 2")
+    place.settle()
+    assert place.catch_up() == 0
+    DeltaTable(place.uri("orders", "changes")).restore(1)
+
+
+def log_removed(place: Place, columns: str) -> None:
+    streaming(place, columns)
+    shutil.rmtree(Path(place.uri("orders", "changes")))
+
+
+def log_of_another(place: Place, columns: str) -> None:
+    """A folder that no connector wrote stands where the change log belongs."""
+    streaming(place, columns)
+    changes = Path(place.uri("orders", "changes"))
+    shutil.rmtree(changes)
+    DeltaTable.create(str(changes), DeltaTable(place.uri("people", "changes")).schema())
+
+
+def streaming(place: Place, columns: str) -> None:
+    create(place, columns)
+    assert place.catch_up() == 0
+
+
+def create(place: Place, columns: str) -> None:
+    place.create("orders", f"{columns}, name nvarchar(50) NULL")
+    place.sql("INSERT dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
+
+
+@dataclass(frozen=True)
+class State:
+    """How a table gets there, the result of its check, the exit code, and what is said about it."""
+
+    reach: Callable[[Place, str], None]
+    result: str
+    code: int
+    says: str
+
+
+STATES = {
+    "new": State(new, "not caught up", 3, "run mssql-cdc run --until-caught-up"),
+    "in a snapshot": State(in_a_snapshot, "not caught up", 3, "run mssql-cdc run --until-caught-up"),
+    "closed": State(closed, "not caught up", 3, "run mssql-cdc run --until-caught-up"),
+    "streaming": State(streaming, "equal", 0, ""),
+    "lost": State(lost, "lost", 4, "Take a new snapshot of it (mssql-cdc snapshot --table)"),
+    "lost, and no run since": State(
+        lost_unnoticed, "lost", 4, "Take a new snapshot of it (mssql-cdc snapshot --table)"
+    ),
+    "failed": State(failed, "failed", 4, "mssql-cdc run tries again"),
+    "gone": State(gone, "gone", 4, "sp_cdc_enable_table"),
+    "change log restored": State(log_restored, "lost", 4, "Take a new snapshot of it (mssql-cdc snapshot --table)"),
+    "change log removed": State(log_removed, "lost", 4, "Take a new snapshot of it (mssql-cdc snapshot --table)"),
+    "change log of another": State(log_of_another, "failed", 4, "belongs to no connector"),
+}
+
+
+@pytest.mark.parametrize("columns", KEYS.values(), ids=list(KEYS))
+@pytest.mark.parametrize("state", STATES.values(), ids=list(STATES))
+def test_the_check_has_one_result_for_a_table_in_any_state(
+    state: State, columns: str, place: Place, capsys: pytest.CaptureFixture[str]
+):
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT dbo.people VALUES (1)")
+    place.settle()
+    assert place.catch_up() == 0
+    state.reach(place, columns)
+    capsys.readouterr()
+    try:
+        code = place.command("check", "--json")
+    finally:
+        if state.reach is closed:
+            place.sql("EXEC sandbox.capture_resume")
+    shown = capsys.readouterr()
+    found: dict[str, Any] = {one["table"].rsplit(".", 1)[1]: one for one in json.loads(shown.out)["tables"]}
+    orders = found["orders"]
+    assert (orders["status"], code) == (state.result, state.code), shown.out + shown.err
+    assert found["people"]["result"] == "equal"
+    said = " ".join([*orders["notes"], orders["error"] or ""])
+    assert state.says in said
+    assert "defect" not in said

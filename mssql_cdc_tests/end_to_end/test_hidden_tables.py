@@ -1,0 +1,103 @@
+"""Tables that the connector's login may not see: named before the start, and never a table without changes after it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from mssql_cdc.cli import main
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PASSWORD = "Reader-of-the-test-1"
+
+
+@pytest.fixture
+def seen(place: Place) -> Iterator[Place]:
+    """Two captured tables and a third one, of which the connector's login may see two."""
+    reader = f"{place.database}_reader"
+    for table in ("orders", "people", "secret.plans"):
+        schema, _, name = table.rpartition(".")
+        if schema:
+            place.sql(f"CREATE SCHEMA {schema}")
+        place.sql(f"CREATE TABLE {schema or 'dbo'}.{name} (id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL)")
+        place.sql(
+            f"EXEC sys.sp_cdc_enable_table @source_schema = N'{schema or 'dbo'}', @source_name = N'{name}', "
+            "@role_name = NULL"
+        )
+    place.sql(
+        f"CREATE LOGIN [{reader}] WITH PASSWORD = '{PASSWORD}'",
+        f"CREATE USER [{reader}] FOR LOGIN [{reader}]",
+        f"GRANT SELECT ON SCHEMA::cdc TO [{reader}]",
+        f"GRANT VIEW DATABASE STATE TO [{reader}]",
+        f"GRANT SELECT ON dbo.orders TO [{reader}]",
+        f"GRANT SELECT ON dbo.people TO [{reader}]",
+        "INSERT dbo.orders VALUES (1, N'one')",
+        "INSERT dbo.people VALUES (1, N'one')",
+    )
+    place.configure(database_user=reader, database_password=PASSWORD)
+    place.settle()
+    yield place
+    place.sql(f"DROP USER [{reader}]", f"DROP LOGIN [{reader}]")
+
+
+def reader_of(place: Place) -> str:
+    return f"[{place.database}_reader]"
+
+
+@pytest.mark.parametrize("command", ["discover", "run"])
+def test_a_hidden_table_beside_others_is_named_by_its_capture_instance(
+    command: str, seen: Place, capsys: pytest.CaptureFixture[str]
+):
+    """The server hides the table's name; that of its instance is a row of cdc.change_tables."""
+    capsys.readouterr()
+    assert (main(["discover", "--config", str(seen.config)]) if command == "discover" else seen.catch_up()) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "1 capture instance belongs to a table that the login cannot see (secret_plans)" in said
+    assert "GRANT SELECT ON" in said
+
+
+def test_hidden_tables_are_named_beside_those_that_the_filters_exclude(seen: Place, capsys: pytest.CaptureFixture[str]):
+    seen.configure(
+        database_user=f"{seen.database}_reader", database_password=PASSWORD, table_include_list="secret.plans"
+    )
+    capsys.readouterr()
+    assert main(["discover", "--config", str(seen.config)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "table.include.list exclude every table that is enabled for CDC" in said
+    assert "cannot see (secret_plans)" in said
+
+
+@pytest.mark.parametrize("right", ["revoked", "denied"])
+def test_a_table_that_the_login_may_not_see_any_more_is_named_until_the_advice_is_followed(
+    right: str, seen: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Review, bug 12: SELECT revoked; nothing is lost, and everything is read once the login sees the table again."""
+    place, reader = seen, reader_of(seen)
+    assert place.catch_up() == 0
+    place.sql(f"{'REVOKE' if right == 'revoked' else 'DENY'} SELECT ON dbo.orders TO {reader}")
+    place.sql("INSERT dbo.orders VALUES (2, N'two')", "INSERT dbo.people VALUES (2, N'two')")
+    place.settle()
+    advice = "GRANT SELECT ON [dbo].[orders] TO"
+
+    for command in (("run", "--until-caught-up"), ("check",), ("status",)):
+        capsys.readouterr()
+        code = place.command(*command)
+        shown = capsys.readouterr()
+        said = " ".join((shown.out + shown.err).split())
+        assert code == 4, said
+        assert f"{place.database}.dbo.orders" in said, command
+        assert advice in said, command
+    assert place.query("SELECT COUNT(*) AS n FROM t", "people") == [{"n": 2}]
+    assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 1}]
+
+    place.sql(f"GRANT SELECT ON [dbo].[orders] TO {reader}")
+    assert place.catch_up() == 0
+    capsys.readouterr()
+    assert place.command("check", "--json") == 0
+    results = {one["table"]: one["result"] for one in json.loads(capsys.readouterr().out)["tables"]}
+    assert set(results.values()) == {"equal"}
+    assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 2}]
