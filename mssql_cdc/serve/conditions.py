@@ -51,7 +51,7 @@ CONDITIONS = (
         "table-not-readable",
         "WARN",
         "a captured table that the login cannot see, or that cannot be read",
-        ("that the login cannot see: GRANT", " cannot be captured: "),
+        (" that the login cannot see (", " cannot be captured: "),
     ),
     Condition(
         "agent-not-running", "ERROR", "SQL Server Agent stands, so nothing is captured", ("Agent is not running",)
