@@ -31,8 +31,9 @@ def defs() -> dg.Definitions:
 
 def _connector(path: Path, connector: Connector) -> dg.Definitions:
     try:
-        tables = [table for listed in read_table_list(path).values() for table in listed]
-        return build_definitions(connector, tables=tables, since=read_since(path))
+        found = read_table_list(path)
+        tables = [table for listed in found.values() for table in listed]
+        return build_definitions(connector.with_real_names(found), tables=tables, since=read_since(path))
     except ConfigurationError as error:
         return _not_loaded(path, error)
 

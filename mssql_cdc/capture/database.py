@@ -26,15 +26,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("mssql_cdc")
 
 
-def _ignore(notification: Mapping[str, Any]) -> None:
-    del notification
+def _ignore(told: Mapping[str, Any]) -> None:
+    del told
 
 
 @dataclass(frozen=True, slots=True)
 class Database:
     """A captured database. `log` receives progress lines, `run_id` is part of every commit.
 
-    `notify` receives each notification once it is written.
+    `notify` receives each notification once it is written, `signalled` the row of `_signals` of each signal, and
+    what became of it if it had no effect.
 
     `tables`, `states`, `current_logs` and `caught_up` are what is known of the small tables, of the change logs and of
     the current tables' Delta logs; `extensions` are the users' that were loaded.
@@ -49,6 +50,7 @@ class Database:
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     log: Callable[[str], None] = logger.info
     notify: Callable[[Mapping[str, Any]], None] = field(default=_ignore, compare=False)
+    signalled: Callable[[Mapping[str, Any]], None] = field(default=_ignore, compare=False)
     tables: KnownTables = field(default_factory=KnownTables, compare=False)
     states: KnownStates = field(default_factory=KnownStates, compare=False)
     current_logs: CurrentLogs = field(default_factory=CurrentLogs, compare=False)

@@ -14,7 +14,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.capture.snapshot_extensions import policy
-from mssql_cdc.errors import SourceRestoredError
+from mssql_cdc.errors import ConfigurationError, SourceRestoredError
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
@@ -89,7 +89,9 @@ def survey(
     idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()
     with database.session() as session:
-        session.require_ready()
+        name = session.require_ready()
+        if not offsets.rows:
+            _require_real_name(database, name)
         source = _source(session, offsets, idle_for)
         history = history.identified({table.table_id: table.object_id for table in source.tables})
         states = not (quick and _settled(offsets, cursor))
@@ -136,6 +138,15 @@ class _Source:
     minima: Mapping[str, Lsn | None]
     before: Mapping[Lsn, Lsn | None]
     retention: timedelta | None
+
+
+def _require_real_name(database: Database, name: str) -> None:
+    """Positions, folders and records go by the server's name: another spelling would begin a lake of its own."""
+    if name != database.catalog:
+        raise ConfigurationError(
+            f"database.names has {database.catalog!r}, and the server's database is {name!r}: write the name as the "
+            "server has it; if Dagster runs the connector, run mssql-cdc discover and reload the code location"
+        )
 
 
 def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _Source:

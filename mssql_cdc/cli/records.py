@@ -7,8 +7,6 @@ import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer, active_count
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -16,7 +14,6 @@ import click
 from mssql_cdc.cli.options import config_option, debug_option, epilog, load, warehouse_option
 from mssql_cdc.cli.output import Output
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.run.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from mssql_cdc.config import Connector
@@ -27,8 +24,6 @@ if TYPE_CHECKING:
 STANDARD_OUTPUT = "-"
 CONTROL = "MSSQL_CDC_CONTROL"
 INTERRUPTED = 130
-_END_SECONDS = 2.5
-"""The time that the end may take after SIGTERM; a kill at any moment loses nothing, so it ends by force then."""
 
 
 @click.command(
@@ -106,16 +101,20 @@ def records(
         raise click.UsageError("--follow writes every record; it takes no --from, --to, --table or --key")
     if state_dir is not None and warehouse is not None:
         raise click.UsageError("--state-dir and --warehouse both name the lake's folder; use one of them")
-    code = _followed(
-        output,
-        config,
-        target or STANDARD_OUTPUT,
-        warehouse=warehouse,
-        offsets=offsets,
-        state_dir=state_dir,
-        task=task_id,
-    )
-    _leave(code)
+    from mssql_cdc.serve.events import Events, logged
+
+    events = Events(sys.stderr, traces=output.debug)
+    with logged(events):
+        code = _followed(
+            events,
+            config,
+            target or STANDARD_OUTPUT,
+            warehouse=warehouse,
+            offsets=offsets,
+            state_dir=state_dir,
+            task=task_id,
+        )
+        _leave(code)
     return code
 
 
@@ -124,14 +123,14 @@ def _write(
 ) -> None:
     from mssql_cdc.records import open_output, write_records
     from mssql_cdc.records.offset_files import read_offsets
-    from mssql_cdc.run.databases import warehouse_path
+    from mssql_cdc.run.databases import real_names, warehouse_path
 
     keep_freed_memory()
-    connector = load(output, config)
+    where = warehouse_path(warehouse)
+    connector = real_names(load(output, config), warehouse=where)
     connector.require_rendered()  # Before a file is created for nothing.
     begins = read_offsets(offsets, connector) if offsets is not None else None
     with open_output(target, connector) as opened_output:
-        where = warehouse_path(warehouse)
         count = write_records(connector, output=opened_output, warehouse=where, selection=selection, offsets=begins)
     output.line(f"{count} records")
 
@@ -148,7 +147,7 @@ def keep_freed_memory() -> None:
 
 
 def _followed(
-    output: Output,
+    events: Events,
     config: Path,
     target: str,
     *,
@@ -158,11 +157,10 @@ def _followed(
     task: str | None,
 ) -> int:
     """Follow, and return the exit code; every error is an event."""
-    from mssql_cdc.serve.events import Events
+    from mssql_cdc.serve.end_signal import EndSignal
     from mssql_cdc.serve.serve import exit_code_of
 
-    events = Events(sys.stderr)
-    end = _EndSignal(signal.getsignal(signal.SIGINT))
+    end = EndSignal(signal.getsignal(signal.SIGINT))
     try:
         _follow(config, target, events, warehouse=warehouse, offsets=offsets, state_dir=state_dir, task=task)
     except KeyboardInterrupt:
@@ -170,16 +168,12 @@ def _followed(
     except MssqlCdcError as error:
         if end.noted or end.interrupted:  # An ODBC call that a signal ends raises the driver's error.
             return 0 if end.noted else INTERRUPTED
-        if output.debug:
-            output.trace(error)
         events.error(error)
         return exit_code_of(error)
     except BrokenPipeError:
-        events.log("The reader of the records has gone", "WARN")
+        events.log("The reader of the records has gone")
         return _gone()
     except Exception as error:  # noqa: BLE001 - the last resort, as for every command
-        if output.debug:
-            output.trace(error)
         events.error(error)
         return 1
     return 0
@@ -198,36 +192,35 @@ def _follow(
     from mssql_cdc.config import load_connector
     from mssql_cdc.records import open_output
     from mssql_cdc.run.databases import open_databases, warehouse_path
+    from mssql_cdc.serve.conditions import PROPERTY_NOTICE
     from mssql_cdc.serve.control import Control
     from mssql_cdc.serve.serve import serve
 
     connector = load_connector(config)
     events.redact = connector.redact
     for notice in connector.notices:
-        events.log(notice)
+        events.log(notice, code=PROPERTY_NOTICE)
     connector = _as_connect_json(connector, task)
     connector.require_rendered()
     if state_dir is not None:
         state_dir.mkdir(parents=True, exist_ok=True)
         warehouse = str(state_dir / "lake")
     place = warehouse_path(warehouse)
-    begins = _offsets(connector, offsets, state_dir)
-    control = Control(sys.stdin, connector, events) if os.environ.get(CONTROL) == "stdin" else None
-    with (
-        open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases,
-        open_output(target, connector) as opened_output,
-    ):
-        serve(
-            connector,
-            databases,
-            opened_output,
-            events=events,
-            offsets=begins,
-            control=control,
-            warehouse=place,
-            state_dir=state_dir,
-            merge=state_dir is None,
-        )
+    with open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases:
+        connector = databases[0].connector  # With the names that the server has.
+        control = Control(sys.stdin, connector, events) if os.environ.get(CONTROL) == "stdin" else None
+        with open_output(target, connector) as opened_output:
+            serve(
+                connector,
+                databases,
+                opened_output,
+                events=events,
+                offsets=_offsets(connector, offsets, state_dir),
+                control=control,
+                warehouse=place,
+                state_dir=state_dir,
+                merge=state_dir is None,
+            )
 
 
 def _as_connect_json(connector: Connector, task: str | None) -> Connector:
@@ -259,36 +252,14 @@ def _offsets(connector: Connector, given: Path | None, state_dir: Path | None) -
     return committed_offsets(state_dir, connector) if state_dir is not None else {}
 
 
-class _EndSignal:
-    """A handler of SIGTERM: the same as Ctrl+C, but an end that was asked for; by force after a while."""
-
-    def __init__(self, interrupt: object) -> None:
-        self.noted = False
-        self._interrupt = interrupt
-        signal.signal(signal.SIGTERM, self)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl+C was noted."""
-        return isinstance(self._interrupt, Interrupts) and self._interrupt.noted
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Note the signal and interrupt the loop."""
-        self.noted = True
-        force = Timer(_END_SECONDS, os._exit, (0,))
-        force.daemon = True
-        force.start()
-        if callable(self._interrupt):
-            self._interrupt(signal.SIGINT, frame)
-        del number
-
-
 def _leave(code: int) -> None:
     """End the process while threads are left, which wait for a pipe or are inside native code.
 
     The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it.
     """
-    if active_count() > 1:
+    from mssql_cdc.serve.end_signal import others_run
+
+    if others_run():
         sys.stderr.flush()
         os._exit(code)
 

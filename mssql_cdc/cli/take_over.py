@@ -22,9 +22,16 @@ from mssql_cdc.errors import ConfigurationError
     metavar="FILE",
     help="The connector's source offsets: Kafka Connect's JSON, or an engine's offsets.dat.",
 )
+@click.option(
+    "--schema-history",
+    "history",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    metavar="FILE",
+    help="The connector's schema history (history topic's values or file): tell where its structures differ.",
+)
 @debug_option
 @click.pass_obj
-def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: Path) -> None:
+def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: Path, history: Path | None) -> None:
     """Go on where a Debezium connector stood.
 
     Every table streams from the offset of the stopped connector on; no snapshot is taken. Afterwards, `run` captures,
@@ -32,11 +39,15 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
     on, until a snapshot is taken.
     """
     from mssql_cdc.capture.take_over import take_over as begin_at
+    from mssql_cdc.lake.history import load_history
+    from mssql_cdc.records.history_file import read_history
     from mssql_cdc.records.offset_files import read_offsets
     from mssql_cdc.run.start import look
 
     with opened(output, config, warehouse) as databases:
-        found = read_offsets(offsets, databases[0].connector)
+        connector = databases[0].connector
+        found = read_offsets(offsets, connector)
+        known = read_history(history, connector, found) if history is not None else None
         for database in databases:
             offset = found.get(database.catalog)
             if offset is None or offset.commit is None or offset.is_unfinished_snapshot:
@@ -47,6 +58,9 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
             look(database)
             for table in begin_at(database, offset.commit, again=offset.change_lsn is not None):
                 output.line(f"{table} streams from {offset.commit.text} on")
+            versions = load_history(database.layout, database.storage).versions.values()
+            for line in known.differences([own[-1] for own in versions]) if known is not None else ():
+                output.line(line)
 
 
 @click.command(epilog=epilog("mssql-cdc offsets --config connectors/shop.json --output records.jsonl"))
@@ -81,8 +95,8 @@ def schema_history(output: Output, *, config: Path, warehouse: str | None) -> No
     One JSON document per change, for FileSchemaHistory, or to be sent to the history topic in this order.
     """
     from mssql_cdc.records.history import schema_history as history_of
-    from mssql_cdc.run.databases import warehouse_path
+    from mssql_cdc.run.databases import real_names, warehouse_path
 
-    connector = load(output, config)
-    for record in history_of(connector, warehouse=warehouse_path(warehouse)):
+    where = warehouse_path(warehouse)
+    for record in history_of(real_names(load(output, config), warehouse=where), warehouse=where):
         output.result(json.dumps(record, ensure_ascii=False))

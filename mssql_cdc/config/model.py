@@ -6,6 +6,7 @@ units that the names say. `read.py` makes a connector from configured texts.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Annotated, Literal
 
@@ -177,6 +178,15 @@ class Connector:
         salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]
         key = [self.delta.key_secret] if self.delta.key_secret is not None else []
         return Redactor((*self.connection.redact.secrets, *found, *salts, *key))
+
+    def with_real_names(self, names: Iterable[str]) -> Connector:
+        """Return the connector with the databases' names as the server has them, whatever their case (PRE-11).
+
+        Args:
+            names: The names that are known; of the others the configured ones stay.
+        """
+        real = {name.casefold(): name for name in names}
+        return replace(self, databases=tuple(real.get(name.casefold(), name) for name in self.databases))
 
     def describes(self, catalog: str, schema: str, table: str) -> bool:
         """Whether schema change records describe a table that is not captured (SCH-11).

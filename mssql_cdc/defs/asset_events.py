@@ -14,7 +14,7 @@ import dagster as dg
 
 from mssql_cdc.defs.metadata import event_metadata, source_columns
 from mssql_cdc.defs.recorder import Event
-from mssql_cdc.defs.report import evaluation
+from mssql_cdc.defs.report import ABSENT, evaluation
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Verdict
 from mssql_cdc.run.execute import Done
@@ -90,7 +90,8 @@ class AssetEvents:
             values: The metadata beside the verdict's.
             window: The window that has ended; None: the check is not about one.
         """
-        values = {"problem": verdict.problem, "what_to_do": verdict.what_to_do, **values}
+        absent = True if verdict.absent else None
+        values = {"problem": verdict.problem, "what_to_do": verdict.what_to_do, ABSENT: absent, **values}
         event = evaluation(
             self.setup,
             table,

@@ -22,15 +22,16 @@ PROGRESS_TAG = "mssql_cdc/progress"
 
 @dataclass
 class Background:
-    """The run's log lines and actions. Only the main thread ever calls Dagster."""
+    """The run's log lines, without secrets, and actions. Only the main thread ever calls Dagster."""
 
     context: dg.AssetExecutionContext
     spark: SparkResource
+    redact: Callable[[str], str]
     _posted: queue.SimpleQueue[Callable[[], object]] = field(default_factory=queue.SimpleQueue[Callable[[], object]])
 
     def log(self, line: str) -> None:
         """Log a line from any thread. A line costs Dagster about 25 ms, so log at most one per table or chunk."""
-        self._posted.put(partial(self.context.log.info, "%s", line))
+        self._posted.put(partial(self.context.log.info, "%s", self.redact(line)))
 
     def post(self, action: Callable[[], object]) -> None:
         """Queue an action from any thread for the main thread."""

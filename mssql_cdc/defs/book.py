@@ -30,7 +30,9 @@ from mssql_cdc.lake.steps import Entry
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.known_lags import KnownLags
+from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import CaptureHealth
 
 REPORT_SECONDS = 60.0
 SETTLING = timedelta(minutes=2)
@@ -67,6 +69,7 @@ class Book:
     retention: timedelta = DEFAULT_RETENTION
     transactions: int = 0
     gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict[str, Sequence[Gap]])
+    absent: Mapping[str, str] = field(default_factory=dict[str, str])
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     _verdicts: dict[TableId, Verdict] = field(default_factory=dict[TableId, Verdict])
     _window: datetime | None = None
@@ -95,6 +98,7 @@ class Book:
         self.offsets, self.history = done.offsets, done.history
         read = _outcomes(done)
         self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
+        self.absent = standings(done.seen, self.setup.listed).absent
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
         self.transactions += done.transactions
         if done.gaps or self._reported is None:
@@ -111,11 +115,19 @@ class Book:
         self.accounts.merged(done, idle=self.idle, through=self.through, now=self.clock())
         self._judge_all()
 
-    def reached(self) -> None:
-        """Note that an operator's run has read everything that was committed in the windows that it selected."""
+    def reached(self, health: CaptureHealth) -> None:
+        """Note that an operator's run has read what was captured of the windows that it selected.
+
+        Args:
+            health: How the source's capture does: where it stands still, it has captured nothing since its last scan.
+        """
         now = self.clock()
-        self.idle = self.bound is None or self.bound > now
-        self._read_through(now - SETTLING if self.idle else self.bound)
+        self.idle = health.problem is None and (self.bound is None or self.bound > now)
+        if health.problem is not None:
+            self.late = health.problem
+            self._read_through(health.scanned)
+        else:
+            self._read_through(now - SETTLING if self.idle else self.bound)
 
     def unavailable(self, error: MssqlCdcError | None) -> None:
         """Note that the source does not answer; None: it does."""
@@ -127,7 +139,10 @@ class Book:
         """Move the commit time up to which everything was read."""
         decision, now = done.decision, self.clock()
         self.idle = isinstance(decision, Wait) and not decision.alarm and decision.until is None
-        self.late = decision.reason if isinstance(decision, Wait) and decision.alarm else None
+        if isinstance(decision, Wait):
+            self.late = decision.reason if decision.alarm else None
+        else:
+            self.late = done.seen.stalled  # It is asked if there is nothing to read, but perhaps to merge.
         if self.idle:
             self._read_through(now - SETTLING)
         elif done.range is not None and done.range.row is not None and done.range.row.complete:
@@ -227,6 +242,12 @@ class Book:
             self._reported = None
             self.turn()
 
+    def selected_transactions(self, windows: Iterable[datetime]) -> None:
+        """Report the transactions of the windows that an operator chose, as far as they were read."""
+        for window in windows:
+            if self.late is None or self._has_ended(window):
+                self.heartbeat(window)
+
     def heartbeat(self, window: datetime | None = None) -> None:
         """Report the transactions, also when there are none; by default for the current window."""
         values = {
@@ -288,8 +309,10 @@ class Book:
     def _judge_all(self) -> None:
         """Evaluate the checks whose verdict has changed."""
         for table in self.setup.names.tables:
-            if self.offsets is None or self.offsets.entry(table.text) is None or not self._wanted(table):
+            if self.offsets is None or not self._wanted(table):
                 continue
+            if self.offsets.entry(table.text) is None and table.text not in self.absent:
+                continue  # It waits for its first snapshot.
             verdict = self._verdict(table)
             if self._verdicts.get(table) != verdict:
                 self._evaluate(table, verdict, None)
@@ -302,6 +325,7 @@ class Book:
             late=self.late,
             lag=timedelta(seconds=self.lags.log(table) or 0),
             retention=self.retention,
+            absent=self.absent.get(table.text),
         )
         return verdict_of(found, self.setup.connector.redact)
 
@@ -326,7 +350,8 @@ class Book:
         """Whether the window was read to its end, or, if it is the current one, up to now."""
         if window != now:
             return self._has_ended(window)
-        return self.idle or any(at is not None and at >= window for at in (self.through, account.newest))
+        through = self.through if self.late is None else None  # What was committed since a late scan is not known.
+        return self.idle or any(at is not None and at >= window for at in (through, account.newest))
 
     def _wanted(self, table: TableId) -> bool:
         return self.only is None or table in self.only
@@ -339,6 +364,8 @@ class Book:
         """Whether the table has been read as far as the others: otherwise its windows are missing, visibly."""
         entry = self._entry(table)
         if self.offsets is None or entry.status != "streaming" or entry.to is None or table in self.errors:
+            return False
+        if table.text in self.absent:
             return False
         cut = self.offsets.last_cut()
         return cut is None or cut.to is None or entry.epoch > cut.epoch or entry.to >= cut.to

@@ -11,7 +11,7 @@ from functools import partial
 
 import dagster as dg
 
-from mssql_cdc.check.verdict import judge
+from mssql_cdc.defs.asked import ask_source, judged, result_of
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.failures import Failures
@@ -19,14 +19,15 @@ from mssql_cdc.defs.handover import Handover
 from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.records_asset import END_SECONDS as RECORDS_END_SECONDS
 from mssql_cdc.defs.records_asset import RecordsAsset
-from mssql_cdc.defs.report import OwnTables, verdict_result
+from mssql_cdc.defs.report import OwnTables
 from mssql_cdc.defs.runs import ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.work import Work
-from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 
 TAKE_OVER_SECONDS = 30
@@ -45,8 +46,8 @@ def build_capture(setup: Setup) -> dg.AssetsDefinition:
         required_resource_keys={setup.names.spark},
     )
     def capture(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        step = Step(context, setup)
-        yield from step.run()
+        with shown(setup.connector, context.log.info):
+            yield from Step(context, setup).run()
 
     return capture
 
@@ -58,7 +59,7 @@ class Step:
         tags = context.run.tags
         self.context, self.setup = context, setup
         self.spark = getattr(context.resources, setup.names.spark)
-        self.background = Background(context, self.spark)
+        self.background = Background(context, self.spark, setup.connector.redact)
         database = setup.open(spark=self.spark.lazy, run_id=context.run.run_id, log=self.background.log)
         self.by_sensor = SENSOR_TAG in tags
         self.work = Work(setup, database, self.background, self.by_sensor)
@@ -82,8 +83,6 @@ class Step:
 
     def run(self) -> Iterator[dg.AssetCheckResult]:
         """Do the step's work; checks that were selected alone are yielded."""
-        for line in self.setup.connector.notices:
-            self.context.log.info("%s", line)
         if self.by_sensor:
             self.recorder.turn = self._turn
         self.recorder.start()
@@ -95,8 +94,6 @@ class Step:
                 self._stream()
             else:
                 self._by_hand()
-        except MssqlCdcError as error:
-            raise self.failures.failure(error) from None
         finally:
             if self.output is not None:
                 self.output.output.close(RECORDS_END_SECONDS)
@@ -111,13 +108,16 @@ class Step:
     def _without_window(self) -> Iterator[dg.AssetCheckResult]:
         """Merge current tables up to the last cut, and evaluate checks that were run on their own from the lake."""
         if self.currents:
+            self.work.look()
             done = self.work.merge(self.currents)
             self._add(done)
             self.recorder.post(self.book.currents)
-        for key in self.context.selected_asset_check_keys:
-            if key.asset_key != self.setup.records_key:
-                table = self.setup.log_keys[key.asset_key]
-                yield verdict_result(self.setup, table, judge(self.work.database, table))
+        logs, database = self.setup.log_keys, self.work.database
+        executed = [logs[key.asset_key] for key in self.context.selected_asset_check_keys if key.asset_key in logs]
+        if executed:
+            shown = self.background.run(lambda: ask_source(self.setup, database))
+            for table in executed:
+                yield result_of(judged(self.setup, database, table, shown))
         self._catch_output_up()
 
     def _catch_output_up(self) -> None:
@@ -133,17 +133,22 @@ class Step:
     def _by_hand(self) -> None:
         """Read up to the end of the newest window that was selected, and report all windows that were."""
         assert self.book.bound is not None  # there are windows, and the sensor did not request them
+        self.work.look()
         done = self.work.until(self.book.bound, self.logs) if self.logs else []
         for one in done:
             self._add(one)
             self._say_why_not(one)
-        if not self.failures.any:
-            self.recorder.post(self.book.reached)
+        if done:
+            self.failures.add_absent(self.logs, self.setup, done[-1].seen)
+        health = self.work.health()
+        if not self.failures.any or health.problem is not None:
+            self.recorder.post(partial(self.book.reached, health))
         read = any(one.range is not None for one in done)
         self.recorder.post(partial(self.book.selected, self.windows, read=read))
         if self.setup.transactions_key in self.context.selected_asset_keys:
-            for window in self.windows:
-                self.recorder.post(partial(self.book.heartbeat, window))
+            self.recorder.post(partial(self.book.selected_transactions, self.windows))
+        if health.problem is not None and (health.scanned is None or health.scanned < self.book.bound):
+            self.failures.whole = f"Not caught up: {health.problem}"
 
     def _stream(self) -> None:
         """Read the range that the sensor requested, and then, for `dagster.max.run.seconds`, ranges as they come."""
@@ -205,7 +210,8 @@ class Step:
         """Report a result, and remember what failed in it."""
         self.failures.add(done)
         for table, error in done.merged.errors.items():
-            self.context.log.error("%s: the merge into the current table failed: %s", table, error)
+            text = self.setup.connector.redact(f"{table}: the merge into the current table failed: {error}")
+            self.context.log.error("%s", text)
         self.recorder.post(partial(self.book.add, done))
         if self.by_sensor:
             self.recorder.post(partial(self._unloaded, self.work.unloaded(done.seen)))
@@ -237,6 +243,8 @@ class Step:
         }
         for table in self.logs:
             member = done.seen.member(table)
+            if table.text in standings(done.seen, self.setup.listed).absent:
+                continue  # The step fails with the reason.
             status = member.status if member is not None else "new"
             if status in reasons:
                 self.context.log.warning("%s is not read: %s", table, reasons[status])

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import dagster as dg
 
+from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.defs.setup import Setup
+from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.run.execute import Done
+from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 
 
 @dataclass
 class Failures:
-    """The failed tables with their errors."""
+    """The failed tables with their errors; `whole` is what is wrong with all of them."""
 
     connector: Connector
     tables: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    whole: str | None = None
 
     @property
     def any(self) -> bool:
@@ -30,14 +35,25 @@ class Failures:
         for table, error in done.merged.errors.items():
             self.tables.setdefault(table, error)
 
+    def add_absent(self, tables: Collection[TableId], setup: Setup, seen: Survey) -> None:
+        """Take over the tables of these that cannot be captured now.
+
+        Args:
+            tables: The tables that are wanted.
+            setup: The database.
+            seen: The newest survey.
+        """
+        absent = standings(seen, setup.listed).absent
+        for table in tables:
+            if table.text in absent:
+                self.tables.setdefault(table, SourceError(absent[table.text]))
+
     def raise_if_any(self) -> None:
         """Fail the step if a table failed."""
+        lines = [self.whole] if self.whole is not None else []
         if self.tables:
-            lines = "; ".join(f"{table}: {error}" for table, error in self.tables.items())
+            failed = "; ".join(f"{table}: {error}" for table, error in self.tables.items())
             word = "table" if len(self.tables) == 1 else "tables"
-            text = self.connector.redact(f"{len(self.tables)} {word} failed: {lines}")
-            raise dg.Failure(text, allow_retries=False)
-
-    def failure(self, error: MssqlCdcError) -> dg.Failure:
-        """Return the failure of the whole step."""
-        return dg.Failure(self.connector.redact(f"{type(error).__name__}: {error}"), allow_retries=False)
+            lines.append(f"{len(self.tables)} {word} failed: {failed}")
+        if lines:
+            raise dg.Failure(self.connector.redact("; ".join(lines)), allow_retries=False)

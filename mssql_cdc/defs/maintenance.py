@@ -6,7 +6,7 @@ The job may run while capture runs; `run/maintain.py` implements it.
 import dagster as dg
 
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.defs.shown import shown
 from mssql_cdc.lake.retention import RETAIN_HOURS
 from mssql_cdc.run.maintain import maintain
 
@@ -23,13 +23,11 @@ def build_maintenance(setup: Setup) -> dg.JobDefinition:
 
     @dg.op(name=f"{stem}__join_and_remove_files", required_resource_keys={setup.names.spark})
     def join_and_remove_files(context: dg.OpExecutionContext, config: Retention) -> None:
-        spark = getattr(context.resources, setup.names.spark)
-        database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=context.log.info)
-        try:
+        with shown(setup.connector, context.log.info):
+            spark = getattr(context.resources, setup.names.spark)
+            database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=context.log.info)
             for done in maintain(database, retain_hours=config.retain_hours):
                 context.log.info("%s", done.text)
-        except MssqlCdcError as error:
-            raise dg.Failure(f"{type(error).__name__}: {error}", allow_retries=False) from error
 
     @dg.job(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{stem}__maintain",

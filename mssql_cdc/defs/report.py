@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.check.verdict import Verdict
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.signal_list import newest_signals
@@ -23,6 +22,8 @@ ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gap
 READ_AGAIN = "materialize the table's partition of the asset snapshots, which reads the table again"
 TRY_AGAIN = "mend what the problem names; the next run tries again"
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
+ABSENT = "absent"
+"""The metadata of a check that is red because the source does not show the table, or it cannot be captured."""
 OWN_TABLES = ("schema_history", "signals", "notifications")
 ENDS = {"COMPLETED", "ABORTED"}
 """The types of the last notification about a snapshot."""
@@ -79,24 +80,6 @@ def _ends(notes: Iterable[Mapping[str, Any]], signals: Collection[str]) -> bool:
     return any(note["type"] in ENDS and note["id"] in signals for note in notes)
 
 
-def verdict_result(setup: Setup, table: TableId, verdict: Verdict) -> dg.AssetCheckResult:
-    """Return the result of a check that was run on its own.
-
-    Args:
-        setup: The connector and the database.
-        table: The table.
-        verdict: What was found.
-    """
-    values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
-    return dg.AssetCheckResult(
-        passed=not verdict.problems,
-        asset_key=setup.names.log_key(table),
-        check_name=CHECK,
-        severity=dg.AssetCheckSeverity.ERROR,
-        metadata=event_metadata(values),
-    )
-
-
 def evaluation(
     setup: Setup,
     table: TableId,
@@ -106,7 +89,7 @@ def evaluation(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     partition: str | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Return a table's check as an event.
+    """Return a table's check as an event, whose texts hold no secrets.
 
     Args:
         setup: The database.
@@ -116,13 +99,18 @@ def evaluation(
         severity: WARN when the table is late, ERROR when the lake differs from the source, or will.
         partition: The window that has ended.
     """
+    redact = setup.connector.redact
+    texts = {
+        name: dg.MetadataValue.text(redact(value.text or "")) if isinstance(value, dg.TextMetadataValue) else value
+        for name, value in metadata.items()
+    }
     return dg.AssetCheckEvaluation(
         asset_key=setup.names.log_key(table),
         check_name=CHECK,
         passed=passed,
         severity=severity,
         partition=partition,
-        metadata=metadata,
+        metadata=texts,
     )
 
 

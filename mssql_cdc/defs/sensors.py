@@ -18,18 +18,20 @@ from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.requests import open_requests
 from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.defs.asked import report_absent
 from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
 from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation, loss_advice, losses
 from mssql_cdc.defs.runs import ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
+from mssql_cdc.defs.shown import described, say_notices, shown
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.lake.offsets import load_offsets
-from mssql_cdc.plan.decisions import Lost, Merge, Range, Restored, Snapshot, Wait
+from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
 from mssql_cdc.plan.planner import backoff, next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
@@ -68,21 +70,18 @@ def build_sensor(
         description=f"Keeps a run going that captures the changes of {setup.database}, and requests due snapshots.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        runs, memory = (
-            RunRecords(context.instance, setup, job.name, snapshot_job.name),
-            Memory.from_json(context.cursor),
-        )
-        tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
-        try:
-            tick.start(context.last_sensor_start_time)
-            _ensure_pool(context.instance, setup)
-            return tick.result()
-        except MssqlCdcError as error:
-            line = setup.connector.redact(f"{type(error).__name__}: {error}")
-            if error.retriable or isinstance(error, FencedError):
-                return dg.SkipReason(line)  # The next tick retries.
-        # Fail the tick because an operator must act. The traceback would add nothing to the message.
-        raise dg.Failure(line)
+        with shown(setup.connector):  # A tick fails if an operator must act.
+            runs = RunRecords(context.instance, setup, job.name, snapshot_job.name)
+            memory = Memory.from_json(context.cursor)
+            try:
+                tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
+                tick.start(context.last_sensor_start_time)
+                _ensure_pool(context.instance, setup)
+                return tick.result()
+            except MssqlCdcError as error:
+                if error.retriable or isinstance(error, FencedError):
+                    return dg.SkipReason(described(setup.connector, error))  # The next tick retries.
+                raise
 
     return sensor
 
@@ -95,12 +94,12 @@ class Tick:
     database: Database
     runs: RunRecords
     memory: Memory
+    absent: tuple[str, ...] = ()
 
     def start(self, at: float | None) -> None:
         """Do what is due when the sensor was turned on; a restart of the daemon does not count."""
         if at is not None and at != self.memory.started:
-            for line in self.setup.connector.notices:
-                self.database.log(line)
+            say_notices(self.setup.connector, self.database.log)
             look(self.database)
             require_recoverable(self.database)
             snapshot_at_start(self.database)
@@ -118,11 +117,14 @@ class Tick:
         quiet = self._quiet(now, streams=bool(streaming))
         if quiet is not None:
             return self._wait(quiet, able=True)
-        seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=True)
+        seen, facts, decision = self._decide(now, quick=True)
+        if isinstance(decision, Range) and seen.offsets.has_cut(decision.key):
+            # A table that this cut has not advanced: its log may say why, which a quick survey does not read.
+            seen, facts, decision = self._decide(now, quick=False)
         if not seen.facts.members:
             look(self.database)
-        facts = replace(seen.facts, runs=self.runs.facts(seen.facts.keys))
-        decision = plan(facts)
+        if not streaming:  # A run that streams reports it itself.
+            self.absent = tuple(report_absent(self.setup, self.database, self.runs.instance, seen))
         self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
         match decision:
             case Wait():
@@ -136,6 +138,11 @@ class Tick:
                 return self._range(seen, decision)
             case Lost() | Restored():
                 return self._loss(execute(self.database, seen, decision))
+
+    def _decide(self, now: datetime, *, quick: bool) -> tuple[Survey, Facts, Decision]:
+        seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=quick)
+        facts = replace(seen.facts, runs=self.runs.facts(seen.facts.keys))
+        return seen, facts, plan(facts)
 
     def _signals(self, now: datetime) -> None:
         """Take signals from the channels beside the signal table; a run that streams does so itself."""
@@ -292,10 +299,11 @@ class Tick:
         return dg.SensorResult(run_requests=[request], asset_events=events, cursor=self.memory.to_json())
 
     def _skip(self, reason: str, events: Sequence[dg.AssetCheckEvaluation] = ()) -> dg.SensorResult:
+        reason = self.setup.connector.redact("; ".join((reason, *self.absent)))
         return dg.SensorResult(skip_reason=reason, asset_events=events, cursor=self.memory.to_json())
 
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
-        return evaluation(self.setup, table, passed=False, metadata=event_metadata({"error": reason}))
+        return evaluation(self.setup, table, passed=False, metadata=event_metadata({"problem": reason}))
 
 
 def _tick_seconds(setup: Setup) -> int:

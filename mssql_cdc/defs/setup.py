@@ -60,6 +60,12 @@ class Setup:
         return cls(connector, database, own, names, windows, warehouse)
 
     @property
+    def listed(self) -> list[TableId]:
+        """The tables of the stored list that the filters still let through."""
+        matches = self.connector.filters.tables.matches
+        return [table for table in self.names.tables if matches(*table.parts)]
+
+    @property
     def snapshot_keys(self) -> dict[str, TableId]:
         """Maps the partition key of each table's snapshots to the table."""
         return {self.names.snapshot_key(t.table_id): t.table_id for t in self.tables}

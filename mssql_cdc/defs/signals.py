@@ -13,13 +13,14 @@ from pydantic import Field
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, ask_to_control, note_signal
-from mssql_cdc.check.verdict import judge
 from mssql_cdc.config.signals import expand_collections
+from mssql_cdc.defs.asked import ask_source, judged
 from mssql_cdc.defs.metadata import event_metadata
-from mssql_cdc.defs.report import evaluation
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.signal_list import newest_signals
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.defs.specs import with_notices
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.run.loss import acknowledge, go_on_after_restore
 from mssql_cdc.schema import TableId
 
@@ -61,26 +62,25 @@ class SignalRequest(dg.Config):
 def build_signals(setup: Setup) -> dg.AssetsDefinition:
     """Build the `signals` asset of one database."""
     key = setup.names.extra_key("signals")
+    spec = dg.AssetSpec(
+        key,
+        group_name=setup.names.operations_group,
+        kinds={"deltalake"},
+        description="Signals: click Materialize to open the launchpad, where you can acknowledge lost changes, "
+        "resume capture after the source was restored, or request a snapshot of several tables, blocking or "
+        "incremental. To take a blocking snapshot of a table, materialize its partition in `snapshots`.",
+        metadata={"dagster/uri": setup.layout.own("signals")},
+    )
 
     @dg.multi_asset(
         name=f"signals__{setup.names.stem}",
-        specs=[
-            dg.AssetSpec(
-                key,
-                group_name=setup.names.operations_group,
-                kinds={"deltalake"},
-                description="Signals: click Materialize to open the launchpad, where you can acknowledge lost changes, "
-                "resume capture after the source was restored, or request a snapshot of several tables, blocking or "
-                "incremental. To take a blocking snapshot of a table, materialize its partition in `snapshots`.",
-                metadata={"dagster/uri": setup.layout.own("signals")},
-            )
-        ],
+        specs=[with_notices(setup, spec)],
     )
     def signals(
         context: dg.AssetExecutionContext, config: SignalRequest
     ) -> Iterator[dg.MaterializeResult[Any] | dg.AssetCheckEvaluation]:
-        database = setup.open(run_id=context.run.run_id, log=context.log.info)
-        try:
+        with shown(setup.connector, context.log.info):
+            database = setup.open(run_id=context.run.run_id, log=context.log.info)
             match config.action:
                 case Action.snapshot:
                     said = _snapshot(setup, database, config)
@@ -93,12 +93,9 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
                     yield from _checks(setup, database)
                 case Action.go_on_after_restore:
                     said = _go_on(database)
-        except MssqlCdcError as error:
-            raise dg.Failure(setup.connector.redact(str(error)), allow_retries=False) from None
-        context.log.info("%s", said)
-        yield dg.MaterializeResult(
-            key, metadata=event_metadata({"asked_for": said, "signals": newest_signals(database)})
-        )
+            context.log.info("%s", said)
+            asked = {"asked_for": said, "signals": newest_signals(database)}
+            yield dg.MaterializeResult(key, metadata=event_metadata(asked))
 
     return signals
 
@@ -142,11 +139,10 @@ def _go_on(database: Database) -> str:
 
 
 def _checks(setup: Setup, database: Database) -> Iterator[dg.AssetCheckEvaluation]:
-    """Evaluate the tables' checks from the lake: an acknowledged gap no longer turns a check red."""
+    """Evaluate the tables' checks: an acknowledged gap no longer turns a check red."""
+    shown = ask_source(setup, database)
     for table in setup.names.tables:
-        verdict = judge(database, table)
-        values = {**verdict.facts, "problems": "; ".join(verdict.problems) or None}
-        yield evaluation(setup, table, passed=not verdict.problems, metadata=event_metadata(values))
+        yield judged(setup, database, table, shown)
 
 
 def _chosen(setup: Setup, wanted: list[str]) -> list[TableId]:

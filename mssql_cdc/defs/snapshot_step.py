@@ -18,12 +18,13 @@ from mssql_cdc.defs.background import PROGRESS_TAG, Background
 from mssql_cdc.defs.failures import Failures
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.recorder import Recorder
-from mssql_cdc.defs.report import ACKNOWLEDGE, OwnTables, evaluation
+from mssql_cdc.defs.report import ABSENT, ACKNOWLEDGE, TRY_AGAIN, OwnTables, evaluation
 from mssql_cdc.defs.runs import SENSOR_TAG, SNAPSHOT_TAG
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import snapshots_spec
 from mssql_cdc.defs.work import Work
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.commit_counts import count_by_window
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.offsets import load_offsets
@@ -58,7 +59,8 @@ def build_snapshots(setup: Setup) -> dg.AssetsDefinition:
         required_resource_keys={setup.names.spark},
     )
     def snapshots(context: dg.AssetExecutionContext, config: SnapshotRequest) -> Iterator[dg.AssetMaterialization]:
-        yield from SnapshotStep(context, setup).run(config)
+        with shown(setup.connector, context.log.info):
+            yield from SnapshotStep(context, setup).run(config)
 
     return snapshots
 
@@ -69,7 +71,7 @@ class SnapshotStep:
     def __init__(self, context: dg.AssetExecutionContext, setup: Setup) -> None:
         self.context, self.setup = context, setup
         spark = getattr(context.resources, setup.names.spark)
-        self.background = Background(context, spark)
+        self.background = Background(context, spark, setup.connector.redact)
         self.database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=self.background.log)
         self.by_sensor = SENSOR_TAG in context.run.tags
         self.work = Work(setup, self.database, self.background, self.by_sensor)
@@ -86,13 +88,20 @@ class SnapshotStep:
         self.recorder.start()
         self.recorder.post(self.own.remember)
         try:
+            if not self.by_sensor:
+                self.work.look()
             seen = self.work.survey()
-            for key, tables in self._wanted(seen, config).items():
+            wanted = self._wanted(seen, config)
+            self.failures.add_absent([one for tables in wanted.values() for one in tables], self.setup, seen)
+            for table in self.failures.tables:
+                self.recorder.post(partial(self._red, table))
+            for key, wished in wanted.items():
+                tables = [table for table in wished if table not in self.failures.tables]
+                if not tables:
+                    continue
                 done = self.work.snapshot(key, tables, self._progress, signal=config.signal or None)
                 self.failures.add(done)
                 self.recorder.post(partial(self._report, done.snapshot or SnapshotResult(key)))
-        except MssqlCdcError as error:
-            raise self.failures.failure(error) from None
         finally:
             self.recorder.post(self._own_tables)
             self.recorder.close()
@@ -116,12 +125,19 @@ class SnapshotStep:
             found.setdefault(begun or fresh, []).append(table)
         return found
 
+    def _red(self, table: TableId) -> None:
+        """Report a table that cannot be captured now."""
+        problem = self.setup.connector.redact(str(self.failures.tables[table]))
+        values = event_metadata({"problem": problem, "what_to_do": TRY_AGAIN, ABSENT: True})
+        self.recorder.write(evaluation(self.setup, table, passed=False, metadata=values))
+
     def _named(self, seen: Survey, names: Collection[str]) -> list[TableId]:
         members = {member.table.text: member.table for member in seen.facts.members}
-        gone = sorted(set(names) - set(members))
+        listed = {table.text: table for table in self.setup.names.tables}
+        gone = sorted(set(names) - set(members) - set(listed))
         if gone:
             raise ConfigurationError(f"{', '.join(gone)} cannot be snapshotted: the source no longer captures them")
-        return [members[name] for name in names]
+        return [members.get(name) or listed[name] for name in names]
 
     def _allowed(self, seen: Survey, tables: list[TableId]) -> list[TableId]:
         """Return the tables to read. A click on "Materialize all" must not read every table of a database again."""

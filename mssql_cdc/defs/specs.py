@@ -95,12 +95,13 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
         )
     )
     target = setup.connector.delta.records_output_of(setup.database)
-    return specs if target is None else [*specs, records_spec(setup, target)]
+    specs = specs if target is None else [*specs, records_spec(setup, target)]
+    return [with_notices(setup, one) for one in specs]
 
 
 def snapshots_spec(setup: Setup) -> dg.AssetSpec:
     """Return the asset whose partitions are the tables: materializing one takes a blocking snapshot of it."""
-    return dg.AssetSpec(
+    made = dg.AssetSpec(
         setup.snapshots_key,
         deps=[setup.names.source_key(table.table_id) for table in setup.tables],
         partitions_def=dg.StaticPartitionsDefinition(sorted(setup.snapshot_keys)),
@@ -111,6 +112,7 @@ def snapshots_spec(setup: Setup) -> dg.AssetSpec:
         "tables keep streaming. The initial snapshot materializes all partitions.",
         metadata={"dagster/uri": setup.layout.own("snapshots")},
     )
+    return with_notices(setup, made)
 
 
 def _freshness(setup: Setup) -> dg.FreshnessPolicy:
@@ -128,22 +130,27 @@ def event_specs(setup: Setup) -> list[dg.AssetSpec]:
         "schema_history": "Every schema version of the captured tables; required to read old rows.",
         "notifications": "Debezium's notifications: started, progressing and completed snapshots.",
     }
-    return [
+    specs = [
         dg.AssetSpec(
             setup.names.extra_key(name),
             group_name=setup.names.group,
             kinds={"deltalake"},
             description=text,
-            metadata={"dagster/uri": layout.own(name), **notices_metadata(setup)},
+            metadata={"dagster/uri": layout.own(name)},
         )
         for name, text in texts.items()
     ]
+    return [with_notices(setup, one) for one in specs]
 
 
-def notices_metadata(setup: Setup) -> dict[str, dg.MetadataValue]:
-    """The properties that have no effect; nothing when every one has."""
-    lines = setup.connector.notices
-    return {"mssql_cdc/notices": dg.MetadataValue.text("\n".join(lines))} if lines else {}
+def with_notices(setup: Setup, spec: dg.AssetSpec) -> dg.AssetSpec:
+    """The asset with the properties that have no effect among its metadata, if there are any."""
+    lines = [setup.connector.redact(line) for line in setup.connector.notices]
+    return (
+        spec.merge_attributes(metadata={"mssql_cdc/notices": dg.MetadataValue.text("\n".join(lines))})
+        if lines
+        else spec
+    )
 
 
 def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:

@@ -26,6 +26,7 @@ class Verdict:
     problem: str | None = None
     what_to_do: str | None = None
     late: bool = False
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Condition:
         late: Why the whole database is late.
         lag: The age of the oldest change that may be missing.
         retention: How long the source keeps changes.
+        absent: Why the table cannot be captured now (`run/standing`); None: it can.
     """
 
     entry: Entry
@@ -47,18 +49,22 @@ class Condition:
     late: str | None
     lag: timedelta
     retention: timedelta
+    absent: str | None = None
 
 
 def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
     """Return the verdict; `redact` takes secrets out of an error's text."""
     advice = {"lost": READ_AGAIN, "failed": TRY_AGAIN}.get(found.entry.status)
-    if found.gaps:
-        problem = "; ".join(gap.text for gap in found.gaps)
-        steps = [step for step in (advice, ACKNOWLEDGE) if step]
-        return Verdict(passed=False, problem=problem, what_to_do="; then ".join(steps))
-    if advice is not None:
-        problem = f"the table is {found.entry.status}: {found.entry.reason}"
-        return Verdict(passed=False, problem=problem, what_to_do=advice)
+    advice = advice if found.absent is None else TRY_AGAIN  # A table that is not there cannot be read again.
+    problems = [gap.text for gap in found.gaps]
+    if found.entry.status in {"lost", "failed"} and not problems:
+        problems = [f"the table is {found.entry.status}: {found.entry.reason}"]
+    if found.absent is not None and not any(found.absent in problem for problem in problems):
+        problems.append(found.absent)
+    if problems:
+        steps = [step for step in (advice, ACKNOWLEDGE if found.gaps else None) if step]
+        text, todo = redact("; ".join(problems)), "; then ".join(steps)
+        return Verdict(passed=False, problem=text, what_to_do=todo, absent=found.absent is not None)
     if found.error is not None:
         text = redact(f"{type(found.error).__name__}: {found.error}")
         return Verdict(passed=False, severity=_WARNING if found.error.retriable else _ERROR, problem=text)

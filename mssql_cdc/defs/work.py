@@ -19,7 +19,9 @@ from mssql_cdc.plan.decisions import Merge, Snapshot
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.requested import read_range, read_until
+from mssql_cdc.run.start import look
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import CaptureHealth
 
 FENCED_ATTEMPTS = 5
 SNAPSHOT_ATTEMPTS = 20
@@ -75,6 +77,19 @@ class Work:
             return execute(self.database, seen, decision, progress=progress)
 
         return self.background.run(take)
+
+    def look(self) -> None:
+        """Name what is wrong with the connection, the database or the configuration, as the command line does."""
+        self.background.run(lambda: look(self.database))
+
+    def health(self) -> CaptureHealth:
+        """Return how the source's capture does."""
+
+        def ask() -> CaptureHealth:
+            with self.database.session() as session:
+                return session.capture_health(())
+
+        return self.background.run(ask)
 
     def survey(self) -> Survey:
         """Survey the source and the lake, without current tables."""

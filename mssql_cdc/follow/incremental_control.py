@@ -10,9 +10,17 @@ from dataclasses import replace
 
 from mssql_cdc.capture.incremental.state import State, Wanted
 from mssql_cdc.capture.incremental.store import Command, Stored, taken
+from mssql_cdc.capture.requests import IGNORED
 from mssql_cdc.config.signals import ExecuteSnapshot, PauseSnapshot, ResumeSnapshot, StopSnapshot, expand_collections
 from mssql_cdc.follow.incremental_step import Step
 from mssql_cdc.schema import TableId
+
+_TYPES: Mapping[type[Command], str] = {
+    ExecuteSnapshot: "execute-snapshot",
+    StopSnapshot: "stop-snapshot",
+    PauseSnapshot: "pause-snapshot",
+    ResumeSnapshot: "resume-snapshot",
+}
 
 
 def obey(step: Step, stored: Stored) -> None:
@@ -34,6 +42,9 @@ def _obey(step: Step, state: State, command: Command) -> State:
     match command:
         case ExecuteSnapshot():
             after = state.asked(wanted(command, _names(step)))
+            if after == state:
+                _refused(step, command, "the same incremental snapshot waits already")
+                return state
             step.notes.told(after, command.signal_id, "STARTED")
         case StopSnapshot(collections=names):
             chosen = None if not names else _chosen(step, names)
@@ -49,8 +60,14 @@ def _obey(step: Step, state: State, command: Command) -> State:
             if after != state:
                 step.notes.told(state, command.signal_id, "RESUMED")
     if after == state:
-        step.database.log(f"signal {command.signal_id}: no incremental snapshot is concerned")
+        _refused(step, command, "no incremental snapshot is concerned")
     return after
+
+
+def _refused(step: Step, command: Command, reason: str) -> None:
+    kind = _TYPES[type(command)]
+    step.database.log(f"signal {command.signal_id} ({kind}) is ignored: {reason}")
+    step.database.signalled({"id": command.signal_id, "type": kind, "data": None, "status": IGNORED, "result": reason})
 
 
 def _names(step: Step) -> list[TableId]:

@@ -118,7 +118,9 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
         small_table(database.layout, "signals", database.storage).append(looked.state, rows, facts)
     except FencedError:
         return []  # Another run is applying the same signals.
-    return [f"signal {row['id']} ({row['type']}): {row['result']}" for row in rows]
+    for row in rows:
+        database.signalled(row)
+    return [_line(row["id"], row["type"], row["status"], row["result"]) for row in rows]
 
 
 def apply_signal(
@@ -136,7 +138,16 @@ def apply_signal(
     cut = offsets.last_cut()
     status, result = _apply(database, signal, (cut.to if cut else None) or "", _names(database, tables))
     note_signal(database, signal, channel, status, result)
-    return f"signal {signal.id} ({signal.type}): {result}"
+    database.signalled(
+        signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
+    )
+    return _line(signal.id, signal.type, status, result)
+
+
+def _line(signal_id: str, kind: str, status: str, result: str | None) -> str:
+    if status == IGNORED:
+        return f"signal {signal_id} ({kind}) is ignored: {result}"
+    return f"signal {signal_id} ({kind}): {result}"
 
 
 def _names(database: Database, tables: Collection[TableId]) -> list[TableName]:

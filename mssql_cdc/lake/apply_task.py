@@ -23,11 +23,11 @@ from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.files import DataFile as WrittenFile
 from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.fold import FoldPlan, plan_fold
+from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.look_up import NO_ROWS, Found, Keys, Touched, look_up, old_rows, stored_names
 from mssql_cdc.lake.partitions import Values, by_partition, folder_of, without_empty_texts
 from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lake.table_layout import stored
-from mssql_cdc.lake.table_log import LiveFile
 from mssql_cdc.lake.vectors import write_vectors
 from mssql_cdc.lake.window import Window
 from mssql_cdc.schema.arrow import current_names

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from pyroaring import BitMap64
 
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.partitions import column_of
 from mssql_cdc.lake.read import lift
-from mssql_cdc.lake.table_log import LiveFile
 from mssql_cdc.lake.vectors import read_vector
 
 Numbers = NDArray[np.int64]

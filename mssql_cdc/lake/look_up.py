@@ -20,7 +20,7 @@ from mssql_cdc.lake.data_file import DataFile, bounds, is_older
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lake.key_index import INDEXED_ROWS, find
-from mssql_cdc.lake.table_log import LiveFile
+from mssql_cdc.lake.live_file import LiveFile
 
 DENSE = 4
 """With more than one key for so many rows of a file, reading its keys is cheaper than an index."""

@@ -12,8 +12,8 @@ from itertools import zip_longest
 
 from mssql_cdc.lake.apply_task import LARGE_ROWS, MOST_BYTES, MOST_ROWS, SMALL_ROWS, ApplyTask
 from mssql_cdc.lake.data_file import bounds
+from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.look_up import DENSE, stored_names
-from mssql_cdc.lake.table_log import LiveFile
 from mssql_cdc.lake.window import KeyRange, Window
 
 MOST_SECTION_ROWS = 10_000_000

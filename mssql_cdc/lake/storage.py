@@ -32,7 +32,7 @@ class Storage:
 
 
 LOCAL = Storage()
-_COLORS = re.compile(r"\x1b\[[0-9;]*m")
+_DECORATION = re.compile(r"\x1b\[[0-9;]*m|↳")
 
 
 def storage_warning(uri: str) -> str | None:
@@ -55,9 +55,15 @@ def local_path(uri: str) -> Path | None:
     return None if "://" in uri else Path(uri)
 
 
+def _causes(text: str) -> list[str]:
+    """The lines of an error of deltalake, each the cause of the one before, without colors and arrows."""
+    lines = (_DECORATION.sub("", line).strip() for line in text.splitlines())
+    return [line for line in lines if line] or [text]
+
+
 def unwritable(uri: str, error: OSError) -> StorageError:
     """The error for a folder that is read-only or on a full disk, or whose name a file has."""
-    said = (error.strerror or str(error)).rpartition("] ")[2]
+    said = _causes(error.strerror or str(error))[-1].rpartition("] ")[2]
     return StorageError(
         f"{uri} cannot be written to: {said}. Nothing was committed. Free space, or correct the rights of the folder, "
         "and run again"
@@ -66,7 +72,7 @@ def unwritable(uri: str, error: OSError) -> StorageError:
 
 def unreachable(uri: str, error: Exception) -> StorageError:
     """The error for a store that does not answer, or refuses the login."""
-    said = _COLORS.sub("", str(error)).partition("\n")[0].strip()
+    said = _causes(str(error))[0]
     return StorageError(
         f"{uri} cannot be reached: {said}. Check delta.warehouse and the object store's options, delta.storage.*"
     )

@@ -17,9 +17,10 @@ from deltalake.exceptions import DeltaError
 
 from mssql_cdc import __version__
 from mssql_cdc.errors import FencedError, OvertakenError
+from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.lake.table_log import LOG, LiveFile, TableLog, commit_facts, commit_time, load_log, refresh_log
+from mssql_cdc.lake.table_log import LOG, TableLog, commit_facts, commit_time, load_log, refresh_log
 
 CHECKPOINT_INTERVAL = 50
 Action = Mapping[str, Any]

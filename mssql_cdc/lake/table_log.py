@@ -12,15 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, cast
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.live_file import Identity, LiveFile, identity_of
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.lake.vectors import Vector
 
 LOG = "_delta_log"
 VECTORS = "delta.enableDeletionVectors"
@@ -57,79 +56,6 @@ _COLUMN_FACTS = {
     "delta.identity.start": "identity values",
     "CURRENT_DEFAULT": "a default",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LiveFile:
-    """A data file that is part of the newest version; `action` is its `add` without path, statistics and vector."""
-
-    path: str
-    stats: str | None
-    vector: Vector | None
-    action: Mapping[str, Any] = field(hash=False)
-
-    @property
-    def identity(self) -> tuple[str, str]:
-        """Delta's identity of a file: its path and its deletion vector."""
-        return self.path, self.vector.identity if self.vector else ""
-
-    @property
-    def name(self) -> str:
-        """The path as a file system takes it: the log's is a URI's."""
-        return unquote(self.path)
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self.action["size"]
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The parsed statistics; empty when the writer left none."""
-        return json.loads(self.stats) if self.stats else {}
-
-    @property
-    def rows(self) -> int:
-        """All rows by the statistics, those that are deleted too."""
-        return self.facts.get("numRecords", 0)
-
-    @property
-    def left(self) -> int:
-        """Rows that are not deleted, by the statistics."""
-        return self.rows - (self.vector.cardinality if self.vector else 0)
-
-    def add(self, *, vector: Vector | None = None, rows: int | None = None) -> dict[str, Any]:
-        """The `add` action of the same file with another vector.
-
-        Args:
-            vector: the rows that are deleted now.
-            rows: all rows of the file, which the statistics must give beside a vector.
-        """
-        stats = {**self.facts, "tightBounds": False}
-        if rows is not None:
-            stats["numRecords"] = rows
-        found: dict[str, Any] = {
-            "path": self.path,
-            **self.action,
-            "dataChange": True,
-            "stats": json.dumps(stats, ensure_ascii=False),
-        }
-        return {"add": {**found, "deletionVector": vector.to_action()} if vector else found}
-
-    def remove(self, at: datetime) -> dict[str, Any]:
-        """The `remove` action of the file."""
-        found: dict[str, Any] = {
-            "path": self.path,
-            "deletionTimestamp": int(at.timestamp() * 1000),
-            "dataChange": True,
-            "extendedFileMetadata": True,
-            "partitionValues": self.action.get("partitionValues") or {},
-            "size": self.size,
-        }
-        return {"remove": {**found, "deletionVector": self.vector.to_action()} if self.vector else found}
-
-
-Identity = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +286,7 @@ class _Replay:
         # A file may get another vector in one commit: the old pair goes before the new one comes.
         for action in found:
             if "remove" in action:
-                self._files.pop(_identity(action["remove"]), None)
+                self._files.pop(identity_of(action["remove"]), None)
         for action in found:
             for name, value in action.items():
                 self._apply(name, value)
@@ -375,7 +301,7 @@ class _Replay:
     def _apply(self, name: str, value: Mapping[str, Any]) -> None:
         match name:
             case "add":
-                file = _live_file(value)
+                file = LiveFile.of_add(value)
                 self._files[file.identity] = file
             case "txn":
                 self._txns[value["appId"]] = value["version"]
@@ -387,22 +313,6 @@ class _Replay:
                 self._domains[value["domain"]] = "" if value.get("removed") else value["configuration"]
             case _:
                 pass
-
-
-def _live_file(add: Mapping[str, Any]) -> LiveFile:
-    apart = ("path", "stats", "deletionVector", "stats_parsed", "partitionValues_parsed", "dataChange")
-    vector = add.get("deletionVector")
-    return LiveFile(
-        add["path"],
-        add.get("stats"),
-        Vector.from_action(vector) if vector else None,
-        {name: value for name, value in add.items() if name not in apart},
-    )
-
-
-def _identity(action: Mapping[str, Any]) -> Identity:
-    vector = action.get("deletionVector")
-    return action["path"], Vector.from_action(vector).identity if vector else ""
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.heartbeats import Beat, beats, milliseconds
+from mssql_cdc.records.heartbeats import Beat, beats, idle_beat, milliseconds
 from mssql_cdc.records.notifications import SINK, Notice, notices
 from mssql_cdc.records.pieces import ChangeLog, Limits
 from mssql_cdc.records.schema_changes import Announcement, Described, Version, announcements, as_first_seen
@@ -81,6 +81,7 @@ class DatabaseView:
         state: StreamState | None,
         selection: Selection,
         extensions: Extensions,
+        polled: datetime | None = None,
     ) -> DatabaseView | None:
         """Look at a database's last complete cut; None before its first one.
 
@@ -91,6 +92,7 @@ class DatabaseView:
             state: What was rendered before; None: begin at the start of the selection.
             selection: The wanted records.
             extensions: The connector's extensions.
+            polled: When the source has just been polled, and had nothing beyond the cut; None: it was not.
         """
         storage = Storage(dict(connector.delta.storage))
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
@@ -106,7 +108,7 @@ class DatabaseView:
         if state is None:
             start = selection.start_position(cut.epoch, logs)
             state = StreamState() if start is None else view.state_at(min(start, view.bound))
-        return view.behind(state)
+        return view.behind(state) if polled is None else view.behind(state).idle_since(cut, polled)
 
     def state_at(self, position: str) -> StreamState:
         """Return the state of a stream that begins at a position: what precedes it counts as written."""
@@ -119,6 +121,13 @@ class DatabaseView:
             beat_ms=max(beats, default=None),
             notified=self._noticed(position),
         )
+
+    def idle_since(self, cut: OffsetRow, polled: datetime) -> DatabaseView:
+        """Return the view with the heartbeat of a poll that found nothing behind the cut, if it is due."""
+        ends = (milliseconds(block.ended) for block in self.blocks if block.ended is not None)
+        known = (*(beat.at_ms for beat in self.beats), *ends, self.begins.beat_ms or 0)
+        interval = self.connector.streaming.heartbeat_interval_ms
+        return replace(self, beats=(*self.beats, *idle_beat(cut, polled, interval, known_ms=known)))
 
     def _noticed(self, position: str) -> int:
         """Return how many notifications stand before a position."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mssql_cdc.config.record_settings import FailureHandling
 from mssql_cdc.errors import ConversionError
+from mssql_cdc.lsn import Lsn, Position
 from mssql_cdc.schema import TableId
 
 CONVERSION_ERRORS = (pa.ArrowException, ValueError, OverflowError)
@@ -36,11 +37,18 @@ class Failures:
         Raises:
             ConversionError: Records stop at the change.
         """
-        what = f"{table}: the values of the change at {position} cannot be converted: {error}"
+        what = f"{table}: the values of the change at {position} cannot be converted: {error} ({_offset(position)})"
         if self.mode == "fail":
             raise ConversionError(
                 f"{what}. Correct the modes of records, or leave such changes out of the records with "
                 "event.processing.failure.handling.mode=warn"
             ) from error
         if self.mode == "warn":
-            logger.warning("%s; its records are left out", what)
+            logger.warning("%s; its records are left out", what, extra={"erroneous": table.catalog or ""})
+
+
+def _offset(position: str) -> str:
+    """The LSNs of a change as the offset of its record has them; rows of snapshots have no LSN of their own."""
+    at = Position.parse(position)
+    change = f", change_lsn {Lsn(bytes.fromhex(at.change)).text}" if at.operation else ""
+    return f"commit_lsn {at.commit_lsn.text}{change}"

@@ -1,7 +1,8 @@
-"""Heartbeat records (HB-01, HB-04): one at a complete cut if `heartbeat.interval.ms` has passed since the last one.
+"""Heartbeat records (HB-01, HB-04): one at a poll if `heartbeat.interval.ms` has passed since the last one.
 
-A cut is a poll of the source that found something; Debezium also sends heartbeats at polls. The times are those of
-the cuts. The end of a snapshot has one whatever the interval (SNP-34); `stream` places it behind the last row.
+A complete cut is a poll of the source that found something, and the lake knows its time. A poll that found nothing
+leaves no trace there: it counts only where records are rendered at that moment (`records --follow`). The end of a
+snapshot has a heartbeat whatever the interval (SNP-34); `stream` places it behind the last row.
 """
 
 from __future__ import annotations
@@ -45,6 +46,20 @@ def beats(cuts: Iterable[OffsetRow], interval_ms: int, *, ends_ms: Iterable[int]
         if cut.to is not None and (last is None or now - last >= interval_ms):
             last = now
             yield Beat(cut_text(cut.epoch, Lsn.parse(cut.to)), now)
+
+
+def idle_beat(cut: OffsetRow, polled: datetime, interval_ms: int, *, known_ms: Iterable[int]) -> Iterator[Beat]:
+    """Yield the heartbeat at a poll that found nothing behind a cut, if it is due.
+
+    Args:
+        cut: The newest complete cut.
+        polled: When the source was polled.
+        interval_ms: The shortest time between two heartbeats; 0 disables heartbeats.
+        known_ms: When there were heartbeats.
+    """
+    now = milliseconds(polled)
+    if interval_ms > 0 and cut.to is not None and now - max(known_ms, default=0) >= interval_ms:
+        yield Beat(cut_text(cut.epoch, Lsn.parse(cut.to)), now)
 
 
 def milliseconds(at: datetime) -> int:

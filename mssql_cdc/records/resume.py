@@ -12,6 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
@@ -48,8 +52,13 @@ def resume(
         offset: The offset of the last record that the consumer has.
         warehouse: Overrides `delta.warehouse`.
         extensions: The connector's extensions; None: they are loaded.
+
+    Raises:
+        ConfigurationError: The lake begins behind the offset.
     """
     extensions = extensions or Extensions.of(connector)
+    layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
+    require_held(load_offsets(layout, Storage(dict(connector.delta.storage))), offset, database)
     view = DatabaseView.load(
         connector, database, warehouse=warehouse, state=None, selection=_ALL, extensions=extensions
     )
@@ -68,6 +77,25 @@ def resume(
     state = view.state_at(start)
     records = stream(view.behind(state), Envelopes(connector, database, extensions), state)
     return Resumed(state, _count_up_to(offset, offset.commit, records))
+
+
+def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
+    """Raise ConfigurationError if the lake begins behind an offset, so that changes in between are not there.
+
+    Args:
+        lake: The offsets of the lake.
+        offset: The offset of a consumer; one of a snapshot has no change of its own.
+        database: The database.
+    """
+    if offset.commit is None or offset.snapshot is not None:
+        return
+    begins = min((one.to for table in lake.entries for one in lake.reached(table)), default=None)
+    if begins is not None and offset.commit < Lsn.parse(begins):
+        raise ConfigurationError(
+            f"{database}: the offset {offset.commit.text} lies before the beginning of the lake ({begins}), which has "
+            "not the changes in between. Begin there in an empty folder (mssql-cdc take-over, or "
+            "snapshot.mode=recovery), or leave the offsets out"
+        )
 
 
 def without_first(records: Iterator[Rendered], count: int) -> Iterator[Rendered]:

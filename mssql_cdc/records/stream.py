@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.records.database_view import DatabaseView
-from mssql_cdc.records.envelope import Envelopes, EnvelopeTexts
+from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.envelope_texts import EnvelopeTexts
 from mssql_cdc.records.failures import Failures
 from mssql_cdc.records.heartbeats import Beat, end_record
 from mssql_cdc.records.kept_position import kept_position, moved_to
@@ -97,7 +98,8 @@ def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
         (one.position, 0, one) for one in view.blocks if one.number not in state.snapshots
     ]
     marks += [(one.position, 1, one) for one in view.announcements if one.name not in state.announced]
-    marks += [(one.position, 2, one) for one in view.beats if state.beat_ms is None or one.at_ms > state.beat_ms]
+    # The one that is taken first of those at the same position comes last.
+    marks += [(one.position, 2, one) for one in reversed(_beats(view, state))]
     marks += [(one.position, 2 + one.number, one) for one in view.notices if one.number > (state.notified or 0)]
     marks = [mark for mark in marks if mark[0] < view.bound]
     marks.sort(key=lambda mark: mark[:2], reverse=True)
@@ -131,6 +133,12 @@ def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
         else:
             due.append(mark)
     yield _Window([], due, is_end=True)
+
+
+def _beats(view: DatabaseView, state: StreamState) -> list[Beat]:
+    """Return the heartbeats behind the last one; that of a poll may have come shortly before that of a cut."""
+    interval = view.connector.streaming.heartbeat_interval_ms
+    return [one for one in view.beats if state.beat_ms is None or one.at_ms >= state.beat_ms + interval]
 
 
 def _block_steps(block: Block, view: DatabaseView, state: StreamState) -> Iterator[_Step]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, NotCaughtUpError
@@ -94,6 +95,7 @@ def database_records(
     state: StreamState | None = None,
     selection: Selection = ALL,
     extensions: Extensions | None = None,
+    polled: datetime | None = None,
 ) -> Iterator[Rendered]:
     """Yield the records of one database in Debezium's order; none before its first complete cut.
 
@@ -104,13 +106,20 @@ def database_records(
         state: Begin behind this state; None: at the start of the selection.
         selection: The wanted records.
         extensions: The connector's extensions; None: they are loaded.
+        polled: When the source has just been polled, and had nothing beyond the last cut; None: it was not.
 
     Raises:
         ConfigurationError: A selected table is unknown, or an extension cannot be loaded.
     """
     extensions = extensions or Extensions.of(connector)
     view = DatabaseView.load(
-        connector, database, warehouse=warehouse, state=state, selection=selection, extensions=extensions
+        connector,
+        database,
+        warehouse=warehouse,
+        state=state,
+        selection=selection,
+        extensions=extensions,
+        polled=polled,
     )
     if view is not None:
         selection.check(view.versions)

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot.begin import is_little
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import MssqlCdcError, SourceUnavailableError
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.source.registry import open_source
 from mssql_cdc.spark.lazy import LazySpark
 from mssql_cdc.spark.session import SparkSettings, start_session
 
@@ -52,6 +55,7 @@ def open_databases(
 
     spark = LazySpark(start)
     place = warehouse_path(warehouse)
+    connector = real_names(connector, warehouse=place)
     databases = [Database.of(connector, name, spark=spark, warehouse=place, log=log) for name in connector.databases]
     try:
         if ahead:
@@ -61,6 +65,30 @@ def open_databases(
         yield databases
     finally:
         spark.stop()
+
+
+def real_names(connector: Connector, *, warehouse: str | None = None) -> Connector:
+    """Return the connector with the databases' names as the server has them (PRE-11).
+
+    A database whose lake exists under the configured name has that name: the server is not asked again. What is wrong
+    with a database, or with the server, is said by those who read from it (`preflight`, `survey`).
+
+    Args:
+        connector: The configuration.
+        warehouse: Overrides `delta.warehouse`.
+    """
+    source, storage, found = open_source(connector), Storage(dict(connector.delta.storage)), list[str]()
+    for name in connector.databases:
+        layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, name)
+        try:
+            if not load_offsets(layout, storage).rows:
+                with source.session(name) as session:
+                    found.append(session.require_ready())
+        except SourceUnavailableError:
+            break
+        except MssqlCdcError:
+            continue
+    return connector.with_real_names(found)
 
 
 def _begin_early(databases: Sequence[Database], spark: LazySpark) -> None:

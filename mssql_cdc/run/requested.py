@@ -93,5 +93,6 @@ def _next_key(seen: Survey, end: Lsn | None) -> str | None:
 def _nothing(database: Database, seen: Survey, what: str) -> Done:
     """Return the result of a request that has nothing to read; current tables may still be due."""
     reason = f"{what} has nothing left to read"
-    merge = Merge(seen.facts.due, seen.facts.cut_number, reason) if seen.facts.due else Wait(reason)
+    wait = Wait(reason).because_of(seen.stalled)
+    merge = Merge(seen.facts.due, seen.facts.cut_number, reason) if seen.facts.due else wait
     return execute(database, seen, merge)

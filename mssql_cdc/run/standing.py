@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from mssql_cdc.capture.survey import Survey
+from mssql_cdc.schema import TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,18 +14,37 @@ class Standings:
     """Tables (`TableId.text`) whose rows in the lake may differ from the source's, with the reason.
 
     `missing` tables lost changes or are no longer shown by the source; `failed` ones failed several attempts,
-    or could not be captured at all.
+    or could not be captured at all. `absent` are those of both which cannot be captured now: the source does not show
+    them, or they do not fit as they are. The reason says what to do about it.
     """
 
     missing: Mapping[str, str]
     failed: Mapping[str, str]
+    absent: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def standings(seen: Survey) -> Standings:
-    """Return the state of the tables in this survey."""
+def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
+    """Return the state of the tables in this survey.
+
+    Args:
+        seen: The survey.
+        listed: Tables that were captured when the table list was written: one of them may have disappeared before
+            anything of it was read, and then neither the lake nor the source knows it.
+    """
     entries = seen.offsets.entries
+    unread = {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
+    known = {*entries, *unread, *(table.text for table in seen.tables)}
+    unread |= {table.text: _unseen(table) for table in listed if table.text not in known}
+    gone = {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status != "new"}
     missing = {name: entry.reason or "changes were lost" for name, entry in entries.items() if entry.status == "lost"}
-    missing |= {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status != "new"}
     failed = {name: entry.reason or "" for name, entry in entries.items() if entry.status == "failed"}
-    failed |= {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
-    return Standings(missing, failed)
+    return Standings(missing | gone, failed | unread, gone | unread)
+
+
+def _unseen(table: TableId) -> str:
+    name = ".".join(f"[{part.replace(']', ']]')}]" for part in (table.schema, table.name))
+    return (
+        f"the source does not show it among the captured tables: GRANT SELECT ON {name} TO <login's user> if the login "
+        "cannot see it, enable CDC on it (EXEC sys.sp_cdc_enable_table), or, if it was renamed or dropped, run "
+        "`mssql-cdc discover` and reload the code location"
+    )

@@ -1,20 +1,71 @@
-"""Where a followed connector begins: at its lake, at offsets that the lake contains, or by taking over at offsets."""
+"""Where a followed connector begins: at its lake, at offsets that the lake contains, or by taking over at offsets.
+
+Everything that an operator would have to correct is found here, before the connector says that it has started.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.take_over import take_over
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.records.resume import require_held
 from mssql_cdc.records.source_offsets import SourceOffset
+from mssql_cdc.run.start import look, start
 
 _TAKES_OVER = "recovery"
 """The mode that builds a lost schema history anew from the source (SNP-06)."""
 
 
-def take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, SourceOffset]) -> None:
+def begin(databases: Sequence[Database], offsets: Mapping[str, SourceOffset]) -> list[Database]:
+    """Find what keeps the connector from its changes, and start it; return the databases that the loop follows.
+
+    The loop looks at them again, as it does after every fault. What was said of them is not said again then.
+
+    Args:
+        databases: The databases.
+        offsets: Where they are to resume.
+
+    Raises:
+        ConfigurationError: Configuration, guardrails, schema history or offsets are not good.
+        SourceUnavailableError: The source does not answer.
+        DataLostError: The source no longer has the changes behind an offset.
+    """
+    said: set[str] = set()
+    first = [replace(one, log=_noted(one.log, said)) for one in databases]
+    for database in first:
+        look(database)
+    _take_over_if_lost(first, offsets)
+    for database in first:
+        offset = offsets.get(database.catalog)
+        if offset is not None:
+            require_held(load_offsets(database.layout, database.storage), offset, database.catalog)
+    start(first)
+    return [replace(one, log=_once(one.log, said)) for one in databases]
+
+
+def _noted(log: Callable[[str], None], said: set[str]) -> Callable[[str], None]:
+    def noted(line: str) -> None:
+        said.add(line)
+        log(line)
+
+    return noted
+
+
+def _once(log: Callable[[str], None], said: set[str]) -> Callable[[str], None]:
+    def once(line: str) -> None:
+        if line in said:
+            said.discard(line)
+        else:
+            log(line)
+
+    return once
+
+
+def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, SourceOffset]) -> None:
     """Set up the lake of databases that have an offset and no lake, if `snapshot.mode` allows it.
 
     To Debezium, this is a lost schema history.

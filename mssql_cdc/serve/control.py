@@ -47,7 +47,7 @@ class Control:
                 try:
                     self._arrived.append(parse_command(line, self._connector))
                 except ConfigurationError as error:
-                    self._events.log(f"A command was refused: {error}", "WARN")
+                    self._events.log(f"A command was refused: {error}")
 
 
 def parse_command(line: str, connector: Connector) -> Command:

@@ -7,21 +7,39 @@ members.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import logging
+import sys
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, TextIO
 
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.serve.conditions import condition_named, condition_of
 
 _LOGGER = "mssql_cdc"
 
 
 class Events:
-    """Writes events to a stream; several threads may."""
+    """Writes events to a stream; several threads may.
 
-    def __init__(self, stream: TextIO) -> None:
+    `erroneous` counts the changes of each database that were left out of the records because they cannot be rendered.
+    """
+
+    def __init__(self, stream: TextIO, *, traces: bool = False) -> None:
+        """Begin.
+
+        Args:
+            stream: Where they go.
+            traces: Show the traceback of an error, too.
+        """
         self.redact: Callable[[str], str] = str
+        self._traces = traces
+        self.erroneous: Counter[str] = Counter()
         self._stream = stream
         self._lock = Lock()
 
@@ -32,15 +50,71 @@ class Events:
             self._stream.write(f"{self.redact(text)}\n")
             self._stream.flush()
 
-    def log(self, message: str, level: str = "INFO") -> None:
-        """Write a line of the log."""
-        self.emit("log", level=level, logger=_LOGGER, message=message)
+    def log(self, message: str, level: str | None = None, *, logger: str = _LOGGER, code: str | None = None) -> None:
+        """Write a line of the log.
+
+        Args:
+            message: The line.
+            level: INFO, WARN or ERROR; None: that of the condition that the line tells of.
+            logger: Who says it.
+            code: The condition; None: the message tells which it is, if any.
+        """
+        found = condition_named(code) if code is not None else condition_of(message)
+        members = {} if found is None else {"code": found.code}
+        level = level or ("INFO" if found is None else found.level)
+        self.emit("log", level=level, logger=logger, message=message, **members)
 
     def error(self, error: BaseException) -> None:
         """Write why the connector ends: `code` is the class of the error, which stays the same."""
         known = isinstance(error, MssqlCdcError)
         message = str(error) if known else f"{type(error).__name__}: {error}"
-        self.emit("error", message=message, code=type(error).__name__, retriable=known and error.retriable)
+        traces = {"trace": "".join(traceback.format_exception(error))} if self._traces else {}
+        self.emit("error", message=message, code=type(error).__name__, retriable=known and error.retriable, **traces)
+
+
+@contextmanager
+def logged(events: Events) -> Generator[None]:
+    """Turn what this process would print on standard error by itself into events.
+
+    These are warnings of Python's logging, whoever logs them, Python's own warnings, and errors of threads.
+    """
+    handler = _Handler(events)
+    root = logging.getLogger()
+    former = threading.excepthook, sys.unraisablehook
+    root.addHandler(handler)
+    logging.captureWarnings(capture=True)
+    threading.excepthook = lambda found: _uncaught(events, found.exc_value, found.thread)
+    sys.unraisablehook = lambda found: _uncaught(events, found.exc_value, found.object)
+    try:
+        yield
+    finally:
+        threading.excepthook, sys.unraisablehook = former
+        logging.captureWarnings(capture=False)
+        root.removeHandler(handler)
+
+
+class _Handler(logging.Handler):
+    """Writes what Python's logging has as events, under Debezium's names of levels."""
+
+    def __init__(self, events: Events) -> None:
+        super().__init__(logging.WARNING)
+        self._events = events
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line of the log."""
+        message = record.getMessage()
+        self._events.erroneous.update([catalog] if (catalog := getattr(record, "erroneous", None)) else [])
+        if record.exc_info is not None and record.exc_info[1] is not None:
+            message = f"{message}: {_named(record.exc_info[1])}"
+        self._events.log(message, "ERROR" if record.levelno >= logging.ERROR else "WARN", logger=record.name)
+
+
+def _uncaught(events: Events, error: BaseException | None, where: object) -> None:
+    events.log(f"An error ended {where}: {_named(error)}", "ERROR")
+
+
+def _named(error: BaseException | None) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _text(value: Any) -> str:

@@ -1,12 +1,13 @@
 """Renders records behind the last complete cut, again and again, in a thread beside the loop that captures.
 
-A reader that is slow holds back this thread and nothing else: what is captured waits in the lake, so
-`max.queue.size` bounds nothing here.
+A reader that is slow holds back this thread and nothing else: what is captured waits in the lake. At most
+`max.queue.size` records are handed to the output at once, and wait there for the reader.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from threading import Event, Thread
 
 from mssql_cdc.config import Connector
@@ -16,6 +17,7 @@ from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.stream import Rendered
 from mssql_cdc.records.write import database_records
+from mssql_cdc.serve.sent import Sent, queue_size
 
 
 class Renderer:
@@ -41,17 +43,37 @@ class Renderer:
         """
         self.error: BaseException | None = None
         self._connector, self._output, self._progress = connector, output, progress
+        self._most = queue_size(connector)
         self._offsets, self._extensions = offsets, Extensions.of(connector)
         self._resumed: dict[str, Resumed] = {}
+        self._sent: dict[str, Sent] = {}
         self._warehouse = warehouse
         self._due = Event()
+        self._polled: dict[str, datetime] = {}
+        self._polls: dict[str, datetime] = {}  # Those that are not looked at yet.
         self._is_last = self._is_stopped = False
         self._thread = Thread(target=self._run, name="renderer", daemon=True)
         self._thread.start()
 
+    def sent(self, database: str) -> Sent:
+        """Return what was written of a database since the start."""
+        return self._sent.get(database, Sent())
+
     def wake(self) -> None:
         """Tell that there may be a new cut."""
         self._due.set()
+
+    def polled(self, database: str, at: datetime) -> None:
+        """Tell that a poll of the source found nothing: a heartbeat may be due (HB-01).
+
+        Args:
+            database: The database.
+            at: When it was polled.
+        """
+        interval, known = self._connector.streaming.heartbeat_interval_ms, self._polled.get(database)
+        if interval and (known is None or at - known >= timedelta(milliseconds=interval)):
+            self._polled[database] = self._polls[database] = at
+            self._due.set()
 
     def finish(self, timeout: float | None = None) -> bool:
         """Let it write what is there, and wait for it; return whether it has ended.
@@ -91,8 +113,16 @@ class Renderer:
         for rendered in self._records(database):
             if self._is_stopped:
                 return
-            self._progress = self._progress.at(database, rendered.state)
-            self._output.write(rendered.records, self._progress)
+            before, self._progress = self._progress, self._progress.at(database, rendered.state)
+            count = rendered.records.num_rows
+            for start in range(0, max(count, 1), self._most):
+                if self._is_stopped:
+                    return
+                part = rendered.records.slice(start, self._most)
+                self._sent[database] = self.sent(database).writing(part)
+                # The state is that behind the last part: until then, the output goes on before the first one.
+                self._output.write(part, self._progress if start + self._most >= count else before)
+                self._sent[database] = self.sent(database).written(part)
 
     def _records(self, database: str) -> Iterator[Rendered]:
         begins = self._begins(database)
@@ -103,6 +133,7 @@ class Renderer:
                 warehouse=self._warehouse,
                 state=begins.state,
                 extensions=self._extensions,
+                polled=self._polls.pop(database, None),
             )
             yield from without_first(records, begins.dropped)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,9 +21,9 @@ from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset, offsets_text, parse_offsets
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.loop import run_for
-from mssql_cdc.run.start import look
-from mssql_cdc.serve.begin import take_over_if_lost
+from mssql_cdc.serve.begin import begin as begin_at
 from mssql_cdc.serve.control import Commit, Control
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.renderer import Renderer
@@ -61,30 +62,34 @@ def serve(
     """
     connector.require_rendered()
     progress = begin(output, connector.topic_prefix, Selection().of_records)
-    for database in databases:
-        look(database)
-    take_over_if_lost(databases, offsets)
+    databases = begin_at(databases, offsets)
     events.emit("started")
     renderer = Renderer(connector, output, progress, offsets=offsets, warehouse=warehouse)
-    watch = Watch(events)
+    watch = Watch(events, connector, renderer.sent)
 
     def notified(database: str, notification: Mapping[str, Any]) -> None:
         watch.notified(database, notification)
         if SINK in connector.notifications.channels:
             renderer.wake()
 
-    databases = [replace(one, notify=partial(notified, one.catalog)) for one in databases]
-    commands = _Commands(control, state_dir, connector)
+    databases = [
+        replace(one, notify=partial(notified, one.catalog), signalled=partial(watch.signalled, one.catalog))
+        for one in databases
+    ]
+    commands = _Commands(control, state_dir, connector, events)
     newest: dict[str, int] = {}
 
     def step(follower: Follower, done: Done | None) -> bool:
         if renderer.error is not None:
             raise renderer.error
+        require_uninterrupted()  # What a signal did to a call of the driver is no trouble of the source.
         commands.carry_out(follower.database, done)
         watch(follower, done)
         if done is not None and newest.get(follower.database.catalog) != done.offsets.number:
             newest[follower.database.catalog] = done.offsets.number
             renderer.wake()
+        elif _is_idle(done):
+            renderer.polled(follower.database.catalog, datetime.now(UTC))
         return _is_complete(done)
 
     try:
@@ -96,6 +101,13 @@ def serve(
         watch.end()
     if renderer.error is not None:
         raise renderer.error
+
+
+def _is_idle(done: Done | None) -> bool:
+    """Whether a connector that streams has found nothing to read."""
+    if done is None or not isinstance(done.decision, Wait):
+        return False
+    return done.decision.until is None and done.seen.facts.policy.stream
 
 
 def _is_complete(done: Done | None) -> bool:
@@ -120,8 +132,8 @@ def committed_offsets(state_dir: Path, connector: Connector) -> dict[str, Source
 class _Commands:
     """Carries out what the consumer asks for."""
 
-    def __init__(self, control: Control | None, state_dir: Path | None, connector: Connector) -> None:
-        self._control, self._state_dir, self._connector = control, state_dir, connector
+    def __init__(self, control: Control | None, state_dir: Path | None, connector: Connector, events: Events) -> None:
+        self._control, self._state_dir, self._connector, self._events = control, state_dir, connector, events
         self._signals: dict[str, list[SignalRow]] = {database: [] for database in connector.databases}
 
     def carry_out(self, database: Database, done: Done | None) -> None:
@@ -140,6 +152,10 @@ class _Commands:
 
     def _keep(self, command: Commit) -> None:
         if self._state_dir is None:
+            self._events.log(
+                "A command was refused: committed offsets are kept in the folder of --state-dir, which is not set. Set "
+                "it, or keep the offsets and start with --offsets"
+            )
             return
         known = committed_offsets(self._state_dir, self._connector) | command.offsets
         path = self._state_dir / COMMITTED

@@ -1,82 +1,91 @@
-"""What the steps of the loop tell the consumer: snapshots, streaming, retries, and Debezium's metrics (MET)."""
+"""What the steps of the loop tell the consumer: snapshots, streaming, retries and metrics, as events."""
 
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from mssql_cdc.capture.notifications import INCREMENTAL
-from mssql_cdc.capture.range import RangeResult
+from mssql_cdc.capture.requests import IGNORED, id_of
 from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.config import Connector
+from mssql_cdc.config.signals import ExecuteSnapshot, parse_signal
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.plan.decisions import Range, Snapshot, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.serve.events import Events
+from mssql_cdc.serve.metrics import TIMES, Metrics
+from mssql_cdc.serve.sent import Sent
 
+METRICS_SECONDS = 10.0
+"""How often metrics are shown of which only times have changed."""
 _INCREMENTAL_STATES = {
     "STARTED": "started", "IN_PROGRESS": "progress", "TABLE_SCAN_COMPLETED": "table", "PAUSED": "paused",
     "RESUMED": "resumed", "ABORTED": "aborted", "SKIPPED": "skipped", "COMPLETED": "completed",
 }  # fmt: skip
+_SNAPSHOT_SIGNALS = frozenset({"execute-snapshot", "stop-snapshot", "pause-snapshot", "resume-snapshot"})
 
 
 @dataclass
 class _Seen:
-    """What is counted for one database since the start."""
+    """What is known of one database since the start."""
 
+    metrics: Metrics
     streaming: bool = False
-    snapshot_began: float | None = None
-    operations: Counter[str] = field(default_factory=Counter[str])
-    newest: datetime | None = None
-    position: str | None = None
-    behind_ms: int = -1
+    snapshot: bool = False
     failure: MssqlCdcError | None = None
+    shown: dict[str, tuple[dict[str, Any], float]] = field(default_factory=dict[str, tuple[dict[str, Any], float]])
 
 
 class Watch:
     """Writes events about the steps of a connector's databases."""
 
-    def __init__(self, events: Events) -> None:
-        self._events = events
+    def __init__(self, events: Events, connector: Connector, sent: Callable[[str], Sent]) -> None:
+        """Begin.
+
+        Args:
+            events: Receives them.
+            connector: The configuration.
+            sent: Returns what was rendered of a database.
+        """
+        self._events, self._connector, self._sent = events, connector, sent
         self._seen: dict[str, _Seen] = {}
+        self._held: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        self._unknown: set[str] = set()
 
     def snapshot(self, progress: Progress) -> None:
         """Tell how far a snapshot has come."""
         database = next((table.catalog or "" for table in progress.tables), "")
         kind = _kind(progress.signal)
-        self._begin_snapshot(database, kind)
-        values = _snapshot_metrics(progress, self._of(database), running=True)
-        self._events.emit("metrics", context="snapshot", database=database, values=values)
+        self._begin_snapshot(database, kind, progress.signal)
+        self._of(database).metrics.snapshot_progress(progress)
+        self._show(database, "snapshot")
         total = progress.total
-        self._events.emit(
-            "snapshot",
-            state="progress",
-            kind=kind,
-            database=database,
-            rows=total.rows,
-            chunks=total.chunks,
-            chunks_done=total.chunks_done,
-        )
+        members = {"rows": total.rows, "chunks": total.chunks, "chunks_done": total.chunks_done}
+        self._tell(database, kind, "progress", **_id(progress.signal), **members)
 
     def __call__(self, follower: Follower, done: Done | None) -> None:
         """Tell what an attempt at a step led to."""
+        self._release()
         database = follower.database.catalog
+        seen = self._of(database)
         if done is None:
-            error, seen = follower.failure, self._of(database)
-            if error is not None and error is not seen.failure:
-                self._events.emit("retry", database=database, message=str(error), code=type(error).__name__)
-            seen.failure = error
+            self._failed(database, seen, follower.broken or follower.failure)
             return
+        seen.failure = None
+        seen.metrics.surveyed(done.seen.tables)
         if isinstance(done.decision, Snapshot):
-            self._snapshot_done(database, done, _kind(done.decision.signal))
+            self._snapshot_done(database, done, done.decision.signal)
         elif isinstance(done.decision, Range):
-            self._range_done(database, done)
+            self._begin_streaming(database)
+            if done.range is not None:
+                seen.metrics.range_done(done.range)
         elif isinstance(done.decision, Wait) and done.seen.facts.policy.stream:
             self._begin_streaming(database)
+        self._show_all(database)
 
     def notified(self, database: str, notification: Mapping[str, Any]) -> None:
         """Tell of a notification, and of the incremental snapshot that it is about.
@@ -90,57 +99,127 @@ class Watch:
         state = _INCREMENTAL_STATES.get(notification["type"])
         if notification["aggregate_type"] == INCREMENTAL and state is not None:
             data = {name: value for name, value in notification["additional_data"].items() if name != "connector_name"}
-            self._tell(database, "incremental", state, id=notification["id"], **_members(data))
+            self._hold_or_tell(database, state, notification["id"], _members(data))
+
+    def _hold_or_tell(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
+        """Tell of an incremental snapshot, unless it has no table: that is a rejected signal.
+
+        Debezium notifies of its beginning and its end all the same, one right after the other.
+        """
+        if state == "started":
+            self._held[signal] = database, members
+        elif members.get("status") == "UNKNOWN_SCHEMA" and (signal in self._held or signal in self._unknown):
+            self._held.pop(signal, None)
+            self._unknown.add(signal)
+        elif state == "completed" and signal in self._unknown:
+            self._unknown.discard(signal)
+        else:
+            self._release()
+            self._incremental(database, state, signal, members)
+
+    def _release(self) -> None:
+        held, self._held = self._held, {}
+        for signal, (database, members) in held.items():
+            self._incremental(database, "started", signal, members)
+
+    def _incremental(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
+        self._of(database).metrics.incremental(state, members)
+        self._tell(database, "incremental", state, id=signal, **members)
+        self._show(database, "snapshot")
+
+    def signalled(self, database: str, row: Mapping[str, Any]) -> None:
+        """Tell of a signal about snapshots that has no effect.
+
+        Args:
+            database: The database.
+            row: The signal with what became of it, as `_signals` has it.
+        """
+        if row["status"] != IGNORED or row["type"] not in _SNAPSHOT_SIGNALS:
+            return
+        parsed = parse_signal(row["id"], row["type"], row["data"])
+        kind = parsed.kind if isinstance(parsed, ExecuteSnapshot) else _named_kind(row["data"])
+        self._tell(database, kind, "rejected", id=row["id"], signal=row["type"], message=row["result"])
 
     def end(self) -> None:
-        """Tell that the connector streams no more."""
+        """Tell that the connector streams no more, and its last metrics."""
+        self._release()
         for database, seen in self._seen.items():
+            self._show_all(database)
             if seen.streaming:
                 self._events.emit("streaming", state="stopped", database=database)
 
     def _of(self, database: str) -> _Seen:
-        return self._seen.setdefault(database, _Seen())
+        if database not in self._seen:
+            metrics = Metrics(self._connector, lambda: self._sent(database), lambda: self._events.erroneous[database])
+            self._seen[database] = _Seen(metrics)
+        return self._seen[database]
+
+    def _failed(self, database: str, seen: _Seen, error: MssqlCdcError | None) -> None:
+        """Tell once of an error after which the database is tried again."""
+        if error is not None and error is not seen.failure:
+            self._events.emit("retry", database=database, message=str(error), code=type(error).__name__)
+        seen.failure = error
+        if seen.streaming:
+            self._show(database, "streaming")
 
     def _begin_streaming(self, database: str) -> None:
         seen = self._of(database)
-        if not seen.streaming:
-            seen.streaming = True
-            self._events.emit("streaming", state="started", database=database)
+        if seen.streaming:
+            return
+        seen.streaming = True
+        if not seen.metrics.has_snapshot:
+            seen.metrics.snapshot_skipped()
+            self._tell(database, "initial", "skipped", message="the lake has it, or snapshot.mode takes none")
+        self._events.emit("streaming", state="started", database=database)
 
-    def _begin_snapshot(self, database: str, kind: str) -> None:
+    def _begin_snapshot(self, database: str, kind: str, signal: str | None) -> None:
         seen = self._of(database)
-        if seen.snapshot_began is None:
-            seen.snapshot_began = time.monotonic()
-            self._tell(database, kind, "started")
+        if not seen.snapshot:
+            seen.snapshot = True
+            seen.metrics.snapshot_began()
+            self._tell(database, kind, "started", **_id(signal))
 
-    def _snapshot_done(self, database: str, done: Done, kind: str) -> None:
-        found = done.snapshot
+    def _snapshot_done(self, database: str, done: Done, signal: str | None) -> None:
+        found, kind, id_ = done.snapshot, _kind(signal), _id(signal)
         if found is None:
             return
         for table, note in found.notes.items():
-            self._tell(database, kind, "skipped", table=table.text, message=note)
+            self._tell(database, kind, "skipped", **id_, table=table.text, message=note)
+        seen = self._of(database)
         if not found.rows and not found.failed:
+            seen.metrics.snapshot_skipped()
             return
-        self._begin_snapshot(database, kind)
+        self._begin_snapshot(database, kind, signal)
         for table, rows in found.rows.items():
             if table not in found.failed:
-                self._tell(database, kind, "table", table=table.text, rows=rows)
+                self._tell(database, kind, "table", **id_, table=table.text, rows=rows)
         for table, error in found.failed.items():
-            self._tell(database, kind, "aborted", table=table.text, message=str(error))
+            self._tell(database, kind, "aborted", **id_, table=table.text, message=str(error))
+        seen.metrics.snapshot_ended(found)
+        seen.snapshot = False
         if not found.failed:
-            self._tell(database, kind, "completed", rows=sum(found.rows.values()))
-            self._of(database).snapshot_began = None
+            self._tell(database, kind, "completed", **id_, rows=sum(found.rows.values()))
 
     def _tell(self, database: str, kind: str, state: str, **members: Any) -> None:
         self._events.emit("snapshot", state=state, kind=kind, database=database, **members)
 
-    def _range_done(self, database: str, done: Done) -> None:
-        self._begin_streaming(database)
-        if done.range is None or not done.range.rows:
-            return
+    def _show_all(self, database: str) -> None:
         seen = self._of(database)
-        _count(seen, done.range)
-        self._events.emit("metrics", context="streaming", database=database, values=_streaming_metrics(seen, done))
+        if seen.metrics.has_snapshot:
+            self._show(database, "snapshot")
+        if seen.streaming:
+            self._show(database, "streaming")
+
+    def _show(self, database: str, context: str) -> None:
+        """Show metrics if they have changed, and from time to time."""
+        seen = self._of(database)
+        connected = seen.failure is None
+        values = seen.metrics.snapshot() if context == "snapshot" else seen.metrics.streaming(connected=connected)
+        lasting = {name: value for name, value in values.items() if name not in TIMES}
+        before, at = seen.shown.get(context, ({}, 0.0))
+        if lasting != before or (seen.streaming and time.monotonic() - at > METRICS_SECONDS):
+            seen.shown[context] = lasting, time.monotonic()
+            self._events.emit("metrics", context=context, database=database, values=values)
 
 
 def _members(data: Mapping[str, str]) -> dict[str, Any]:
@@ -156,38 +235,10 @@ def _kind(signal: str | None) -> str:
     return "initial" if signal is None else "blocking"
 
 
-def _count(seen: _Seen, result: RangeResult) -> None:
-    for outcome in result.tables.values():
-        seen.operations.update(outcome.operations)
-    times = [outcome.last for outcome in result.tables.values() if outcome.last]
-    if times:
-        seen.newest = datetime.fromisoformat(max(times)).astimezone(UTC)
-        seen.behind_ms = int((datetime.now(UTC) - seen.newest).total_seconds() * 1000)
-    seen.position = result.decision.range.to.text
+def _named_kind(data: str | None) -> str:
+    """The kind of snapshot that a signal speaks of which cannot be understood."""
+    return "blocking" if "blocking" in (data or "").lower() else "incremental"
 
 
-def _streaming_metrics(seen: _Seen, done: Done) -> dict[str, Any]:
-    return {
-        "CapturedTables": [table.text for table in done.seen.tables],
-        "TotalNumberOfEventsSeen": seen.operations.total(),
-        "TotalNumberOfCreateEventsSeen": seen.operations["c"],
-        "TotalNumberOfUpdateEventsSeen": seen.operations["u"],
-        "TotalNumberOfDeleteEventsSeen": seen.operations["d"],
-        "MilliSecondsBehindSource": seen.behind_ms,
-        "SourceEventPosition": {"commit_lsn": seen.position},
-        "LastTransactionId": seen.position,
-        "Connected": True,
-    }
-
-
-def _snapshot_metrics(progress: Progress, seen: _Seen, *, running: bool) -> dict[str, Any]:
-    left = [table for table, one in progress.tables.items() if one.chunks_done < one.chunks]
-    return {
-        "CapturedTables": [table.text for table in progress.tables],
-        "TotalTableCount": len(progress.tables),
-        "RemainingTableCount": len(left),
-        "RowsScanned": {table.text: one.rows for table, one in progress.tables.items()},
-        "SnapshotRunning": running,
-        "SnapshotCompleted": not running,
-        "SnapshotDurationInSeconds": int(time.monotonic() - (seen.snapshot_began or time.monotonic())),
-    }
+def _id(signal: str | None) -> dict[str, str]:
+    return {} if signal is None else {"id": id_of(signal)}

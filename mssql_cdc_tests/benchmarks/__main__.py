@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from mssql_cdc_tests.benchmarks.current import folds, large
+from mssql_cdc_tests.benchmarks.follow import follow
 from mssql_cdc_tests.benchmarks.measure import Figure
 from mssql_cdc_tests.benchmarks.records import rendering
 from mssql_cdc_tests.benchmarks.server import sandbox
@@ -19,7 +20,19 @@ from mssql_cdc_tests.benchmarks.stream import changes, snapshots
 from mssql_cdc_tests.benchmarks.ticks import CASES, Case, ticks
 from mssql_cdc_tests.benchmarks.windows import windows
 
-PARTS = ("sandbox", "current", "large", "start", "ticks", "changes", "snapshots", "records", "memory", "windows")
+PARTS = (
+    "sandbox",
+    "current",
+    "large",
+    "start",
+    "ticks",
+    "changes",
+    "snapshots",
+    "records",
+    "follow",
+    "memory",
+    "windows",
+)
 SANDBOX = Path(__file__).parents[2] / "sandbox"
 
 
@@ -68,6 +81,8 @@ def _figures(options: argparse.Namespace, folder: Path, parts: Collection[str]) 
             yield from snapshots(server, folder, rows=options.rows)
         if "records" in parts:
             yield from rendering(server, folder, rows=options.changes, repeat=options.repeat)
+        if "follow" in parts:
+            yield from follow(server, folder, repeat=options.repeat)
         if "memory" in parts:
             yield from memory(server, folder, rows=options.rows)
         if "windows" in parts:

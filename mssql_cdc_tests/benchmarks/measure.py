@@ -124,7 +124,7 @@ def commits(folder: Path, *, since: float = 0.0, tables: str = "changes") -> lis
 def tree_cpu(pid: int) -> float:
     """CPU seconds of a process and its descendants, ended children included."""
     ticks = 0
-    for one in (pid, *_descendants(pid)):
+    for one in (pid, *descendants(pid)):
         try:
             fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
         except OSError:
@@ -136,13 +136,14 @@ def tree_cpu(pid: int) -> float:
 def _watch(pid: int, peaks: dict[str, float], done: threading.Event) -> None:
     while not done.wait(0.2):
         peaks["driver"] = max(peaks["driver"], _resident(pid))
-        family = _descendants(pid)
-        java = sum(_resident(child) for child in family if _name(child) == "java")
-        workers = sum(_resident(child) for child in family if _name(child).startswith("python"))
+        family = descendants(pid)
+        java = sum(_resident(child) for child in family if process_name(child) == "java")
+        workers = sum(_resident(child) for child in family if process_name(child).startswith("python"))
         peaks["jvm"], peaks["workers"] = max(peaks["jvm"], java), max(peaks["workers"], workers)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
+    """The processes that a process has started, and theirs."""
     found, left = [], [pid]
     while left:
         parent = left.pop()
@@ -164,7 +165,8 @@ def _resident(pid: int) -> float:
     return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
 
 
-def _name(pid: int) -> str:
+def process_name(pid: int) -> str:
+    """The name of a process; empty when it has ended."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:

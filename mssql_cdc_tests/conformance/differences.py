@@ -83,6 +83,22 @@ def _own_keys_of_snapshots(theirs: Records, ours: Records) -> Records:
     return found
 
 
+def _masked_keys(theirs: Records, ours: Records) -> Records:
+    """Give keys, and the keys in headers, the value that the mask gives the column in the images of the same record."""
+    del ours
+    found, masked = copy.deepcopy(theirs), dict[str, str]()
+    for record in found:
+        value, key = payload(record["value"]) or {}, payload(record["key"]) or {}
+        image = value.get("before") if value.get("op") == "d" else value.get("after")
+        if image is not None and image["name"] is not None:
+            masked[key["name"]] = image["name"]
+    for record in found:
+        for struct in filter(None, map(payload, (record["key"], *record["headers"].values()))):
+            if isinstance(struct, dict) and struct.get("name") in masked:
+                struct["name"] = masked[struct["name"]]
+    return found
+
+
 def without_column(name: str) -> Adapt:
     """Return what removes a column from the images and their schemas."""
 
@@ -139,6 +155,13 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="Debezium does not select the column in snapshots",
         adapt=_own_keys_of_snapshots,
     ),
+    "masked-key": Difference(
+        about="a masked column in record keys",
+        debezium="shows it in the clear",
+        ours="shows it masked, as everywhere",
+        why="a value that must be hidden stays hidden: it reaches neither the lake nor a record",
+        adapt=_masked_keys,
+    ),
     "column-of-a-database": Difference(
         about="`column.exclude.list` and `column.include.list` with the database in front",
         debezium="match no column",
@@ -191,15 +214,33 @@ DIFFERENCES: Mapping[str, Difference] = {
     "heartbeats": Difference(
         about="when there is a heartbeat",
         debezium="at the end of a snapshot; by time, while it polls",
-        ours="at the end of a snapshot; at complete cuts, at least `heartbeat.interval.ms` apart; the same records, "
-        "where the stream stands",
-        why="records are rendered from the lake, which only cuts change",
+        ours="at the end of a snapshot; at complete cuts and, with `--follow`, at polls that find nothing, at least "
+        "`heartbeat.interval.ms` apart; the same records, where the stream stands",
+        why="the lake knows the cuts; what polled in vain is not written anywhere",
     ),
     "notifications": Difference(
         about="where the notifications of a snapshot stand",
         debezium="among its rows; those of an initial snapshot have an id each",
         ours="around its rows: beginning and progress before them, ends behind them; all have one id",
         why="rows are read together, and rendered later",
+    ),
+    "queue": Difference(
+        about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
+        debezium="bound what is read and not yet taken by the consumer",
+        ours="bound nothing; a consumer that is slow holds back the rendering of records, never the capture",
+        why="what is captured waits in the lake",
+    ),
+    "guardrail": Difference(
+        about="the tables that `guardrail.collections.max` counts",
+        debezium="all that the filters let through",
+        ours="those of them that are captured",
+        why="a table without CDC costs this connector nothing",
+    ),
+    "skipped-operations": Difference(
+        about="`skipped.operations`",
+        debezium="are not read from the change tables",
+        ours="are left out of records; the change log has them",
+        why="current tables and `check` need every change",
     ),
     "reselected": Difference(
         about="what ReselectColumns reads again",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.instigation_logger import get_instigation_log_records
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
@@ -21,6 +23,8 @@ from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 PASSWORD = "Pa$$-that-nobody-may-see"
+READER_PASSWORD = "Reader/of&the test-1"
+"""Escaped in another way by every library."""
 
 
 def connector(name: str = "server1", database: str = "shop", **properties: Any) -> Connector:
@@ -62,6 +66,7 @@ class Location:
     cursor: str | None = None
     started: float | None = None
     requests: list[dg.RunRequest] = field(default_factory=list)
+    tick_log: str = ""
     since: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
@@ -161,7 +166,14 @@ class Location:
             sensor_name=self.sensor.name,
             last_sensor_start_time=self.started,
         )
-        result = self.sensor.evaluate_tick(context)
+        log_key = [self.sensor.name, uuid.uuid4().hex]
+        context._log_key = log_key  # As the daemon gives it; the function for tests does not.
+        try:
+            with context:
+                result = self.sensor.evaluate_tick(context)
+        finally:
+            records = get_instigation_log_records(self.instance, log_key)
+            self.tick_log = "\n".join(str(record["msg"]) for record in records)
         for event in result.asset_events:
             self.instance.report_runless_asset_event(event)
         if result.cursor:
@@ -196,6 +208,12 @@ class Location:
             raise_on_error=False,
             **more,
         )
+
+    def said(self, result: dg.ExecuteInProcessResult) -> str:
+        """The lines of a run's log."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return "\n".join(entry.user_message for entry in self.instance.all_logs(result.run_id))
 
     @property
     def setup(self) -> Setup:
@@ -236,12 +254,40 @@ class Location:
 
     def checks(self, name: str) -> list[bool]:
         """The outcomes of a table's check, newest first."""
+        return [one.passed for one in self.evaluations(name)]
+
+    def evaluations(self, name: str) -> list[dg.AssetCheckEvaluation]:
+        """The evaluations of a table's check, newest first."""
         key = dg.AssetCheckKey(self.key(name), "captured_faithfully")
         storage = self.instance.event_log_storage
         records = storage.get_asset_check_execution_history(key, limit=50)
         events = [record.event.dagster_event for record in records if record.event]
         evaluations = [event.event_specific_data for event in events if event]
-        return [one.passed for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
+        return [one for one in evaluations if isinstance(one, dg.AssetCheckEvaluation)]
+
+    def verdict(self, name: str) -> tuple[bool, str, str]:
+        """A table's check now: whether it passed, its severity, and its problem with what to do about it."""
+        newest = self.evaluations(name)[0]
+        found = {key.removeprefix("mssql_cdc/"): str(value.value) for key, value in newest.metadata.items()}
+        text = "; ".join(found[key] for key in ("problem", "what_to_do") if key in found)
+        return newest.passed, newest.severity.value, text
+
+    def as_reader(self) -> Location:
+        """The same location with a login of its own, which has the least rights: on each table of the shop."""
+        name, shop = f"{self.shop.catalog}_reader", self.shop
+        tables = [one.table_id for one in self.tables]
+        shop.run(
+            f"CREATE LOGIN [{name}] WITH PASSWORD = '{READER_PASSWORD}'",
+            f"CREATE USER [{name}] FOR LOGIN [{name}]",
+            f"GRANT SELECT ON SCHEMA::cdc TO [{name}]",
+            f"GRANT VIEW DATABASE STATE TO [{name}]",
+            *(f"GRANT SELECT ON [{table.schema}].[{table.name}] TO [{name}]" for table in tables),
+        )
+        return self.reloaded(database_user=name, database_password=READER_PASSWORD)
+
+    def change_rights(self, *statements: str) -> None:
+        """GRANT or REVOKE, where `reader` stands for the user of `as_reader`."""
+        self.shop.run(*(one.replace("reader", f"[{self.shop.catalog}_reader]") for one in statements))
 
 
 def _texts(connector: Connector) -> dict[str, str]:

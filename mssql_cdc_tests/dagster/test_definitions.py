@@ -297,11 +297,16 @@ def test_a_location_with_more_tables_than_allowed_does_not_load():
         build_definitions(connector(**settings), tables=[table("orders"), table("people")])
 
 
-def test_settings_without_effect_are_named_on_the_databases_own_assets():
+@pytest.mark.parametrize(
+    "key",
+    ["schema_history", "notifications", "transactions", "snapshots", "signals", "dbo/orders", "dbo/orders_current"],
+)
+def test_settings_without_effect_are_named_on_every_asset_of_the_lake(key: str):
     found = build_definitions(connector(tasks_max="3", producer_acks="all"), tables=[table("orders")])
     said = "2 Kafka and Java settings have no meaning here: tasks.max, producer.acks"
-    assert spec(found, "server1", "shop", "schema_history").metadata["mssql_cdc/notices"].text == said
-    assert "mssql_cdc/notices" not in spec(shop_without_notices(), "server1", "shop", "schema_history").metadata
+    path = ("server1", "shop", *key.split("/"))
+    assert spec(found, *path).metadata["mssql_cdc/notices"].text == said
+    assert "mssql_cdc/notices" not in spec(shop_without_notices(), *path).metadata
 
 
 def shop_without_notices() -> dg.Definitions:

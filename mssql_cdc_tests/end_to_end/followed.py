@@ -22,11 +22,12 @@ Line = dict[str, Any]
 
 @dataclass
 class Followed:
-    """A running process; `records` and `events` grow while it runs."""
+    """A running process; `records` and `events` grow while it runs; `noise` are lines that are neither."""
 
     process: subprocess.Popen[str]
     records: list[Line] = field(default_factory=list[Line])
     events: list[Line] = field(default_factory=list[Line])
+    noise: list[str] = field(default_factory=list[str])
     _readers: list[Thread] = field(default_factory=list[Thread])
 
     def wait_for(self, condition: Callable[[Followed], object], *, timeout: float = 120) -> None:
@@ -70,15 +71,21 @@ class Followed:
 
         def collect() -> None:
             for line in stream:
-                if line.endswith("\n"):
+                if not line.endswith("\n"):
+                    continue
+                try:
                     into.append(json.loads(line))
+                except ValueError:
+                    self.noise.append(line)
 
         self._readers.append(Thread(target=collect, daemon=True))
         self._readers[-1].start()
 
 
 @contextmanager
-def followed(place: Place, *options: str, control: bool = False, reads: bool = True) -> Iterator[Followed]:
+def followed(
+    place: Place, *options: str, control: bool = False, reads: bool = True, state: bool = True
+) -> Iterator[Followed]:
     """Follow a place's connector; its state is kept in the folder `state`.
 
     Args:
@@ -86,8 +93,10 @@ def followed(place: Place, *options: str, control: bool = False, reads: bool = T
         options: Further options of the command.
         control: Whether commands come from standard input.
         reads: Whether records are read as they come; otherwise from `begin_to_read` on.
+        state: Whether it has a state directory; otherwise, it captures into the place's lake.
     """
-    arguments = ["--config", str(place.config), "--state-dir", str(place.folder / "state"), "--follow", *options]
+    where = ["--state-dir", str(place.folder / "state")] if state else ["--warehouse", str(place.warehouse)]
+    arguments = ["--config", str(place.config), *where, "--follow", *options]
     process = subprocess.Popen(
         [sys.executable, "-m", "mssql_cdc.cli", "records", *arguments],
         stdin=subprocess.PIPE if control else subprocess.DEVNULL,
@@ -109,6 +118,7 @@ def followed(place: Place, *options: str, control: bool = False, reads: bool = T
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             found.ended()
+    assert not found.noise, "each line of both outputs is one JSON object"
 
 
 def data_of(records: Sequence[Line]) -> list[Line]:

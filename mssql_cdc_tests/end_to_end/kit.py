@@ -16,6 +16,7 @@ from mssql_cdc.cli import main
 from mssql_cdc.config import load_connector
 from mssql_cdc.source.sqlserver import log_end
 from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc_tests.servers import Server
 
 
@@ -114,7 +115,8 @@ def open_place(server: Server, folder: Path, database: str, *, collation: str | 
     connection = load_connector(first.config).connection
     with control(connection, "master") as master:
         collated = f" COLLATE {collation}" if collation else ""
-        master.execute(f"CREATE DATABASE {database}{collated}", doing="preparing a test")
+        quoted = quote(database)
+        master.execute(f"CREATE DATABASE {quoted}{collated}", doing="preparing a test")
         try:
             with control(connection, database) as opened:
                 opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
@@ -124,6 +126,6 @@ def open_place(server: Server, folder: Path, database: str, *, collation: str | 
         finally:
             if not server.is_sandbox:
                 master.execute(
-                    f"ALTER DATABASE {database} SET SINGLE_USER WITH ROLLBACK IMMEDIATE", doing="tidying a test"
+                    f"ALTER DATABASE {quoted} SET SINGLE_USER WITH ROLLBACK IMMEDIATE", doing="tidying a test"
                 )
-                master.execute(f"DROP DATABASE {database}", doing="tidying a test")
+                master.execute(f"DROP DATABASE {quoted}", doing="tidying a test")

@@ -167,6 +167,26 @@ def changes_of(place: Place) -> list[Change]:
     return [(str(table), "c" if operation == 2 else "u", int(id_), int(n)) for table, operation, id_, n in rows]
 
 
+def every_change(place: Place) -> list[Change]:
+    """Deletions and changed keys of both tables, too, in order; a changed key is a deletion and an insertion."""
+    query = " UNION ALL ".join(
+        f"SELECT '{name}' t, __$start_lsn s, __$command_id c, __$seqval q, __$operation o, id, n FROM cdc.dbo_{name}_CT"
+        for name in TABLES
+    )
+    rows = place.control.rows(f"SELECT t, o, id, n FROM ({query}) x ORDER BY s, c, q, o", doing="reading changes")
+    found: list[Change] = []
+    before = ("", 0, 0)
+    for table, operation, id_, n in ((str(t), int(o), int(i), int(n)) for t, o, i, n in rows):
+        if operation == 3:
+            before = table, id_, n
+        elif operation == 4 and before[1] != id_:
+            found += [(table, "d", *before[1:]), (table, "c", id_, n)]
+        else:
+            found.append((table, {1: "d", 2: "c", 4: "u"}[operation], id_, n))
+    return found
+
+
 def change_of(payload: Mapping[str, Any]) -> Change:
-    """A record's change."""
-    return payload["source"]["table"], payload["op"], payload["after"]["id"], payload["after"]["n"]
+    """A record's change; a deletion has the row as it was."""
+    row = payload["before" if payload["op"] == "d" else "after"]
+    return payload["source"]["table"], payload["op"], row["id"], row["n"]

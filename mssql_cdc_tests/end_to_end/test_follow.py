@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc_tests.end_to_end.followed import data_of, followed, keys_of, offsets_file
+from mssql_cdc_tests.end_to_end.followed import Line, data_of, followed, keys_of, offsets_file
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = pytest.mark.slow
@@ -50,6 +50,14 @@ def test_follow_writes_the_snapshot_and_then_changes_as_they_come(items: Place):
     assert metrics[-1]["TotalNumberOfCreateEventsSeen"] + metrics[-1]["TotalNumberOfDeleteEventsSeen"] == 2
 
 
+@pytest.mark.feature("EVT-24")
+def test_headers_name_the_task(items: Place):
+    with followed(items, "--task-id", "7") as found:
+        (header,) = {one["headers"]["__debezium.context.taskId"]["payload"] for one in found.changes(2)}
+        assert header == "7"
+        assert found.end() == 0
+
+
 def test_follow_goes_on_behind_the_offset_of_any_record(items: Place, tmp_path: Path):
     items.sql(
         "BEGIN TRAN; INSERT INTO dbo.items VALUES (3, N'c'), (4, N'd'); UPDATE dbo.items SET name = N'x'; COMMIT",
@@ -80,8 +88,7 @@ def test_committed_offsets_are_where_the_next_start_goes_on(items: Place):
         found.changes(2)
         items.sql("INSERT INTO dbo.items VALUES (3, N'three')")
         record = found.changes(3)[-1]
-        entry = {"partition": record["sourcePartition"], "offset": record["sourceOffset"]}
-        found.command(command="commit", offsets=[entry])
+        found.command(command="commit", offsets=[_entry(record)])
         found.wait_for(lambda _: (items.folder / "state" / "committed-offsets.json").exists())
         assert found.end(signal.SIGKILL) == -signal.SIGKILL
     items.sql("INSERT INTO dbo.items VALUES (4, N'four')")
@@ -89,6 +96,36 @@ def test_committed_offsets_are_where_the_next_start_goes_on(items: Place):
         assert keys_of(again.changes(1)) == [("c", 4)]
         assert again.end() == 0
     assert keys_of(again.records) == [("c", 4)]
+    assert not [one for one in again.events if "starting Spark" in one.get("message", "")], "a warm start needs none"
+
+
+def test_given_offsets_win_over_committed_ones(items: Place, tmp_path: Path):
+    with followed(items, control=True) as found:
+        found.changes(2)
+        items.sql("INSERT INTO dbo.items VALUES (3, N'three')", "INSERT INTO dbo.items VALUES (4, N'four')")
+        third, fourth = found.changes(4)[2:]
+        found.command(command="commit", offsets=[_entry(fourth)])
+        found.wait_for(lambda _: (items.folder / "state" / "committed-offsets.json").exists())
+        assert found.end() == 0
+    with followed(items, "--offsets", str(offsets_file(tmp_path, third))) as again:
+        assert keys_of(again.changes(1)) == [("c", 4)]
+        assert again.end() == 0
+    assert keys_of(again.records) == [("c", 4)]
+
+
+def test_a_commit_that_cannot_be_kept_is_refused(items: Place):
+    with followed(items, control=True, state=False) as found:
+        record = found.changes(2)[-1]
+        found.command(command="commit", offsets=[_entry(record)])
+        found.wait_for(lambda one: any(event.get("code") == "command-refused" for event in one.events))
+        assert found.end() == 0
+    (refused,) = [one for one in found.events if one.get("code") == "command-refused"]
+    assert refused["level"] == "WARN"
+    assert "--state-dir" in refused["message"]
+
+
+def _entry(record: Line) -> dict[str, object]:
+    return {"partition": record["sourcePartition"], "offset": record["sourceOffset"]}
 
 
 def test_a_signal_from_standard_input_takes_a_blocking_snapshot(items: Place):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mssql_cdc.lsn import Lsn
+from mssql_cdc_tests.end_to_end.followed import followed, keys_of
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -37,6 +38,26 @@ def test_changes_while_cdc_was_off_are_lost_until_a_snapshot_repairs_them(
 
 
 @pytest.mark.feature("STR-18")
+def test_an_instance_can_be_dropped_while_the_connector_runs(orders: Place):
+    """Between two reads nothing holds a lock on the change tables."""
+    place = orders
+    with followed(place) as found:
+        found.changes(2)
+        place.sql("ALTER TABLE dbo.orders ADD amount int NULL")
+        place.enable("orders", instance="orders_2")
+        place.sql("INSERT INTO dbo.orders VALUES (3, N'three', 3)")
+        found.changes(3)
+        place.sql(
+            "SET LOCK_TIMEOUT 5000",
+            "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'orders', "
+            "@capture_instance = N'dbo_orders'",
+            "INSERT INTO dbo.orders VALUES (4, N'four', 4)",
+        )
+        found.wait_for(lambda it: ("c", 4) in keys_of(it.records))
+        assert found.end() == 0
+    assert [one for one in keys_of(found.records) if one[0] == "c"] == [("c", 3), ("c", 4)]
+
+
 def test_a_second_instance_takes_over_and_the_first_may_be_dropped(orders: Place):
     place = orders
     place.sql("ALTER TABLE dbo.orders ADD amount int NULL")

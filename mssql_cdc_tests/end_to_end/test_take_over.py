@@ -15,9 +15,11 @@ import pytest
 
 from mssql_cdc.config import load_connector
 from mssql_cdc.records.offset_files import read_offsets
+from mssql_cdc.records.source_offsets import offsets_text
+from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, OracleUnavailableError, Record
 from mssql_cdc_tests.end_to_end.kit import Place
-from mssql_cdc_tests.end_to_end.load import TABLES, Change, change_of, changes_of, create, load
+from mssql_cdc_tests.end_to_end.load import TABLES, Change, Churn, change_of, create, every_change
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -34,27 +36,34 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumMachin
 
 @pytest.mark.feature("STR-04", "STR-22")
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_connector_moves_over_under_load_and_back(place: Place, machine: DebeziumMachine, seed: int):
+def test_a_connector_moves_over_under_load_and_back(
+    place: Place, machine: DebeziumMachine, seed: int, capsys: pytest.CaptureFixture[str]
+):
     create(place)
     chance = random.Random(seed)
+    churn = Churn(place, random.Random(seed), ids=40)
     with ExitStack() as stack:
         with DebeziumEngine(machine, _properties(place), place.folder / "engine") as engine:
             engine.wait_until(lambda records: len(records) >= len(TABLES))  # The structures: the snapshot is done.
-            stack.enter_context(load(place))
-            engine.wait_until(lambda records: len(_changes(records)) >= 5)
+            churn.fill()
+            stack.enter_context(churn.running())
+            engine.wait_until(lambda records: "d" in {change[1] for change in _changes(records)})
             time.sleep(chance.uniform(0, 1.5))
-        offsets = place.folder / "engine" / "offsets.dat"
-        assert place.command("take-over", "--offsets", str(offsets)) == 0
+        offsets, history = (place.folder / "engine" / name for name in ("offsets.dat", "history.dat"))
+        assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(history)) == 0
+        assert "schema history" not in capsys.readouterr().err
         assert place.catch_up() == 0
     theirs = _changes(_kept(engine.records, offsets, place))
     assert place.catch_up() == 0
     output = place.folder / "records.jsonl"
     assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
     ours = [json.loads(line) for line in output.read_text().splitlines()]
-    assert theirs + _changes_of_ours(ours) == changes_of(place), f"seed {seed}"
+    wanted = every_change(place)
+    assert theirs + _changes_of_ours(ours) == wanted, f"seed {seed}"
+    assert {change[1] for change in _changes_of_ours(ours)} == {"c", "u", "d"}
     assert not [one for one in ours if "tableChanges" in (one["value"] or {})]
 
-    with load(place, first=1_000_000):
+    with churn.running():
         time.sleep(0.5)
     place.settle()
     assert place.catch_up() == 0
@@ -65,10 +74,106 @@ def test_a_connector_moves_over_under_load_and_back(place: Place, machine: Debez
         _printed(place, "schema-history", "--warehouse", str(place.warehouse))
     )
     with DebeziumEngine(machine, _properties(place), place.folder / "engine") as again:
-        wanted = changes_of(place)
+        wanted = every_change(place)
         count = len(wanted) - len(theirs) - len(_changes_of_ours(ours))
         again.wait_until(lambda records: len(_changes(records)) >= count)
     assert theirs + _changes_of_ours(ours) + _changes(again.records) == wanted, f"seed {seed}"
+
+
+def test_two_databases_move_over_with_the_offsets_of_kafka_connect(place: Place, machine: DebeziumMachine):
+    """As `GET /connectors/<name>/offsets` prints them: each database goes on at its own."""
+    create(place)
+    other = f"{place.database}_b"
+    place.sql(f"CREATE DATABASE {other}")
+    names = [place.database, other]
+    place.configure(database_names=",".join(names))
+    connector = load_connector(place.config)
+    with control(connector.connection, other) as opened:
+
+        def play(*statements: str) -> None:
+            for statement in statements:
+                opened.execute(statement, doing="playing the application")
+
+        play(
+            "EXEC sys.sp_cdc_enable_db",
+            "CREATE TABLE dbo.a (id int NOT NULL PRIMARY KEY, n int NOT NULL)",
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'a', @role_name = NULL",
+        )
+        properties = {**_properties(place), "database.names": ",".join(names)}
+        with DebeziumEngine(machine, properties, place.folder / "engine") as engine:
+            engine.wait_until(lambda records: len(records) >= len(TABLES) + 1)
+            place.sql("INSERT INTO dbo.a VALUES (1, 1), (2, 1)")
+            play("INSERT INTO dbo.a VALUES (10, 1)", "UPDATE dbo.a SET n = 2")
+            engine.wait_until(lambda records: len(_changes(records)) == 4)
+        place.sql("DELETE dbo.a WHERE id = 1")
+        play("UPDATE dbo.a SET id = 11", "INSERT INTO dbo.a VALUES (12, 1)")
+    stored = read_offsets(place.folder / "engine" / "offsets.dat", connector)
+    assert sorted(stored) == sorted(names)
+    offsets = place.folder / "offsets.json"
+    offsets.write_text(offsets_text("shop", {name: one.values for name, one in stored.items()}))
+    assert place.command("take-over", "--offsets", str(offsets)) == 0
+    place.settle()
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
+    ours = [json.loads(line) for line in output.read_text().splitlines()]
+    found = {name: [one for one in ours if one["sourcePartition"]["database"] == name] for name in names}
+    assert _changes_of_ours(found[place.database]) == [("a", "d", 1, 1)]
+    assert _changes_of_ours(found[other]) == [("a", "d", 10, 2), ("a", "c", 11, 2), ("a", "c", 12, 1)]
+
+
+@pytest.mark.feature("SCH-03")
+def test_what_consumers_were_told_of_structures_is_compared_with_the_source(
+    place: Place, machine: DebeziumMachine, capsys: pytest.CaptureFixture[str]
+):
+    """A column is added, with a capture instance of its own, after the other connector has stopped."""
+    place.configure(incremental_snapshot_added_columns="false")
+    create(place)
+    with DebeziumEngine(machine, _properties(place), place.folder / "engine") as engine:
+        engine.wait_until(lambda records: len(records) >= len(TABLES))
+        place.sql("INSERT INTO dbo.a VALUES (1, 1)", "INSERT INTO dbo.b VALUES (1, 1)")
+        engine.wait_until(lambda records: len(_changes(records)) == 2)
+    offsets, history = (place.folder / "engine" / name for name in ("offsets.dat", "history.dat"))
+    place.sql("INSERT INTO dbo.b VALUES (2, 1)", "ALTER TABLE dbo.b ADD more nvarchar(20) NULL")
+    place.settle()
+    place.enable("b", instance="dbo_b_2")
+    place.sql("INSERT INTO dbo.b VALUES (3, 1, N'x')")
+    place.settle()
+    told = [json.loads(line) for line in history.read_text().splitlines()]
+    for record in told:
+        for change in record["tableChanges"]:
+            if change["id"].endswith('"a"'):
+                change["table"]["columns"][1]["name"] = "m"
+    changed = place.folder / "history.dat"
+    changed.write_text("\n".join(map(json.dumps, told)))
+    assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(changed)) == 0
+    said = capsys.readouterr().err
+    assert "dbo.a: the schema history has m int(10,0), the capture instance has n int(10,0)" in said
+    assert "dbo.b: the" not in said, "b goes on in the instance that the other connector read"
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
+    ours = [json.loads(line)["value"] for line in output.read_text().splitlines()]
+    kinds = [
+        "ddl" if "tableChanges" in one else (one["op"], one["after"]["id"], "more" in one["after"]) for one in ours
+    ]
+    assert kinds == [("c", 2, False), "ddl", ("c", 3, True)]
+
+
+def test_a_history_of_another_connector_is_refused_before_anything_is_written(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    create(place)
+    offset = {"commit_lsn": "00000027:00000090:0004", "change_lsn": "00000027:00000090:0003", "event_serial_no": 1}
+    offsets, history = place.folder / "offsets.json", place.folder / "history.dat"
+    partition = {"server": "shop", "database": place.database}
+    offsets.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    record = {"source": {"server": "other"}, "position": offset, "databaseName": place.database, "tableChanges": []}
+    for text, why in ((json.dumps(record), "topic.prefix=other"), ("not JSON", "Line 1 of"), ("", "is empty")):
+        history.write_text(text)
+        assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(history)) == 2
+        assert why in capsys.readouterr().err
+    assert not (place.warehouse / "shop").exists()
 
 
 def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, capsys: pytest.CaptureFixture[str]):
@@ -131,7 +236,8 @@ def _changes_of_ours(records: Sequence[dict[str, Any]]) -> list[Change]:
 
 
 def _changes_in(values: Sequence[Any]) -> list[Change]:
-    return [change_of(value) for value in values if value is not None and value.get("op") in {"c", "u"}]
+    """The changes, and rows of snapshots, of which there must be none."""
+    return [change_of(value) for value in values if value is not None and value.get("op") is not None]
 
 
 def _printed_offsets(place: Place, output: Path) -> Any:

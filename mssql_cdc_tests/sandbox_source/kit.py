@@ -125,7 +125,7 @@ def table_of(reader: ChangeReader | ChunkReader) -> pa.Table:
 
 
 @contextmanager
-def open_shop(server: dict[str, Any], *, agent: bool = True) -> Iterator[Shop]:
+def open_shop(server: dict[str, Any], *, agent: bool = True, collation: str | None = None) -> Iterator[Shop]:
     name = f"shop{next(server['numbers'])}"
     login = Connection(
         hostname=server["host"],
@@ -136,7 +136,8 @@ def open_shop(server: dict[str, Any], *, agent: bool = True) -> Iterator[Shop]:
         login_timeout_s=20,
     )
     with control(login, "master") as master:
-        master.execute(f"CREATE DATABASE {name}", doing="preparing a test")
+        collated = f" COLLATE {collation}" if collation else ""
+        master.execute(f"CREATE DATABASE {name}{collated}", doing="preparing a test")
     connector = connector_from_mapping(
         name,
         {

@@ -16,7 +16,6 @@ from mssql_cdc.source.sqlserver.structures import structures
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
-@pytest.mark.feature("PRE-11")
 def test_a_database_name_is_returned_in_its_actual_case(shop: Shop) -> None:
     found = database(shop.control, shop.catalog.upper())
 

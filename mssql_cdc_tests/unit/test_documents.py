@@ -144,3 +144,8 @@ def test_the_index_links_to_every_document() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert not [name for name in sorted(documents) if f"({name})" not in index]
+
+
+def test_each_contradiction_of_debezium_is_decided_in_one_place():
+    listed = re.findall(r"^\| (DC-\d\d) \|", (ROOT / "docs/debezium-contradictions.md").read_text(), re.MULTILINE)
+    assert listed == [f"DC-{number:02}" for number in range(1, 27)]

@@ -31,6 +31,7 @@ from mssql_cdc.schema import TableId
 
 CHUNK_ROWS = 200_000
 GROUP_CHUNKS = 8
+NOT_CAPTURED = "the source no longer captures it; run `mssql-cdc discover` and reload the code location"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +109,11 @@ def _require_possible(survey: Survey, decision: Snapshot) -> None:
             f"{decision.id} cannot be taken: the source was restored or failed over: {survey.facts.restored}. "
             f"{RESTORED_ADVICE}"
         )
-    gone = [table.text for table in decision.tables if survey.member(table) is None]
+    gone = [table for table in decision.tables if survey.member(table) is None]
     if gone:
-        raise ConfigurationError(
-            f"{', '.join(sorted(gone))} cannot be snapshotted: the source no longer captures them. "
-            "Run `mssql-cdc discover` and reload the code location"
-        )
+        known = {absent.table: absent.reason for absent in survey.facts.absent}
+        reasons = [f"{table}: {known.get(table, NOT_CAPTURED)}" for table in sorted(gone)]
+        raise ConfigurationError(f"No snapshot can be taken of {'; '.join(reasons)}")
 
 
 def _not_read(database: Database, survey: Survey, decision: Snapshot, table: TableId) -> str | None:

@@ -92,6 +92,7 @@ class RowPlan:
             parts = [batch.column(f"c{number}_{part}") for part in range(len(way.raw))]
             try:
                 values, exact = way.decode(parts)
+                decoded.append((_stored(values, column.type.arrow), exact))
             except MisfitError as error:
                 raise StaleStructureError(
                     f"A value of column {column.name!r} does not fit {column.type.declaration}, the type it was read "
@@ -102,8 +103,7 @@ class RowPlan:
                     f"Column {column.name!r} ({column.type.declaration}): a value has another form than the type has"
                 ) from None
             except ValueError as error:
-                raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from error
-            decoded.append((values.cast(column.type.arrow), exact))
+                raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from None
         return decoded
 
 
@@ -146,6 +146,13 @@ def fetch(sql_type: SqlServerType) -> Fetch:
             return Fetch(("CONVERT(varchar(34), {c}, 121)",), (pa.string(),), lambda parts: instant(parts[0], digits))
         case Kind.VARIANT:
             return _variant()
+
+
+def _stored(values: pa.Array, stored: pa.DataType) -> pa.Array:
+    try:
+        return values.cast(stored)
+    except pa.ArrowInvalid:
+        raise MisfitError("it is out of its range") from None
 
 
 def _first(parts: Sequence[pa.Array]) -> Decoded:

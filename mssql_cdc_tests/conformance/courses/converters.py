@@ -93,7 +93,7 @@ CONVERTERS = Course(
                 "heartbeat.interval.ms": "1",
             },
             theirs={"key.converter.class": STRINGS, "header.converter.class": STRINGS},
-            features=("DEP-01", "DEP-02"),
+            features=("DEP-02",),
         ),
         Reading(
             name="headers with nulls",

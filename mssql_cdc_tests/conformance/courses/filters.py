@@ -56,12 +56,26 @@ READINGS = (
             "column.propagate.source.type": r"other\..*",
         },
     ),
+    Reading(
+        name="masked keys",
+        properties=SCHEMAS
+        | _ONLY
+        | {
+            "message.key.columns": r"dbo\.f_k:name,n",
+            "column.mask.hash.v2.SHA-256.with.salt.s": r"dbo\.f_k\.name",
+        },
+        features=("EVT-04",),
+    ),
 )
 
 
 def _script(table: str, *, schema: str = "dbo", readings: tuple[str, ...], restates: str) -> Script:
     name = f"{schema}.{table}"
-    expected = {"f_a": {"schemas": ("excluded-key",)}, "f_c": {"exclude lists": ("column-of-a-database",)}}
+    expected = {
+        "f_a": {"schemas": ("excluded-key",)},
+        "f_c": {"exclude lists": ("column-of-a-database",)},
+        "f_k": {"masked keys": ("masked-key",)},
+    }
     made = () if schema == "dbo" else (f"CREATE SCHEMA {schema}",)
     return Script(
         name=name,
@@ -102,5 +116,6 @@ SCRIPTS = (
         restates="shouldConsumeEventsWithMaskedAndTruncatedColumns",
     ),
     _script("f_c", readings=("exclude lists",), restates="testColumnExcludeList"),
+    _script("f_k", readings=("masked keys",), restates="shouldConsumeEventsWithMaskedHashedColumns"),
 )
 FILTERS = Course(name="filters", databases=("conf_filters",), scripts=SCRIPTS, readings=READINGS)

@@ -57,14 +57,19 @@ SAMPLES = (
     Sample("smallint", "smallint", ("-32768", "32767"), "-7", "plain", _INT),
     Sample("int", "int", ("-2147483648", "2147483647"), "2147483647", "plain", _INT),
     Sample("bigint", "bigint", ("-9223372036854775808", "9223372036854775807"), "3147483648", "plain", _INT),
-    Sample("real", "real", ("-3.4028235E+38", "1.17549E-38", "0.1", "1E10"), "1.5", "plain", _FP),
+    Sample("real", "real", ("-3.4028235E+38", "3.4028235E+38", "1.17549E-38", "0.1", "1E10"), "1.5", "plain", _FP),
     Sample(
-        "float", "float", ("-1.7976931348623157E+308", "2.2250738585072014E-308", "0.1", "-0.0"), "1.25E3", "plain", _FP
+        "float",
+        "float",
+        ("-1.7976931348623157E+308", "1.7976931348623157E+308", "2.2250738585072014E-308", "0.1", "-0.0"),
+        "1.25E3",
+        "plain",
+        _FP,
     ),
     Sample(
         "decimal_18_4",
         "decimal(18, 4)",
-        ("-99999999999999.9999", "0.0001", "0"),
+        ("-99999999999999.9999", "99999999999999.9999", "0.0001", "0"),
         "1.5",
         "decimal",
         "decimalModeConfigPrecise",
@@ -72,7 +77,11 @@ SAMPLES = (
     Sample(
         "decimal_38_10",
         "decimal(38, 10)",
-        ("-9999999999999999999999999999.9999999999", "0.0000000001"),
+        (
+            "-9999999999999999999999999999.9999999999",
+            "9999999999999999999999999999.9999999999",
+            "0.0000000001",
+        ),
         "12.25",
         "decimal",
         "decimalModeConfigPrecise",
@@ -97,7 +106,7 @@ SAMPLES = (
     Sample(
         "nvarchar",
         "nvarchar(30)",
-        ("N'Zürich 日本 😀'", "N''", "NCHAR(9) + NCHAR(10) + NCHAR(1)"),
+        ("N'Zürich 日本 😀'", "N''", "NCHAR(9) + NCHAR(10) + NCHAR(1)", "N'a' + NCHAR(0) + N'b'"),
         "N'a (b) c'",
         "plain",
         _STRING,
@@ -112,6 +121,9 @@ SAMPLES = (
     ),
     Sample("text", "text", ("'text'", "''"), "'none'", "plain", _STRING),
     Sample("ntext", "ntext", ("N'téxt'", "N''"), "N'none'", "plain", _STRING),
+    Sample("sql_variant", "sql_variant", ("CAST(1 AS int)", "CAST(N'é' AS nvarchar(5))"), "1", "plain", _OTHER),
+    Sample("hierarchyid", "hierarchyid", ("'/1/2/'", "'/'"), "'/1/'", "plain", _OTHER),
+    Sample("sysname", "sysname", ("N'é'", "N''"), "N'none'", "plain", _STRING),
     Sample("xml", "xml", ("N'<a>é</a>'", "N''"), "N'<n/>'", "plain", _OTHER),
     Sample(
         "uniqueidentifier",
@@ -167,7 +179,7 @@ SAMPLES = (
     Sample(
         "datetime2_5",
         "datetime2(5)",
-        ("'1969-12-31T23:59:59.99999'", "'2018-07-13T11:23:45.34567'"),
+        ("'0001-01-01'", "'9999-12-31T23:59:59.99999'", "'1969-12-31T23:59:59.99999'", "'2018-07-13T11:23:45.34567'"),
         "'2019-01-01 12:34:56.78901'",
         "time",
         _TIME,
@@ -175,7 +187,12 @@ SAMPLES = (
     Sample(
         "datetime2_7",
         "datetime2(7)",
-        ("'9999-12-31T23:59:59.9999999'", "'2018-07-13T11:23:45.3456789'", "'1677-09-21T00:12:43'"),
+        (
+            "'0001-01-01'",
+            "'9999-12-31T23:59:59.9999999'",
+            "'2018-07-13T11:23:45.3456789'",
+            "'1677-09-21T00:12:43'",
+        ),
         "'2019-01-01 12:34:56.7890123'",
         "time",
         _TIME,
@@ -192,6 +209,7 @@ SAMPLES = (
         "datetimeoffset_7",
         "datetimeoffset(7)",
         (
+            "'0001-01-01T00:00:00.0000001+00:00'",
             "'9999-12-31T09:59:59.9999999-14:00'",
             "'2018-07-13T12:23:45.4567891+00:00'",
             "'1969-12-31T23:59:58.0009999+00:00'",
@@ -207,6 +225,7 @@ def _script(one: Sample) -> Script:
     table = f"type_{one.name}"
     inserts = [f"INSERT INTO dbo.{table} (id, v, n) VALUES ({i}, {v}, {v})" for i, v in enumerate(one.values, start=10)]
     last = one.values[-1]
+    read = [f"INSERT INTO dbo.{table} (id, v, n) VALUES ({i}, {v}, {v})" for i, v in enumerate(one.values, start=50)]
     return Script(
         name=one.declaration,
         group="types",
@@ -218,6 +237,7 @@ def _script(one: Sample) -> Script:
             captured(table),
             f"INSERT INTO dbo.{table} (id, v, n) VALUES (1, {one.values[0]}, {last})",
             f"INSERT INTO dbo.{table} (id, v, n, d) VALUES (2, NULL, {last}, NULL)",
+            *read,
         ),
         changes=(
             *inserts,

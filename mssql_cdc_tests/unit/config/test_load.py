@@ -36,7 +36,7 @@ def write(folder: Path, name: str, document: object) -> Path:
     return path
 
 
-@pytest.mark.feature("DEP-01", "HA-02")
+@pytest.mark.feature("DEP-01")
 def test_debezium_example_loads_unchanged(tmp_path: Path) -> None:
     connector = load_connector(write(tmp_path, "inventory.json", DEBEZIUM_EXAMPLE))
     assert connector.name == "inventory-connector"

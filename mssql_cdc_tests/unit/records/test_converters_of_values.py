@@ -102,7 +102,7 @@ def test_options_that_the_converter_of_values_does_not_read_are_named():
     assert any(CLOUD_EVENTS in line for line in told)
 
 
-@pytest.mark.feature("DEP-01")
+@pytest.mark.feature("DEP-02")
 def test_headers_have_schemas_where_their_converter_adds_them(tmp_path: Path):
     records = changed(tmp_path).records(header__converter__schemas__enable=True, include__schema__changes=False)
     delete, tombstone, create = records[1:4]
@@ -114,7 +114,7 @@ def test_headers_have_schemas_where_their_converter_adds_them(tmp_path: Path):
     assert delete["key"] == {"id": 1}
 
 
-@pytest.mark.feature("DEP-01")
+@pytest.mark.feature("DEP-02")
 def test_a_key_in_a_header_follows_the_header_converter_and_not_that_of_keys(tmp_path: Path):
     lake = Lake(tmp_path)
     price = column("price", "decimal", precision=9, scale=2, nullable=False)
@@ -131,7 +131,7 @@ def test_a_key_in_a_header_follows_the_header_converter_and_not_that_of_keys(tmp
     assert create["headers"]["__debezium.oldkey"] == {"price": 1.5}
 
 
-@pytest.mark.feature("DEP-01", "DEP-02")
+@pytest.mark.feature("DEP-02")
 def test_the_simple_header_converter_writes_texts_and_escapes_only_quotes_and_backslashes(tmp_path: Path):
     lake = Lake(tmp_path)
     price = column("price", "decimal", precision=12, scale=9, nullable=False)

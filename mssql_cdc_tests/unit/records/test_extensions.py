@@ -136,12 +136,11 @@ def test_null_of_a_converted_column_becomes_the_converted_default(extended: Lake
     assert found[2]["value"]["after"]["price"] == 150
 
 
-@pytest.mark.feature("EVT-04", "SPI-05")
-def test_converter_applies_to_keys_and_a_mask_does_not(extended: Lake) -> None:
+@pytest.mark.feature("SPI-05")
+def test_converter_applies_to_keys(extended: Lake) -> None:
     play(extended)
     options = own(column="id", schema="{'type': 'string'}", value="f'#{value}'")
-    masked = {"column.mask.with.3.chars": r"testDB1\.dbo\.orders\.name|dbo\.orders\.name"}
-    extended.properties = {**options, **masked, "message.key.columns": "dbo.orders:id,name"}
+    extended.properties = {**options, "message.key.columns": "dbo.orders:id,name"}
     found = extended.records()
     keys = [one["key"] for one in found if one["topic"].endswith("orders")]
     assert keys[0] == {"id": "#1", "name": "one"}

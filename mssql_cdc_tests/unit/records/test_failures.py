@@ -40,8 +40,9 @@ def rows(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @pytest.mark.feature("ERR-01")
 def test_records_stop_at_a_change_that_cannot_be_converted_and_name_its_position(tmp_path: Path):
     lake = streamed(tmp_path)
-    with pytest.raises(ConversionError, match=r"testDB1\.dbo\.a: .* at 0000-\S+ cannot be converted.*=warn"):
+    with pytest.raises(ConversionError, match=r"testDB1\.dbo\.a: .* at 0000-\S+ cannot be converted.*=warn") as raised:
         lake.records()
+    assert f"(commit_lsn {lsn(1).text}, change_lsn " in str(raised.value)
 
 
 @pytest.mark.feature("ERR-01")

@@ -11,7 +11,7 @@ from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.heartbeats import Beat, beat_record, beats, milliseconds
+from mssql_cdc.records.heartbeats import Beat, beat_record, beats, idle_beat, milliseconds
 from mssql_cdc_tests.lake_kit import AT, Change, lsn
 from mssql_cdc_tests.unit.config.samples import connector
 from mssql_cdc_tests.unit.records.kit import Lake, table
@@ -31,6 +31,19 @@ def test_heartbeats_keep_their_interval_and_zero_disables_them():
     assert [beat.position for beat in found] == [cut_text(0, Lsn.parse(one.to or "")) for one in (cuts[0], cuts[2])]
     assert found[1].at_ms - found[0].at_ms == 5_000
     assert list(beats(cuts, 0)) == []
+
+
+@pytest.mark.feature("HB-01")
+@pytest.mark.parametrize(
+    ("seconds", "known", "expected"),
+    [(4, [0], False), (5, [0], True), (6, [0, 2], False), (6, [], True)],
+)
+def test_a_poll_that_finds_nothing_has_a_heartbeat_when_it_is_due(seconds: int, known: list[int], *, expected: bool):
+    at = START + timedelta(seconds=seconds)
+    known_ms = [milliseconds(START + timedelta(seconds=one)) for one in known]
+    found = list(idle_beat(cut(3, 0), at, 5_000, known_ms=known_ms))
+    assert found == ([Beat(cut_text(0, Lsn.parse(cut(3, 0).to or "")), milliseconds(at))] if expected else [])
+    assert list(idle_beat(cut(3, 0), at, 0, known_ms=known_ms)) == []
 
 
 @pytest.mark.feature("HB-04", "TOP-04")

@@ -82,7 +82,23 @@ def test_an_excluded_key_column_stays_in_the_key(tmp_path: Path):
     assert "id" not in record["value"]["after"]
 
 
-@pytest.mark.feature("EVT-22", "TXN-05")
+@pytest.mark.feature("TXN-05")
+def test_a_transaction_ends_when_the_next_one_has_an_event(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    for number in (1, 2, 3):
+        lake.append(schema, Change(number, "c", after={"id": number}))
+        lake.cut(number, minutes=number)
+    found = lake.records(provide__transaction__metadata=True, include__schema__changes=False)
+    told = [(one["value"].get("status"), one["value"].get("op")) for one in found]
+    one_transaction = [("BEGIN", None), (None, "c"), ("END", None)]
+    assert told == [*one_transaction, *one_transaction, ("BEGIN", None), (None, "c")]
+    for end, begin in ((2, 3), (5, 6)):
+        assert found[end]["value"]["id"] == found[end - 2]["value"]["id"]
+        assert found[end]["value"]["ts_ms"] == found[begin]["value"]["ts_ms"]
+
+
+@pytest.mark.feature("EVT-22")
 def test_transaction_metadata_of_changes_that_are_no_events_is_empty(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))

@@ -56,7 +56,7 @@ def named(found: list[dict[str, Any]], topic: str) -> list[dict[str, Any]]:
     return [one for one in found if one["topic"].endswith(topic)]
 
 
-@pytest.mark.feature("DEP-01")
+@pytest.mark.feature("DEP-02")
 def test_key_is_the_text_of_a_struct_without_escapes_and_without_null(tmp_path: Path):
     delete, tombstone, create = named(lake(tmp_path).records(key__converter=STRINGS), "dbo.a")
     assert delete["key"] == tombstone["key"] == SHOWN
@@ -65,7 +65,7 @@ def test_key_is_the_text_of_a_struct_without_escapes_and_without_null(tmp_path: 
     )
 
 
-@pytest.mark.feature("DEP-01")
+@pytest.mark.feature("DEP-02")
 def test_every_record_with_a_key_has_it_as_text(tmp_path: Path):
     found = lake(tmp_path).records(
         key__converter=STRINGS, provide__transaction__metadata=True, heartbeat__interval__ms=1
@@ -76,7 +76,7 @@ def test_every_record_with_a_key_has_it_as_text(tmp_path: Path):
     assert keys["__debezium-heartbeat.server1"] == "Struct{serverName=server1}"
 
 
-@pytest.mark.feature("DEP-01")
+@pytest.mark.feature("DEP-02")
 def test_header_is_a_text_whatever_the_key(tmp_path: Path):
     delete, _, create = named(lake(tmp_path).records(header__converter=STRINGS), "dbo.a")
     assert create["headers"]["__debezium.oldkey"] == SHOWN

@@ -9,7 +9,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from mssql_cdc.errors import SourceError
+from mssql_cdc.errors import SourceError, StaleStructureError
 from mssql_cdc.schema import Column, SqlServerType
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc_tests.unit.source.raw import utf16
@@ -64,6 +64,16 @@ def test_a_value_truncated_in_transit_is_an_error_that_names_the_column() -> Non
 
     with pytest.raises(SourceError, match=r"'body'.*70000 bytes, 2 arrived"):
         plan.decode(pa.RecordBatch.from_arrays(arrays, schema=pa.schema(plan.raw_fields())))
+
+
+def test_a_value_out_of_range_is_not_quoted() -> None:
+    """Arrow's message has the value, and would bring it into logs."""
+    plan = RowPlan.of([Column("age", SqlServerType("tinyint"))])
+    raw = pa.RecordBatch.from_arrays([pa.array([90_001], pa.int64())], names=["c0_0"])
+    with pytest.raises(StaleStructureError, match=r"'age' does not fit tinyint.*out of its range") as caught:
+        plan.decode(raw)
+    assert "90001" not in str(caught.value)
+    assert caught.value.__suppress_context__
 
 
 def test_only_columns_without_a_useful_limit_are_fetched_row_by_row() -> None:

@@ -1,0 +1,117 @@
+"""The check of a table outside a run that captures: an operator executes it, acknowledges losses, or the sensor looks.
+
+What the lake keeps (`check/verdict`) is joined by what the source shows now: a table that has disappeared is not green.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import dagster as dg
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.check.verdict import judge
+from mssql_cdc.defs.metadata import event_metadata
+from mssql_cdc.defs.report import ABSENT, TRY_AGAIN, evaluation
+from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.specs import CHECK
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.run.standing import standings
+from mssql_cdc.schema import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the source shows: why tables cannot be captured now, and why the whole database is late."""
+
+    absent: Mapping[str, str] = field(default_factory=dict[str, str])
+    late: str | None = None
+
+
+def ask_source(setup: Setup, database: Database) -> Shown:
+    """Ask the source; one that does not answer makes every table late."""
+    try:
+        seen = survey(database, quick=True, currents=False)
+    except MssqlCdcError as error:
+        return Shown(late=f"the source cannot be asked: {error}")
+    return Shown(standings(seen, setup.listed).absent, seen.stalled)
+
+
+def judged(setup: Setup, database: Database, table: TableId, shown: Shown) -> dg.AssetCheckEvaluation:
+    """Return the check of a table.
+
+    Args:
+        setup: The connector and the database.
+        database: Where the lake is.
+        table: The table.
+        shown: What the source shows.
+    """
+    verdict, absent = judge(database, table), shown.absent.get(table.text)
+    problems = list(verdict.problems)
+    if absent is not None and not any(absent in problem for problem in problems):
+        problems.append(absent)
+    severity = dg.AssetCheckSeverity.ERROR
+    if not problems and shown.late is not None:
+        problems, severity = [f"late: {shown.late}"], dg.AssetCheckSeverity.WARN
+    values = {
+        **verdict.facts,
+        "problem": setup.connector.redact("; ".join(problems)) or None,
+        "what_to_do": TRY_AGAIN if absent is not None else None,
+        ABSENT: True if absent is not None else None,
+    }
+    return evaluation(setup, table, passed=not problems, severity=severity, metadata=event_metadata(values))
+
+
+def result_of(found: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
+    """Return the evaluation as what a step yields for a check that was executed on its own."""
+    return dg.AssetCheckResult(
+        passed=found.passed,
+        asset_key=found.asset_key,
+        check_name=CHECK,
+        severity=found.severity,
+        metadata=found.metadata,
+    )
+
+
+def report_absent(setup: Setup, database: Database, instance: dg.DagsterInstance, seen: Survey) -> Collection[str]:
+    """Let the checks of tables turn red that have disappeared, and green again that are back, without a run.
+
+    Args:
+        setup: The connector and the database.
+        database: Where the lake is.
+        instance: Where the earlier evaluations are; they are all that is remembered.
+        seen: What the source shows.
+
+    Returns:
+        What is wrong, a line per table.
+    """
+    shown = Shown(standings(seen, setup.listed).absent)
+    for found in _changed(setup, database, instance, shown):
+        instance.report_runless_asset_event(found)
+    lines = [f"{name}: {reason}" for name, reason in shown.absent.items()]
+    return [setup.connector.redact(line) for line in lines]
+
+
+def _changed(
+    setup: Setup, database: Database, instance: dg.DagsterInstance, shown: Shown
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """The evaluations that differ from the newest ones of tables that are absent now, or were."""
+    keys = {dg.AssetCheckKey(setup.names.log_key(table), CHECK): table for table in setup.names.tables}
+    newest = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
+    for key, table in keys.items():
+        record = newest.get(key)
+        event = record.event.dagster_event if record is not None and record.event is not None else None
+        last = event.asset_check_evaluation_data if event is not None else None
+        was_absent = last is not None and f"mssql_cdc/{ABSENT}" in last.metadata
+        if table.text not in shown.absent and not was_absent:
+            continue
+        found = judged(setup, database, table, shown)
+        if last is None or (last.passed, _problem(last)) != (found.passed, _problem(found)):
+            yield found
+
+
+def _problem(found: dg.AssetCheckEvaluation) -> object:
+    value = found.metadata.get("mssql_cdc/problem")
+    return value.value if value is not None else None

@@ -1,0 +1,103 @@
+"""A data file of a Delta table as its log has it: read from an `add` action, and turned into actions again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import unquote
+
+from mssql_cdc.lake.vectors import Vector
+
+Identity = tuple[str, str]
+"""Delta's identity of a file: its path, and that of its deletion vector (empty: it has none)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A data file that is part of the newest version; `action` is its `add` without path, statistics and vector."""
+
+    path: str
+    stats: str | None
+    vector: Vector | None
+    action: Mapping[str, Any] = field(hash=False)
+
+    @classmethod
+    def of_add(cls, add: Mapping[str, Any]) -> LiveFile:
+        """The file of an `add` action."""
+        apart = ("path", "stats", "deletionVector", "stats_parsed", "partitionValues_parsed", "dataChange")
+        vector = add.get("deletionVector")
+        return cls(
+            add["path"],
+            add.get("stats"),
+            Vector.from_action(vector) if vector else None,
+            {name: value for name, value in add.items() if name not in apart},
+        )
+
+    @property
+    def identity(self) -> Identity:
+        """Delta's identity of a file: its path and its deletion vector."""
+        return self.path, self.vector.identity if self.vector else ""
+
+    @property
+    def name(self) -> str:
+        """The path as a file system takes it: the log's is a URI's."""
+        return unquote(self.path)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.action["size"]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The parsed statistics; empty when the writer left none."""
+        return json.loads(self.stats) if self.stats else {}
+
+    @property
+    def rows(self) -> int:
+        """All rows by the statistics, those that are deleted too."""
+        return self.facts.get("numRecords", 0)
+
+    @property
+    def left(self) -> int:
+        """Rows that are not deleted, by the statistics."""
+        return self.rows - (self.vector.cardinality if self.vector else 0)
+
+    def add(self, *, vector: Vector | None = None, rows: int | None = None) -> dict[str, Any]:
+        """The `add` action of the same file with another vector.
+
+        Args:
+            vector: the rows that are deleted now.
+            rows: all rows of the file, which the statistics must give beside a vector.
+        """
+        stats = {**self.facts, "tightBounds": False}
+        if rows is not None:
+            stats["numRecords"] = rows
+        found: dict[str, Any] = {
+            "path": self.path,
+            **self.action,
+            "dataChange": True,
+            "stats": json.dumps(stats, ensure_ascii=False),
+        }
+        return {"add": {**found, "deletionVector": vector.to_action()} if vector else found}
+
+    def remove(self, at: datetime) -> dict[str, Any]:
+        """The `remove` action of the file."""
+        found: dict[str, Any] = {
+            "path": self.path,
+            "deletionTimestamp": int(at.timestamp() * 1000),
+            "dataChange": True,
+            "extendedFileMetadata": True,
+            "partitionValues": self.action.get("partitionValues") or {},
+            "size": self.size,
+        }
+        return {"remove": {**found, "deletionVector": self.vector.to_action()} if self.vector else found}
+
+
+def identity_of(action: Mapping[str, Any]) -> Identity:
+    """The identity of the file of an `add` or `remove` action."""
+    vector = action.get("deletionVector")
+    return action["path"], Vector.from_action(vector).identity if vector else ""

@@ -1,0 +1,135 @@
+"""The conditions that lines of the log tell of: for each a level and a code that stays the same.
+
+A line belongs to the first condition of which it contains a piece. Every other line is progress, of level INFO, and has
+no code. The lines are written where the conditions are met; docs/records.md shows this table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition.
+
+    Attributes:
+        code: Its name.
+        level: How much it matters: INFO, WARN or ERROR, as Debezium has it where it logs the same.
+        meaning: What it means, for the documentation.
+        says: Pieces of the lines that tell of it; none: whoever logs it names it.
+    """
+
+    code: str
+    level: str
+    meaning: str
+    says: tuple[str, ...] = ()
+
+
+PROPERTY_NOTICE = "property-notice"
+CONDITIONS = (
+    Condition(PROPERTY_NOTICE, "WARN", "properties that have no effect, or another one than in Debezium"),
+    Condition(
+        "property-without-object",
+        "WARN",
+        "a property names what is not there",
+        ("has no captured table of this name", "its heartbeats reach no change log"),
+    ),
+    Condition(
+        "guardrail-exceeded",
+        "WARN",
+        "more captured tables than `guardrail.collections.max` allows",
+        ("but guardrail.collections.max allows",),
+    ),
+    Condition(
+        "no-captured-tables",
+        "WARN",
+        "no table is enabled for CDC, or the filters leave none",
+        ("has no table enabled for CDC", "captures no table: "),
+    ),
+    Condition(
+        "table-not-readable",
+        "WARN",
+        "a captured table that the login cannot see, or that cannot be read",
+        (" that the login cannot see (", " cannot be captured: "),
+    ),
+    Condition(
+        "agent-not-running", "ERROR", "SQL Server Agent stands, so nothing is captured", ("Agent is not running",)
+    ),
+    Condition(
+        "capture-stalled",
+        "WARN",
+        "capture has not scanned the log for a while",
+        ("check its capture job", "check that SQL Server Agent is running"),
+    ),
+    Condition("doubtful-column", "WARN", "a column whose values CDC may spoil", ("; CDC may corrupt",)),
+    Condition(
+        "column-not-masked", "WARN", "a mask names a column that is no text", ("matches it; only text is. Its values",)
+    ),
+    Condition(
+        "column-continued",
+        "WARN",
+        "a type changed to one that its Delta column cannot be widened to",
+        ("It continues in the Delta column",),
+    ),
+    Condition("schema-history-rebuilt", "WARN", "a lost schema history was rebuilt", ("was rebuilt from the source",)),
+    Condition(
+        "changes-lost",
+        "ERROR",
+        "changes are missing at the source; a blocking snapshot repairs it",
+        (" are lost: ", "CDC cleanup removed changes", "CDC is no longer enabled on it", "its oldest capture instance"),
+    ),
+    Condition(
+        "source-restored", "ERROR", "the source was restored or failed over", ("the source was restored or failed",)
+    ),
+    Condition(
+        "processing-failed",
+        "WARN",
+        "a change left out of the records (`event.processing.failure.handling.mode=warn`)",
+        ("; its records are left out",),
+    ),
+    Condition("reselect-disabled", "WARN", "ReselectColumns has nothing to look for", ("nothing is read again",)),
+    Condition("reselect-failed", "WARN", "ReselectColumns could not ask the source", ("Failed to re-select columns",)),
+    Condition("reselect-row-missing", "WARN", "ReselectColumns found no such row", ("Failed to find row in table",)),
+    Condition("signal-ignored", "WARN", "a signal is not understood, or refused", (" is ignored: ",)),
+    Condition("signal-log", "INFO", "the message of a signal of type `log`", (" (log): ",)),
+    Condition("channel-failed", "WARN", "a channel of signals cannot be read", ("; it is tried again",)),
+    Condition("sink-failed", "ERROR", "a channel of notifications failed", ("notification channel ",)),
+    Condition("notification", "INFO", "a notification (channel `log`)", ("[Notification Service]",)),
+    Condition("snapshot-given-up", "ERROR", "a requested snapshot failed", ("the requested snapshot is given up",)),
+    Condition(
+        "snapshot-not-filtered",
+        "WARN",
+        "a requested snapshot reads the whole table",
+        ("read in full without the signal's filter",),
+    ),
+    Condition(
+        "table-failed",
+        "ERROR",
+        "a table could not be read or written; the others go on",
+        (" failed: ", "failed and will be retried: "),
+    ),
+    Condition(
+        "database-left-out", "ERROR", "one of several databases cannot be followed now", ("is left out for a minute",)
+    ),
+    Condition("overtaken", "WARN", "another process writes to the same lake", ("; surveying again",)),
+    Condition("retry", "WARN", "the source did not answer; the event `retry` says the same", ("; retry ",)),
+    Condition(
+        "unsafe-storage",
+        "WARN",
+        "restores or rival writers could go unnoticed",
+        ("recovery fork: a restore", "safely from one driver only", "may not create files atomically"),
+    ),
+    Condition("command-refused", "WARN", "a line of standard input is no command", ("A command was refused",)),
+    Condition("reader-gone", "WARN", "standard output was closed", ("The reader of the records has gone",)),
+)
+
+
+def condition_of(line: str) -> Condition | None:
+    """Return the condition that a line tells of; None: it tells of progress."""
+    return next((one for one in CONDITIONS if any(piece in line for piece in one.says)), None)
+
+
+def condition_named(code: str) -> Condition:
+    """Return the condition with this code."""
+    return next(one for one in CONDITIONS if one.code == code)

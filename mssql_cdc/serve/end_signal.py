@@ -1,0 +1,64 @@
+"""SIGTERM: the same as Ctrl+C, but an end that was asked for, and by force where the process cannot end by itself.
+
+A kill at any moment loses nothing, so that force does no harm.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from types import FrameType
+
+from mssql_cdc.run.interrupts import Interrupts
+
+END_SECONDS = 2.5
+"""The time that the end may take."""
+_WATCHER = "end"
+
+
+class EndSignal:
+    """A handler of SIGTERM.
+
+    Python calls handlers in the main thread, between two of its own instructions: not while a library commits to a
+    store that does not answer. A thread hears of the signal at once, and ends the process if nobody else does.
+    """
+
+    def __init__(self, interrupt: object) -> None:
+        """Install it, in the main thread.
+
+        Args:
+            interrupt: The handler of Ctrl+C.
+        """
+        self.noted = False
+        self._interrupt = interrupt
+        told, tells = os.pipe()
+        os.set_blocking(tells, False)
+        signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
+        signal.signal(signal.SIGTERM, self)
+        threading.Thread(target=_watch, args=(told,), name=_WATCHER, daemon=True).start()
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl+C was noted."""
+        return isinstance(self._interrupt, Interrupts) and self._interrupt.noted
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Note the signal and interrupt the loop."""
+        self.noted = True
+        if callable(self._interrupt):
+            self._interrupt(signal.SIGINT, frame)
+        del number
+
+
+def others_run() -> bool:
+    """Whether other threads than the main one and that of the signal are left."""
+    return len([thread for thread in threading.enumerate() if thread.name != _WATCHER]) > 1
+
+
+def _watch(told: int) -> None:
+    while number := os.read(told, 1):
+        if number[0] == signal.SIGTERM:
+            time.sleep(END_SECONDS)
+            os._exit(0)

@@ -1,0 +1,80 @@
+"""A hand-launched run names each mistake of a configuration or a server as the command line does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from mssql_cdc.config import load_connector
+from mssql_cdc.config.driver import is_freetds
+from mssql_cdc.defs.build import build_definitions
+from mssql_cdc.defs.setup import Setup
+from mssql_cdc.run.discover import read_table_list
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.sqlserver.connect import find_driver
+from mssql_cdc_tests.dagster.kit import failures, table
+from mssql_cdc_tests.end_to_end import test_mistakes as mistakes
+from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.servers import sandbox_server
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), pytest.mark.slow]
+own_server, place = mistakes.own_server, mistakes.shop
+NAMES = [name for name in mistakes.MISTAKES if name != "capture that stands still"]
+LAUNCHED = [
+    *(("window", name) for name in NAMES),
+    *((what, name) for what in ("current", "snapshot") for name in ("closed port", "wrong password", NAMES[7])),
+]
+
+
+def materialize(place: Place, tables: Sequence[TableSchema], what: str) -> str:
+    """Launch a run of a window, of a current table or of a snapshot; with what it fails."""
+    made, warehouse = load_connector(place.config), str(place.warehouse)
+    setup = Setup.of(made, tables[0].table_id.catalog or "", tuple(tables), warehouse=warehouse)
+    definitions = build_definitions(made, tables=tables, warehouse=warehouse)
+    job = definitions.get_repository_def().get_implicit_global_asset_job_def()
+    own = tables[0].table_id
+    key, partition = {
+        "window": (setup.names.log_key(own), setup.windows.key(datetime.now(UTC))),
+        "current": (setup.names.current_key(own), None),
+        "snapshot": (setup.snapshots_key, setup.names.snapshot_key(own)),
+    }[what]
+    with dg.instance_for_test() as instance:
+        done = job.execute_in_process(
+            instance=instance, asset_selection=[key], partition_key=partition, raise_on_error=False
+        )
+        assert not done.success
+        return " ".join(failures(done)[0].split())
+
+
+@pytest.mark.feature("PRE-04")
+@pytest.mark.parametrize(("what", "name"), LAUNCHED)
+def test_a_mistake_is_named_by_a_run_that_an_operator_launches(what: str, name: str, place: Place):
+    says = mistakes.make(mistakes.MISTAKES[name], place)
+    tables = [one for listed in read_table_list(place.config).values() for one in listed]
+    if name == "unknown database":
+        tables = [table("orders", database="nowhere")]
+    said = materialize(place, tables, what)
+    assert re.search(says, said), said
+    assert mistakes.PASSWORD not in said
+
+
+@pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
+@pytest.mark.parametrize(
+    ("encrypt", "says"),
+    [("off", "does not encrypt connections.*database.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
+    ids=["server without TLS", "certificate that nobody knows"],
+)
+def test_refused_tls_names_the_property_in_a_run(encrypt: str, says: str, driver: str | None, tmp_path: Path):
+    with sandbox_server(tmp_path, "--encrypt", encrypt) as server:
+        refused = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
+        refused.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
+        if encrypt == "login" and is_freetds(find_driver(load_connector(refused.config).connection)):
+            pytest.skip("FreeTDS encrypts, and does not verify certificates")
+        said = materialize(refused, [table("orders", database="master")], "window")
+        assert re.search(says, said), said
+        assert server.password not in said

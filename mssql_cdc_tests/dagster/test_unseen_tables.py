@@ -1,0 +1,211 @@
+"""A table that the source no longer shows, or that cannot be captured as it is, is red until that is mended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable
+
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.schema import TableId
+from mssql_cdc_tests.dagster.kit import Location, failures
+from mssql_cdc_tests.dagster.watching import HOUR, watched
+from mssql_cdc_tests.sandbox_source.kit import open_shop
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+HIDDEN = "the login can no longer see it: GRANT SELECT ON [dbo].[orders] TO"
+REVOKE, GRANT = "REVOKE SELECT ON dbo.orders FROM reader", "GRANT SELECT ON dbo.orders TO reader"
+
+
+def is_red(location: Location, name: str, problem: str) -> bool:
+    """Whether the table's check is an error that names the problem and how to mend it."""
+    passed, severity, text = location.verdict(name)
+    return not passed and severity == "ERROR" and problem in text and "mend what the problem names" in text
+
+
+def rows(location: Location, name: str) -> int:
+    return DeltaTable(location.database().layout.root + f"/dbo/{name}/changes").to_pyarrow_dataset().count_rows()
+
+
+def test_a_hidden_table_is_red_while_a_run_streams_and_its_windows_stay_missing(streaming, spark):
+    watch = watched(streaming.as_reader(), spark)
+    location = watch.location
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    assert location.checks("orders")[0] is True
+    location.change_rights(REVOKE)
+    location.shop.run("INSERT INTO dbo.people VALUES (1, N'Ann')")
+    location.shop.scan()
+    watch.settle()
+    assert is_red(location, "orders", HIDDEN)
+    assert location.checks("people")[0] is True
+    watch.ahead = 2 * HOUR
+    watch.settle()
+    watch.book.turn()
+    assert watch.windows("orders") == []
+    assert location.logged("people")["mssql_cdc/inserts"] == 0
+    location.change_rights(GRANT)
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    location.shop.scan()
+    watch.settle()
+    watch.book.turn()
+    assert location.checks("orders")[0] is True
+    assert rows(location, "orders") == 1
+
+
+def test_a_hidden_table_that_is_materialized_by_hand_is_a_failure_that_names_the_remedy(streaming):
+    location = streaming.as_reader()
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "INSERT INTO dbo.people VALUES (1, N'Ann')")
+    location.shop.scan()
+    location.change_rights(REVOKE)
+    before = len(location.materializations(location.key("orders")))
+    done = location.materialize(location.key("orders"), location.key("people"), partition=location.window)
+    assert not done.success
+    assert HIDDEN in failures(done)[0]
+    assert is_red(location, "orders", HIDDEN)
+    assert len(location.materializations(location.key("orders"))) == before
+    assert location.logged("people")["mssql_cdc/inserts"] == 1
+    location.change_rights(GRANT)
+    done = location.materialize(location.key("orders"), partition=location.window)
+    assert done.success, failures(done)
+    assert location.checks("orders")[0] is True
+    assert location.logged("orders")["mssql_cdc/inserts"] == 1
+
+
+def test_a_snapshot_of_a_hidden_table_names_the_remedy_and_the_other_tables_are_read(streaming):
+    location = streaming.as_reader()
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "INSERT INTO dbo.people VALUES (1, N'Ann')")
+    location.settle()
+    location.change_rights(REVOKE)
+    several = {
+        "dagster/asset_partition_range_start": "dbo.orders",
+        "dagster/asset_partition_range_end": "dbo.people",
+        "mssql_cdc/snapshot_all": "true",
+    }
+    done = location.materialize(location.snapshots, tags=several)
+    assert not done.success
+    assert HIDDEN in failures(done)[0]
+    assert is_red(location, "orders", HIDDEN)
+    assert location.logged("people")["mssql_cdc/reads"] == 1
+    location.change_rights(GRANT)
+    done = location.materialize(location.snapshots, partition="dbo.orders")
+    assert done.success, failures(done)
+    assert location.checks("orders")[0] is True
+
+
+def look_around(location: Location) -> str:
+    """Tick as once a minute, when the whole database is surveyed; why the tick skips."""
+    assert location.cursor is not None
+    location.cursor = json.dumps(json.loads(location.cursor) | {"looked": None})
+    return str(location.tick().skip_message)
+
+
+@pytest.mark.parametrize("tables", [["orders"], ["orders", "people", "first_table"]], ids=["one", "all"])
+def test_the_sensor_reports_hidden_tables_although_no_run_is_due(streaming, tables: list[str]):
+    location = streaming.as_reader()
+    location.settle()
+    location.change_rights(*(REVOKE.replace("orders", name) for name in tables))
+    said = look_around(location)
+    assert HIDDEN in said
+    for name in tables:
+        assert is_red(location, name, HIDDEN.replace("orders", name))
+    evaluated = len(location.evaluations("orders"))
+    look_around(location)
+    assert len(location.evaluations("orders")) == evaluated, "the same is reported again"
+    location.change_rights(*(GRANT.replace("orders", name) for name in tables))
+    assert HIDDEN not in look_around(location)
+    for name in tables:
+        assert location.checks(name)[0] is True
+
+
+def test_a_run_of_the_sensor_reports_a_hidden_table(streaming):
+    location = streaming.as_reader()
+    location.settle()
+    location.change_rights(REVOKE)
+    location.shop.run("INSERT INTO dbo.people VALUES (1, N'Ann')")
+    location.settle()
+    assert is_red(location, "orders", HIDDEN)
+    assert location.checks("people")[0] is True
+    location.change_rights(GRANT)
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    location.settle()
+    assert location.checks("orders")[0] is True
+
+
+def test_neither_execute_nor_an_acknowledgment_makes_a_hidden_table_green(streaming):
+    location = streaming.as_reader()
+    location.settle()
+    location.change_rights(REVOKE)
+    check = dg.AssetCheckKey(location.key("orders"), "captured_faithfully")
+    job = location.repository.get_implicit_global_asset_job_def()
+    chosen = job.get_subset(asset_selection=set(), asset_check_selection={check})
+    assert chosen.execute_in_process(instance=location.instance, raise_on_error=False).success
+    assert is_red(location, "orders", HIDDEN)
+    config = {"ops": {f"signals__{location.names.stem}": {"config": {"tables": [], "action": "acknowledge_gaps"}}}}
+    done = location.materialize(location.names.extra_key("signals"), run_config=config)
+    assert done.success, failures(done)
+    assert is_red(location, "orders", HIDDEN)
+    assert location.checks("people")[0] is True
+    location.change_rights(GRANT)
+    assert chosen.execute_in_process(instance=location.instance, raise_on_error=False).success
+    assert location.checks("orders")[0] is True
+
+
+def test_a_table_that_was_hidden_before_it_was_ever_read_is_red(shop, locate):
+    shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    location = locate(snapshot_mode="no_data").as_reader()
+    location.change_rights(REVOKE)
+    location.settle()
+    assert is_red(location, "orders", "the source does not show it")
+    assert "GRANT SELECT ON [dbo].[orders]" in location.verdict("orders")[2]
+    location.change_rights(GRANT)
+    location.settle()
+    assert location.checks("orders")[0] is True
+
+
+@pytest.fixture
+def case_sensitive(
+    server: dict[str, Any], instance: dg.DagsterInstance, tmp_path: Any
+) -> Iterator[Callable[..., Location]]:
+    with ExitStack() as stack:
+        shop = stack.enter_context(open_shop(server, collation="Latin1_General_CS_AS"))
+        yield lambda **more: Location.of(shop, tmp_path, instance, **more)
+
+
+def test_columns_that_differ_by_case_make_their_table_red_until_one_is_excluded(case_sensitive):
+    location = case_sensitive(snapshot_mode="no_data")
+    location.shop.create("cases", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    location = case_sensitive(snapshot_mode="no_data")
+    location.shop.run("DROP TABLE dbo.cases")
+    location.shop.create("cases", "id int NOT NULL PRIMARY KEY, name nvarchar(20), Name nvarchar(20)")
+    location.settle()
+    assert is_red(location, "cases", "dbo.cases has columns like 'Name' that differ only by case")
+    assert location.checks("first_table")[0] is True
+    location = location.reloaded(column_exclude_list="dbo[.]cases[.](?-i:Name)")
+    location.settle()
+    assert location.checks("cases")[0] is True
+
+
+def test_a_folder_of_another_connector_makes_its_table_red_until_it_is_removed(streaming):
+    location = streaming
+    home = location.database().layout.home(TableId(location.shop.catalog, "dbo", "orders"))
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    location.settle()
+    table = DeltaTable(home.changes)
+    table.alter.set_table_properties({"mssql_cdc.owner": "another"}, raise_if_not_exists=False)
+    location.shop.run("INSERT INTO dbo.people VALUES (1, N'Ann')")
+    location.settle()
+    assert is_red(location, "orders", "belongs to another")
+    assert location.checks("people")[0] is True
+    owner = location.database().layout.home(TableId(location.shop.catalog, "dbo", "orders")).app_id
+    DeltaTable(home.changes).alter.set_table_properties({"mssql_cdc.owner": owner}, raise_if_not_exists=False)
+    location.shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+    location.settle()
+    assert location.checks("orders")[0] is True
+    assert load_offsets(location.database().layout).entries[f"{location.shop.catalog}.dbo.orders"].status == "streaming"

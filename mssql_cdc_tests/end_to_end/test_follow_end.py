@@ -1,0 +1,104 @@
+"""`records --follow` ends when it is told to, whatever it waits for, and goes on after errors that pass."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from mssql_cdc.config import load_connector
+from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc_tests.end_to_end.followed import Followed, data_of, followed
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = pytest.mark.slow
+LONG = 30
+"""Seconds that the end may take here; what holds it up takes far longer."""
+
+
+@pytest.fixture
+def items(place: Place) -> Place:
+    """A place with a captured table."""
+    place.configure(retriable_restart_connector_wait_ms="200")
+    place.create("items", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.items VALUES (-1)")
+    place.settle()
+    return place
+
+
+def streams(found: Followed) -> bool:
+    return any(one["event"] == "streaming" for one in found.events)
+
+
+def said(found: Followed, piece: str) -> bool:
+    return any(piece in one["message"] for one in found.events if one["event"] == "log")
+
+
+@pytest.mark.sandbox
+def test_sigterm_ends_a_process_that_waits_for_the_server(items: Place):
+    """The signal ends the driver's call with an error, which is nothing to try again after."""
+    with followed(items) as found:
+        found.wait_for(streams)
+        items.sql("EXEC sandbox.delay_statement @pattern = N'lsn_time_mapping', @seconds = 300, @times = 1")
+        time.sleep(3)  # Nothing tells from outside that a statement waits.
+        found.process.terminate()
+        assert found.ended(timeout=LONG) == 0
+    assert not [one for one in found.events if one["event"] in {"retry", "error"}]
+
+
+@pytest.mark.sandbox
+def test_sigterm_ends_a_process_whose_spark_starts(items: Place):
+    with followed(items) as found:
+        found.wait_for(streams)
+        items.sql("EXEC sandbox.huge_transaction @table = N'dbo.items', @rows = 100001, @first = 1")
+        found.wait_for(lambda one: said(one, "starting Spark"))
+        found.process.terminate()
+        assert found.ended(timeout=LONG) == 0
+
+
+@pytest.mark.sandbox
+@pytest.mark.feature("ERR-02")
+def test_an_error_that_passes_is_a_retry(items: Place):
+    with followed(items) as found:
+        found.wait_for(streams)
+        items.sql("EXEC sandbox.cut_connection @pattern = N'lsn_time_mapping', @when = N'unanswered', @times = 3")
+        found.wait_for(lambda one: any(event["event"] == "retry" for event in one.events))
+        items.sql("INSERT INTO dbo.items VALUES (1)")
+        found.changes(2)
+        found.wait_for(lambda one: connected(one)[-1])
+        assert found.end() == 0
+    retry = next(one for one in found.events if one["event"] == "retry")
+    assert (retry["database"], retry["code"]) == (items.database, "SourceUnavailableError")
+    assert retry["message"]
+    assert False in connected(found)
+    assert not [one for one in found.events if one["event"] == "error"]
+
+
+def connected(found: Followed) -> list[bool]:
+    metrics = [one for one in found.events if one["event"] == "metrics" and one["context"] == "streaming"]
+    return [one["values"]["Connected"] for one in metrics]
+
+
+@pytest.mark.feature("HA-05")
+def test_one_of_several_databases_that_breaks_is_retried_and_the_other_goes_on(items: Place):
+    other = f"{items.database}_b"
+    items.sql(f"CREATE DATABASE {other}")
+    with control(load_connector(items.config).connection, other) as opened:
+        for statement in (
+            "EXEC sys.sp_cdc_enable_db",
+            "CREATE TABLE dbo.people (id int NOT NULL PRIMARY KEY)",
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'people', @role_name = NULL",
+        ):
+            opened.execute(statement, doing="preparing a test")
+        items.configure(database_names=f"{other},{items.database}")
+        with followed(items) as found:
+            found.wait_for(lambda one: sum(event["event"] == "streaming" for event in one.events) == 2)
+            opened.execute("EXEC sys.sp_cdc_disable_db", doing="preparing a test")
+            items.sql("INSERT INTO dbo.items VALUES (1)")
+            found.wait_for(lambda one: any(event["event"] == "retry" for event in one.events))
+            found.wait_for(lambda one: len(data_of(one.records)) == 2)
+            assert found.end() == 0
+    (retry,) = [one for one in found.events if one["event"] == "retry"]
+    assert retry["database"] == other
+    assert "CDC " in retry["message"]
+    assert "database-left-out" in [one.get("code") for one in found.events]

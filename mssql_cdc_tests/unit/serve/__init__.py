@@ -1,0 +1,1 @@
+"""Tests of `mssql_cdc.serve`."""
