@@ -51,7 +51,7 @@ CONDITIONS = (
         "table-not-readable",
         "WARN",
         "a captured table that the login cannot see, or that cannot be read",
-        ("that the login cannot see: GRANT", " cannot be captured: "),
+        (" that the login cannot see (", " cannot be captured: "),
     ),
     Condition(
         "agent-not-running", "ERROR", "SQL Server Agent stands, so nothing is captured", ("Agent is not running",)
@@ -63,6 +63,12 @@ CONDITIONS = (
         ("check its capture job", "check that SQL Server Agent is running"),
     ),
     Condition("doubtful-column", "WARN", "a column whose values CDC may spoil", ("; CDC may corrupt",)),
+    Condition(
+        "partitions-switched",
+        "WARN",
+        "a partitioned table may lose rows that CDC captures nothing of",
+        ("allows ALTER TABLE … SWITCH",),
+    ),
     Condition(
         "column-not-masked", "WARN", "a mask names a column that is no text", ("matches it; only text is. Its values",)
     ),
