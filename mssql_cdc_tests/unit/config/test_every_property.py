@@ -39,7 +39,7 @@ from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
 from mssql_cdc.follow import added_columns, current, incremental_budget, polled_signals, signals
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.table_layout import layout_of
-from mssql_cdc.lsn import LsnRange
+from mssql_cdc.lsn import LsnRange, position_text
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.failures import Failures
@@ -47,6 +47,7 @@ from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
 from mssql_cdc.schema.arrow import current_schema
+from mssql_cdc.serve import renderer
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.source.sqlserver import connect, health, reach, snapshot_reader
@@ -312,7 +313,8 @@ def rendered(connector: Connector, folder: Path) -> Any:
 def unconverted(connector: Connector) -> Any:
     """Whether a change that cannot be converted stops the records."""
     try:
-        Failures(connector.records.failure_handling).handle(THINGS.table_id, "0000-1", ValueError("no date"))
+        position = position_text(0, lsn(1), None, lsn(1), 2)
+        Failures(connector.records.failure_handling).handle(THINGS.table_id, position, ValueError("no date"))
     except ConversionError:
         return "stopped"
     return "left out"
@@ -517,6 +519,7 @@ OBSERVED: Mapping[str, Any] = {
     "dagster.window.days": lambda c: Setup.of(c, "shop", ()).windows,
     "dagster.max.run.seconds": read_in(capture_step, "connector.dagster.max_run_seconds"),
     "spark.*": lambda c: c.spark.read(),
+    "max.queue.size": read_in(renderer, "connector.records.queue_size"),
     "converters": lambda c: c.records.extensions.own_converters,
     "post.processors": lambda c: c.records.extensions.own_post_processors,
     "<extension>.*": lambda c: Extensions.of(c).reselect,
