@@ -80,7 +80,7 @@ class Place:
             can_subset=True,
         )
         def capture(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
-            background = Background(context, None)  # pyright: ignore[reportArgumentType] (no Spark)
+            background = Background(context, None, str)  # pyright: ignore[reportArgumentType] (no Spark)
             recorders.append(Counting(context, background))
             work(recorders[0])
             yield from ()

@@ -39,7 +39,7 @@ from mssql_cdc.errors import ConfigurationError, ConversionError, MssqlCdcError
 from mssql_cdc.follow import added_columns, current, incremental_budget, polled_signals, signals
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.table_layout import layout_of
-from mssql_cdc.lsn import LsnRange, position_text
+from mssql_cdc.lsn import LsnRange, cut_text
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.failures import Failures
@@ -313,8 +313,7 @@ def rendered(connector: Connector, folder: Path) -> Any:
 def unconverted(connector: Connector) -> Any:
     """Whether a change that cannot be converted stops the records."""
     try:
-        position = position_text(0, lsn(1), None, lsn(1), 2)
-        Failures(connector.records.failure_handling).handle(THINGS.table_id, position, ValueError("no date"))
+        Failures(connector.records.failure_handling).handle(THINGS.table_id, cut_text(0, lsn(1)), ValueError("no date"))
     except ConversionError:
         return "stopped"
     return "left out"

@@ -283,9 +283,11 @@ def test_a_consumer_that_goes_on_behind_a_snapshot_misses_nothing_of_a_table_tha
     lake = Lake(tmp_path, {"heartbeat.interval.ms": 3_600_000})
     early, late = lake.add(table("early")), lake.add(table("late"))
     lake.append(early, Change(7, "r", after={"id": 1}))
+    begun = SnapshotBegun(snapshot=SNAPSHOT, number=1)
+    lake.cut(7, complete=False, kind="snapshot", only=["early"], partition=SNAPSHOT, facts=begun)
     lake.append(late, Change(9, "r", after={"id": 1}))
     lake.append(early, Change(8, "c", after={"id": 8}), Change(9, "c", after={"id": 9}))
-    lake.cut(9, kind="snapshot", partition=SNAPSHOT, facts=SnapshotBegun(snapshot=SNAPSHOT, number=1))
+    lake.cut(9, kind="snapshot", partition=SNAPSHOT, facts=begun)
     records = lake.records()
     *_, last, beat, _, _ = records
     assert last["sourceOffset"] == {"snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": lsn(7).text}
