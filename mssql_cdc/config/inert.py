@@ -89,8 +89,6 @@ class InertSettings:
     """Sets an option of the Kafka admin client."""
 
     # Debezium's process
-    queue_size: int = _kafka("max.queue.size", 8192)
-    """Limits Debezium's queue. There is no queue here (ERR-05)."""
     queue_bytes: int = _kafka("max.queue.size.in.bytes", 0)
     """Limits the bytes in Debezium's queue (ERR-05)."""
     batch_size: int = _kafka("max.batch.size", 2048)

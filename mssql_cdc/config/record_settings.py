@@ -125,6 +125,8 @@ class RecordSettings:
     """Adds context headers."""
     task_id: str = prop("task.id", "0", "EVT-24")
     """Is the task that context headers name. `records --task-id` sets it, too."""
+    queue_size: int = prop("max.queue.size", 8192, "ERR-05", group=Group.KAFKA, ge=1)
+    """Limits the records of `records --follow` that wait for a slow reader. There is no other queue."""
     keys: Annotated[RecordKeys, BeforeValidator(_record_keys)] = prop("message.key.columns", RecordKeys(), "EVT-05")
     """Chooses the key columns of records: `<table>:<column>,<column>;…`. Rows keep their identity in the lake."""
     key_converter: str | None = prop(

@@ -29,9 +29,15 @@ def read_offsets(path: Path, connector: Connector) -> dict[str, SourceOffset]:
         connector: The connector that resumes there.
 
     Raises:
-        ConfigurationError: The file is neither, or holds the offsets of another connector or database.
+        ConfigurationError: The file cannot be read, is neither, or holds the offsets of another connector or database.
     """
-    content = path.read_bytes()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error.strerror}; expected what GET /connectors/<name>/offsets printed, or "
+            "the file of an engine's offset.storage.file.filename"
+        ) from error
     if content.startswith(_JAVA):
         return offsets_by_database(_stored(content, path), connector)
     try:

@@ -64,6 +64,12 @@ CONDITIONS = (
     ),
     Condition("doubtful-column", "WARN", "a column whose values CDC may spoil", ("; CDC may corrupt",)),
     Condition(
+        "partitions-switched",
+        "WARN",
+        "a partitioned table may lose rows that CDC captures nothing of",
+        ("allows ALTER TABLE … SWITCH",),
+    ),
+    Condition(
         "column-not-masked", "WARN", "a mask names a column that is no text", ("matches it; only text is. Its values",)
     ),
     Condition(

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass
 from threading import Thread
 from typing import Any, TextIO
 
 from mssql_cdc.capture.requests import SignalRow
 from mssql_cdc.config import Connector
+from mssql_cdc.config.signals import ExecuteSnapshot, StopSnapshot, parse_signal
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records.source_offsets import SourceOffset, parse_offsets
 from mssql_cdc.serve.events import Events
@@ -48,6 +50,20 @@ class Control:
                     self._arrived.append(parse_command(line, self._connector))
                 except ConfigurationError as error:
                     self._events.log(f"A command was refused: {error}")
+
+
+def concerns(signal: SignalRow, database: str, databases: Collection[str]) -> bool:
+    """Whether a signal is for a database: not if it names tables of the connector's other databases only.
+
+    Args:
+        signal: The signal.
+        database: The database.
+        databases: All databases of the connector.
+    """
+    found = parse_signal(signal.id, signal.type, signal.data)
+    names = found.collections if isinstance(found, ExecuteSnapshot | StopSnapshot) else ()
+    others = tuple(f"{one.casefold()}." for one in databases if one.casefold() != database.casefold())
+    return not names or not all(name.casefold().startswith(others) for name in names)
 
 
 def parse_command(line: str, connector: Connector) -> Command:

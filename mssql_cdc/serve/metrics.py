@@ -19,7 +19,7 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.config import Connector
 from mssql_cdc.schema import TableId
-from mssql_cdc.serve.sent import Sent, queue_bytes, queue_size
+from mssql_cdc.serve.sent import Sent
 
 TIMES = frozenset(
     {
@@ -207,7 +207,7 @@ class Metrics:
 
     def _shared(self) -> dict[str, Any]:
         sent = self.sent()
-        total, most = queue_size(self.connector), queue_bytes(self.connector)
+        total, most = self.connector.records.queue_size, self._queue_bytes()
         since = -1 if self._event_at is None else int((time.monotonic() - self._event_at) * 1000)
         return {
             "LastEvent": sent.last,
@@ -219,3 +219,7 @@ class Metrics:
             "MaxQueueSizeInBytes": most,
             "CurrentQueueSizeInBytes": sent.waiting_bytes if most else 0,
         }
+
+    def _queue_bytes(self) -> int:
+        """`max.queue.size.in.bytes`, which is only shown; 0: unlimited."""
+        return int(str(dict(self.connector.properties).get("max.queue.size.in.bytes", 0)))

@@ -17,7 +17,7 @@ from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.stream import Rendered
 from mssql_cdc.records.write import database_records
-from mssql_cdc.serve.sent import Sent, queue_size
+from mssql_cdc.serve.sent import Sent
 
 
 class Renderer:
@@ -43,7 +43,7 @@ class Renderer:
         """
         self.error: BaseException | None = None
         self._connector, self._output, self._progress = connector, output, progress
-        self._most = queue_size(connector)
+        self._most = connector.records.queue_size
         self._offsets, self._extensions = offsets, Extensions.of(connector)
         self._resumed: dict[str, Resumed] = {}
         self._sent: dict[str, Sent] = {}

@@ -9,27 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.config import Connector
-
 _COMMIT = slice(5, 25)
 """The place of the commit LSN in `_pos`."""
 _STREAMED = "-[1-4]$"
 """The end of `_pos` of a streamed change: rows of snapshots have the operation 0."""
-
-
-def queue_size(connector: Connector) -> int:
-    """Return `max.queue.size`: the records that are handed to the output at once."""
-    return max(_number(connector, "max.queue.size", 8192), 1)
-
-
-def queue_bytes(connector: Connector) -> int:
-    """Return `max.queue.size.in.bytes`, which is only shown; 0: unlimited."""
-    return _number(connector, "max.queue.size.in.bytes", 0)
-
-
-def _number(connector: Connector, name: str, default: int) -> int:
-    given = dict(connector.properties).get(name)
-    return default if given is None else int(str(given))
 
 
 @dataclass(frozen=True, slots=True)

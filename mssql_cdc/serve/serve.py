@@ -24,7 +24,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.loop import run_for
 from mssql_cdc.serve.begin import begin as begin_at
-from mssql_cdc.serve.control import Commit, Control
+from mssql_cdc.serve.control import Commit, Control, concerns
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.renderer import Renderer
 from mssql_cdc.serve.watch import Watch
@@ -142,8 +142,9 @@ class _Commands:
             if isinstance(command, Commit):
                 self._keep(command)
             else:
-                for waiting in self._signals.values():
-                    waiting.append(command)
+                for name, waiting in self._signals.items():
+                    if concerns(command, name, self._signals):
+                        waiting.append(command)
         if done is None:
             return
         for signal in self._signals[database.catalog]:

@@ -91,13 +91,18 @@ def test_one_of_several_databases_that_breaks_is_retried_and_the_other_goes_on(i
         ):
             opened.execute(statement, doing="preparing a test")
         items.configure(database_names=f"{other},{items.database}")
-        with followed(items) as found:
+        with followed(items, control=True) as found:
             found.wait_for(lambda one: sum(event["event"] == "streaming" for event in one.events) == 2)
+            data = {"data-collections": [f"{items.database}.dbo.items"]}
+            found.command(command="signal", id="one", type="execute-snapshot", data=data)
+            found.wait_for(lambda one: any(event.get("id") == "one" and event.get("state") == "completed"
+                                           for event in one.events))  # fmt: skip
             opened.execute("EXEC sys.sp_cdc_disable_db", doing="preparing a test")
             items.sql("INSERT INTO dbo.items VALUES (1)")
             found.wait_for(lambda one: any(event["event"] == "retry" for event in one.events))
-            found.wait_for(lambda one: len(data_of(one.records)) == 2)
+            found.wait_for(lambda one: len(data_of(one.records)) == 3)
             assert found.end() == 0
+    assert {one["database"] for one in found.events if one.get("id") == "one"} == {items.database}
     (retry,) = [one for one in found.events if one["event"] == "retry"]
     assert retry["database"] == other
     assert "CDC " in retry["message"]

@@ -46,3 +46,24 @@ def test_warnings_are_events_with_a_level_and_a_code(place: Place):
     assert "2 captured tables" in said["guardrail-exceeded"]
     assert "'dance' is not known" in said["signal-ignored"]
     assert "hello at 0000" in said["signal-log"]
+
+
+@pytest.mark.sandbox
+@pytest.mark.feature("STR-14")
+def test_an_agent_that_stops_is_an_error_of_the_log_told_once(place: Place):
+    place.create("items", "id int NOT NULL PRIMARY KEY")
+    place.settle()
+    try:
+        with followed(place) as found:
+            found.wait_for(lambda one: any(event["event"] == "streaming" for event in one.events))
+            place.sql("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+            found.wait_for(lambda one: "agent-not-running" in codes(one))
+            place.sql("EXEC sandbox.agent_start", "INSERT INTO dbo.items VALUES (1)")
+            found.changes(1)
+            assert found.end() == 0
+    finally:
+        place.sql("EXEC sandbox.agent_start", "EXEC sandbox.resume_clock")
+    told = [one for one in found.events if one.get("code") == "agent-not-running"]
+    assert [(one["level"], one["message"].split("; ")[-1]) for one in told] == [
+        ("ERROR", "SQL Server Agent is not running: start it")
+    ]

@@ -47,6 +47,7 @@ from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
 from mssql_cdc.schema.arrow import current_schema
+from mssql_cdc.serve import renderer
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.source.sqlserver import connect, health, reach, snapshot_reader
@@ -517,6 +518,7 @@ OBSERVED: Mapping[str, Any] = {
     "dagster.window.days": lambda c: Setup.of(c, "shop", ()).windows,
     "dagster.max.run.seconds": read_in(capture_step, "connector.dagster.max_run_seconds"),
     "spark.*": lambda c: c.spark.read(),
+    "max.queue.size": read_in(renderer, "connector.records.queue_size"),
     "converters": lambda c: c.records.extensions.own_converters,
     "post.processors": lambda c: c.records.extensions.own_post_processors,
     "<extension>.*": lambda c: Extensions.of(c).reselect,

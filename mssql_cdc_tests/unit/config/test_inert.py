@@ -62,10 +62,12 @@ def test_groups_that_create_topics_are_accepted_with_one_notice() -> None:
 
 
 @pytest.mark.feature("ERR-05")
-def test_limits_of_the_queue_are_read_as_numbers_and_bound_nothing() -> None:
-    given: dict[str, object] = {"max.queue.size": "1", "max.queue.size.in.bytes": "9", "max.batch.size": "2"}
-    assert noticed(given) == f"3 Kafka and Java settings have no meaning here: {', '.join(given)}"
-    assert "max.queue.size: found 'many', expected a whole number" in problems_of({"max.queue.size": "many"} | MINIMAL)
+def test_limits_of_the_queue_are_numbers_and_only_its_size_bounds_something() -> None:
+    given: dict[str, object] = {"max.queue.size.in.bytes": "9", "max.batch.size": "2"}
+    assert noticed(given) == f"2 Kafka and Java settings have no meaning here: {', '.join(given)}"
+    for name, value in {"max.batch.size": "many", "max.queue.size": "many"}.items():
+        assert f"{name}: found 'many', expected a whole number" in problems_of({name: value} | MINIMAL)
+    assert "max.queue.size: found 0, expected 1 or more" in problems_of({"max.queue.size": "0"} | MINIMAL)
 
 
 @pytest.mark.feature("ERR-07")

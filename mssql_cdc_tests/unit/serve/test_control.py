@@ -1,0 +1,57 @@
+"""Commands from standard input: what they ask for, and of which database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc.capture.requests import SignalRow
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.records.offset_files import read_offsets
+from mssql_cdc.serve.control import Commit, concerns, parse_command
+from mssql_cdc_tests.unit.config.samples import connector_with
+
+DATABASES = ("shop", "Sales")
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["shop.dbo.orders"], {"shop"}),
+        (["SALES.dbo.orders", "sales.dbo.people"], {"Sales"}),
+        (["shop.dbo.orders", "Sales.dbo.orders"], {"shop", "Sales"}),
+        (["dbo.orders"], {"shop", "Sales"}),
+        ([".*"], {"shop", "Sales"}),
+        (["other.dbo.orders"], {"shop", "Sales"}),  # Each says that it has no such table.
+    ],
+)
+@pytest.mark.parametrize("kind", ["execute-snapshot", "stop-snapshot"])
+def test_a_signal_is_for_the_databases_whose_tables_it_names(names: list[str], wanted: set[str], kind: str):
+    signal = SignalRow("1", kind, json.dumps({"data-collections": names}))
+    assert {one for one in DATABASES if concerns(signal, one, DATABASES)} == wanted
+
+
+@pytest.mark.parametrize("kind", ["pause-snapshot", "log", "nonsense", "execute-snapshot"])
+def test_a_signal_that_names_no_table_is_for_all_databases(kind: str):
+    assert all(concerns(SignalRow("1", kind, None), one, DATABASES) for one in DATABASES)
+
+
+def test_a_command_is_parsed_or_refused_with_what_was_expected():
+    connector = connector_with({"database.names": "shop"})
+    prefix = connector.topic_prefix
+    offset = {"partition": {"server": prefix, "database": "shop"}, "offset": {"commit_lsn": "00000027:00000ac0:0002"}}
+    committed = parse_command(json.dumps({"command": "commit", "offsets": [offset]}), connector)
+    assert isinstance(committed, Commit)
+    assert committed.offsets["shop"].values == offset["offset"]
+    line = json.dumps({"command": "signal", "id": 7, "type": "log", "data": {"message": "x"}})
+    assert parse_command(line, connector) == SignalRow("7", "log", '{"message": "x"}')
+    for wrong in ("{", "[]", '{"command": "dance"}', '{"command": "signal", "type": "log"}', '{"command": "commit"}'):
+        with pytest.raises(ConfigurationError, match="expected"):
+            parse_command(wrong, connector)
+
+
+def test_offsets_that_cannot_be_read_are_a_fault_of_the_configuration(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match=r"missing\.json cannot be read: No such file.* GET /connectors"):
+        read_offsets(tmp_path / "missing.json", connector_with({"database.names": "shop"}))
