@@ -227,7 +227,8 @@ DIFFERENCES: Mapping[str, Difference] = {
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
         debezium="bound what is read and not yet taken by the consumer",
-        ours="bound nothing; a consumer that is slow holds back the rendering of records, never the capture",
+        ours="`max.queue.size` bounds the records that wait for the reader of `records --follow`; a reader that is slow "
+        "never holds back the capture",
         why="what is captured waits in the lake",
     ),
     "guardrail": Difference(
