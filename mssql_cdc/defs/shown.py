@@ -1,7 +1,7 @@
 """What every step and the sensor show of their configuration and of errors: the same notices, and never a secret.
 
 Dagster stores the text, the trace, the cause and the context of whatever is raised; so only failures leave a step whose
-texts were redacted here.
+texts were redacted here. Of an error that is not ours, the message is left out where it may quote a row's value.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import dagster as dg
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.spark import tasks
 
 
 def say_notices(connector: Connector, log: Callable[[str], None]) -> None:
@@ -43,9 +44,9 @@ def shown(connector: Connector, log: Callable[[str], None] | None = None) -> Gen
     except MssqlCdcError as error:
         raise dg.Failure(described(connector, error), allow_retries=False) from None
     except Exception as error:  # noqa: BLE001 (any: what we do not know may hold a secret, too)
-        trace = connector.redact("".join(traceback.format_exception(error)))
+        trace = connector.redact("".join(traceback.format_tb(error.__traceback__)))
         metadata = {"mssql_cdc/trace": dg.MetadataValue.md(f"```\n{trace}\n```")}
-        text = f"{described(connector, error)} (an error that is not expected here: please report it with its trace)"
+        text = f"{connector.redact(tasks.described(error))}. This is not expected: please report it with its trace"
         raise dg.Failure(text, metadata=metadata, allow_retries=False) from None
 
 
