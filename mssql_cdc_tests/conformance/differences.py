@@ -227,8 +227,8 @@ DIFFERENCES: Mapping[str, Difference] = {
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
         debezium="bound what is read and not yet taken by the consumer",
-        ours="`max.queue.size` bounds the records that wait for the reader of `records --follow`; a reader that is slow "
-        "never holds back the capture",
+        ours="`max.queue.size` bounds the records that wait for the reader of `records --follow`; a slow reader never "
+        "holds back the capture",
         why="what is captured waits in the lake",
     ),
     "guardrail": Difference(
