@@ -38,6 +38,10 @@ class MissingSecretError(ConfigurationError):
     """A `${env:…}` or `${file:…}` reference could not be resolved; the message names it, never its value."""
 
 
+class AccessDeniedError(ConfigurationError):
+    """The login may not read an object; the message names it, and the permission that is needed."""
+
+
 class StorageError(ConfigurationError):
     """The warehouse does not support exactly-once commits (A10), or its path belongs to another connector."""
 

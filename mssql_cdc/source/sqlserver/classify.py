@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from mssql_cdc.errors import (
+    AccessDeniedError,
     ConfigurationError,
     DeadlockError,
     MssqlCdcError,
@@ -50,6 +51,7 @@ _GRANTS = {
     6004: "ask for a login with the needed server role",
     22904: "membership of db_owner",
 }
+_OF_ONE_OBJECT = {229, 230}
 _PYODBC_NUMBER = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 _ARROW = re.compile(r"State: (\w{5}), Native error: (-?\d+), Message: (.*)", re.DOTALL)
 _PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
@@ -102,7 +104,8 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
     if remedy:
         return ConfigurationError(f"TLS failed: {shown}. {remedy}")
     if found.number in _GRANTS:
-        return ConfigurationError(f"{shown}. Needed: {_grant(found)}")
+        kind = AccessDeniedError if found.number in _OF_ONE_OBJECT else ConfigurationError
+        return kind(f"{shown}. Needed: {_grant(found)}")
     if found.state == "IM002" or "Can't open lib" in found.text:
         return ConfigurationError(f"{shown}. Install an ODBC driver, or name one with odbc.Driver")
     if found.number in _RETRIABLE_NUMBERS or found.state.startswith(_RETRIABLE_STATES):

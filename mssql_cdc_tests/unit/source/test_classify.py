@@ -7,6 +7,7 @@ import pytest
 
 from mssql_cdc.config import Connection, Secret
 from mssql_cdc.errors import (
+    AccessDeniedError,
     ConfigurationError,
     DeadlockError,
     MssqlCdcError,
@@ -44,7 +45,7 @@ def arrow(state: str, number: int, text: str) -> Exception:
         ("42000", 40613, SourceUnavailableError),
         ("42000", 18456, ConfigurationError),
         ("28000", 0, ConfigurationError),
-        ("42000", 229, ConfigurationError),
+        ("42000", 229, AccessDeniedError),
         ("42S02", 208, SourceError),
         ("42000", 313, SourceError),
         ("22012", 8134, SourceError),
