@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import dagster as dg
 
@@ -75,38 +76,38 @@ def result_of(found: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
     )
 
 
-def report_absent(setup: Setup, database: Database, instance: dg.DagsterInstance, seen: Survey) -> Collection[str]:
+def report_absent(
+    setup: Setup, database: Database, instance: dg.DagsterInstance, seen: Survey, before: Collection[str]
+) -> Mapping[str, str]:
     """Let the checks of tables turn red that have disappeared, and green again that are back, without a run.
 
     Args:
         setup: The connector and the database.
         database: Where the lake is.
-        instance: Where the earlier evaluations are; they are all that is remembered.
+        instance: Where the earlier evaluations are.
         seen: What the source shows.
+        before: The tables (`TableId.text`) that were absent when it was surveyed before.
 
     Returns:
-        What is wrong, a line per table.
+        What is wrong, by table.
     """
     shown = Shown(standings(seen, setup.listed).absent)
-    for found in _changed(setup, database, instance, shown):
+    wanted = [table for table in setup.names.tables if table.text in shown.absent or table.text in before]
+    for found in _changed(setup, database, instance, shown, wanted):
         instance.report_runless_asset_event(found)
-    lines = [f"{name}: {reason}" for name, reason in shown.absent.items()]
-    return [setup.connector.redact(line) for line in lines]
+    return {name: setup.connector.redact(f"{name}: {reason}") for name, reason in shown.absent.items()}
 
 
 def _changed(
-    setup: Setup, database: Database, instance: dg.DagsterInstance, shown: Shown
+    setup: Setup, database: Database, instance: dg.DagsterInstance, shown: Shown, tables: Collection[TableId]
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The evaluations that differ from the newest ones of tables that are absent now, or were."""
-    keys = {dg.AssetCheckKey(setup.names.log_key(table), CHECK): table for table in setup.names.tables}
-    newest = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(keys))
+    """The evaluations of these tables that differ from their newest ones; a run that has begun has only planned one."""
+    keys = {dg.AssetCheckKey(setup.names.log_key(table), CHECK): table for table in tables}
+    storage: Any = instance.event_log_storage  # Not all of Dagster's own types are known.
+    newest: Mapping[dg.AssetCheckKey, Any] = storage.get_asset_check_summary_records(list(keys))
     for key, table in keys.items():
-        record = newest.get(key)
-        event = record.event.dagster_event if record is not None and record.event is not None else None
-        last = event.asset_check_evaluation_data if event is not None else None
-        was_absent = last is not None and f"mssql_cdc/{ABSENT}" in last.metadata
-        if table.text not in shown.absent and not was_absent:
-            continue
+        record = newest[key].last_completed_check_execution_record
+        last = record.event.dagster_event.asset_check_evaluation_data if record is not None else None
         found = judged(setup, database, table, shown)
         if last is None or (last.passed, _problem(last)) != (found.passed, _problem(found)):
             yield found

@@ -18,7 +18,7 @@ class Memory:
 
     `looked` is the time of the last full survey, `beaten` that of the last heartbeat, `started` when the sensor was
     turned on, `window` the window of the last run that it requested, `signals` when it looked at the
-    channels of signals.
+    channels of signals, `absent` the tables (`TableId.text`) that could not be captured at the last survey.
     """
 
     v: int = 3
@@ -28,6 +28,7 @@ class Memory:
     started: float | None = None
     window: str | None = None
     signals: datetime | None = None
+    absent: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Serialize for Dagster's cursor."""

@@ -124,7 +124,9 @@ class Tick:
         if not seen.facts.members:
             look(self.database)
         if not streaming:  # A run that streams reports it itself.
-            self.absent = tuple(report_absent(self.setup, self.database, self.runs.instance, seen))
+            absent = report_absent(self.setup, self.database, self.runs.instance, seen, self.memory.absent)
+            self.absent = tuple(absent.values())
+            self.memory = replace(self.memory, absent=tuple(absent))
         self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
         match decision:
             case Wait():

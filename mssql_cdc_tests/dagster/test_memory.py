@@ -17,7 +17,9 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
 def test_memory_survives_a_round_trip():
     cursor = Cursor("1:1:1-1:1:2", 3, NOW, "snapshot-20260501T120000", 17)
-    memory = Memory(cursor=cursor, looked=NOW, beaten=NOW, started=1.5, window="2026-05-01-12:00")
+    memory = Memory(
+        cursor=cursor, looked=NOW, beaten=NOW, started=1.5, window="2026-05-01-12:00", absent=("shop.dbo.a",)
+    )
     assert Memory.from_json(memory.to_json()) == memory
 
 

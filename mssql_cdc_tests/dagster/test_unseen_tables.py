@@ -9,8 +9,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
+from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
+from dagster._core.events import DagsterEvent, DagsterEventType
 from deltalake import DeltaTable
 
+from mssql_cdc.defs.specs import CHECK
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location, failures
@@ -122,6 +125,21 @@ def test_the_sensor_reports_hidden_tables_although_no_run_is_due(streaming, tabl
     assert HIDDEN not in look_around(location)
     for name in tables:
         assert location.checks(name)[0] is True
+
+
+def test_a_check_that_a_run_has_only_planned_keeps_no_table_from_being_reported(streaming):
+    location = streaming.as_reader()
+    location.settle()
+    run = location.instance.add_run(dg.DagsterRun(job_name=location.job.name, status=dg.DagsterRunStatus.FAILURE))
+    planned = DagsterEvent(
+        event_type_value=DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED.value,
+        job_name=location.job.name,
+        event_specific_data=AssetCheckEvaluationPlanned(asset_key=location.key("orders"), check_name=CHECK),
+    )
+    location.instance.report_dagster_event(planned, run.run_id)
+    location.change_rights(REVOKE)
+    assert HIDDEN in look_around(location)
+    assert is_red(location, "orders", HIDDEN)
 
 
 def test_a_run_of_the_sensor_reports_a_hidden_table(streaming):
