@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mssql_cdc.capture.requests import DONE
+from mssql_cdc.capture.requests import DONE, identity
 from mssql_cdc.demo.workload import LARGE_TEXT, MOVED, ROLLED_BACK
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
@@ -87,7 +87,7 @@ def _snapshots_asked_for(layout: Layout, signals: Sequence[Mapping[str, Any]]) -
     """The signals whose snapshot has ended."""
     steps = (row.facts for row in load_offsets(layout).noted)
     ended = {one.signal for one in steps if isinstance(one, SnapshotEnded) and one.signal}
-    return ended & {row["id"] for row in signals if row["type"] == "execute-snapshot"}
+    return ended & {identity(row) for row in signals if row["type"] == "execute-snapshot"}
 
 
 def _rows(layout: Layout, schema: str, name: str, *columns: str) -> Iterator[dict[str, Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mssql_cdc.capture.requests import identity
 from mssql_cdc.demo.evidence import findings
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
@@ -54,7 +55,8 @@ def test_a_signal_that_was_ignored_does_not_count(layout: Layout):
     shown = found(layout)
     assert (shown["log signals"], shown["snapshots that a signal asked for"]) == (0, 0)
     signal(layout, "4", "log", "done")
-    ended = SnapshotEnded(table="t", snapshot="s", number=2, signal="3", mark=LogMark(lsn(9)), low=lsn(8).text)
+    asked = identity(small_table(layout, "signals").rows()[2])
+    ended = SnapshotEnded(table="t", snapshot="s", number=2, signal=asked, mark=LogMark(lsn(9)), low=lsn(8).text)
     row = snapshot_ended(Stamp(at=AT, run_id="run", epoch=0), Entry("streaming", to=lsn(9).text), ended)
     append_offsets(layout, row, seen=load_offsets(layout))
     shown = found(layout)
