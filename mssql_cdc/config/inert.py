@@ -97,6 +97,10 @@ class InertSettings:
     """Delays Debezium's queue (newer than 3.3.1). There is no queue here."""
     shutdown_timeout_ms: int = _kafka("executor.shutdown.timeout.ms", 4000)
     """Limits the time that Debezium's threads have to stop (ERR-07)."""
+    record_processing: Family = _kafka("record.processing.*", ())
+    """Sets how Debezium's engine calls its consumer."""
+    task_management_timeout_ms: int = _kafka("task.management.timeout.ms", 180_000)
+    """Limits the time that Debezium's engine gives tasks to start and stop."""
     metric_tags: str | None = _kafka("custom.metric.tags", None)
     """Adds tags to the names of JMX beans."""
     advanced_metrics: bool = _kafka("advanced.metrics.enable", False)

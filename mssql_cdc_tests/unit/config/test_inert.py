@@ -75,6 +75,21 @@ def test_the_time_that_threads_have_to_stop_is_accepted_and_bounds_nothing() -> 
     assert noticed({"executor.shutdown.timeout.ms": "1"}) == "executor.shutdown.timeout.ms has no meaning here"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "offset.storage.file.filename",
+        "offset.commit.policy",
+        "errors.retry.delay.max.ms",
+        "record.processing.threads",
+        "record.processing.with.serial.consumer",
+        "task.management.timeout.ms",
+    ],
+)
+def test_properties_of_the_embedded_engine_are_accepted_with_a_notice(name: str) -> None:
+    assert noticed({name: "1"}) == f"{name} has no meaning here"
+
+
 @pytest.mark.feature("OL-02")
 def test_openlineage_is_accepted_with_one_notice_and_sends_nothing() -> None:
     given: dict[str, object] = {
