@@ -88,3 +88,10 @@ class Notifier:
         self._collected.append(
             Notification(id=self._id, aggregate_type=self._aggregate, type=kind, additional_data=data, timestamp_ms=now)
         )
+
+
+def notify_of_skipped(database: Database) -> None:
+    """Notify that a start takes no initial snapshot (NOT-03)."""
+    notifier = Notifier(database, None, ())
+    notifier.add("SKIPPED")
+    notifier.flush()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mssql_cdc.capture.notifications import INCREMENTAL
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.notifications import INCREMENTAL, notify_of_skipped
 from mssql_cdc.capture.requests import IGNORED, id_of
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.config import Connector
@@ -80,11 +81,11 @@ class Watch:
         if isinstance(done.decision, Snapshot):
             self._snapshot_done(database, done, done.decision.signal)
         elif isinstance(done.decision, Range):
-            self._begin_streaming(database)
+            self._begin_streaming(follower.database)
             if done.range is not None:
                 seen.metrics.range_done(done.range)
         elif isinstance(done.decision, Wait) and done.seen.facts.policy.stream:
-            self._begin_streaming(database)
+            self._begin_streaming(follower.database)
         self._show_all(database)
 
     def notified(self, database: str, notification: Mapping[str, Any]) -> None:
@@ -162,15 +163,17 @@ class Watch:
         if seen.streaming:
             self._show(database, "streaming")
 
-    def _begin_streaming(self, database: str) -> None:
-        seen = self._of(database)
+    def _begin_streaming(self, database: Database) -> None:
+        name = database.catalog
+        seen = self._of(name)
         if seen.streaming:
             return
         seen.streaming = True
         if not seen.metrics.has_snapshot:
             seen.metrics.snapshot_skipped()
-            self._tell(database, "initial", "skipped", message="the lake has it, or snapshot.mode takes none")
-        self._events.emit("streaming", state="started", database=database)
+            self._tell(name, "initial", "skipped", message="the lake has it, or snapshot.mode takes none")
+            notify_of_skipped(database)
+        self._events.emit("streaming", state="started", database=name)
 
     def _begin_snapshot(self, database: str, kind: str, signal: str | None) -> None:
         seen = self._of(database)
@@ -183,13 +186,14 @@ class Watch:
         found, kind, id_ = done.snapshot, _kind(signal), _id(signal)
         if found is None:
             return
-        for table, note in found.notes.items():
-            self._tell(database, kind, "skipped", **id_, table=table.text, message=note)
         seen = self._of(database)
-        if not found.rows and not found.failed:
-            seen.metrics.snapshot_skipped()
-            return
+        # A mode that reads no rows takes a snapshot all the same, as in Debezium: of the structure and the position.
         self._begin_snapshot(database, kind, signal)
+        for table, note in found.notes.items():
+            if signal is None:
+                self._events.log(f"{table}: {note}")
+            else:
+                self._tell(database, kind, "skipped", **id_, table=table.text, message=note)
         for table, rows in found.rows.items():
             if table not in found.failed:
                 self._tell(database, kind, "table", **id_, table=table.text, rows=rows)

@@ -116,19 +116,27 @@ def test_a_signal_that_cannot_be_followed_is_rejected_with_its_reason(items: Pla
 
 
 @pytest.mark.feature("SNP-05", "NOT-03")
-def test_a_snapshot_that_reads_nothing_is_skipped(items: Place):
+def test_a_snapshot_without_rows_completes_and_a_start_without_a_snapshot_skips_it(items: Place):
     items.configure(snapshot_mode="no_data")
     with followed(items) as found:
         found.wait_for(lambda one: any(event["event"] == "streaming" for event in one.events))
         assert found.end() == 0
-    skipped = [one for one in found.events if one.get("state") == "skipped"]
-    names = [f"{items.database}.dbo.items", f"{items.database}.dbo.others"]
-    assert [(one["kind"], one.get("table")) for one in skipped] == [("initial", name) for name in names]
+    assert states(found) == ["started", "completed"]
+    last = snapshot_metrics(found)[-1]
+    assert (last["SnapshotCompleted"], last["SnapshotSkipped"]) == (True, False)
+    assert notified(found) == ["STARTED", "COMPLETED"]
     with followed(items) as again:
         again.wait_for(lambda one: any(event["event"] == "streaming" for event in one.events))
         assert again.end() == 0
     assert states(again) == ["skipped"]
     assert snapshot_metrics(again)[-1]["SnapshotSkipped"] is True
+    assert notified(again) == ["SKIPPED"]
+
+
+def notified(found: Followed) -> list[str]:
+    """The types of the notifications about an initial snapshot, in order."""
+    told = [one for one in found.events if one["event"] == "notification"]
+    return [one["type"] for one in told if one["aggregate_type"] == "Initial Snapshot"]
 
 
 def _filtered(table: str, statement: str) -> dict[str, Any]:

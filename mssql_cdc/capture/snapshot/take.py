@@ -6,12 +6,13 @@ An interrupted snapshot resumes from its commits (A6). While it runs, its tables
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
+from mssql_cdc.capture.notifications import Notifier
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
 from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
@@ -81,9 +82,12 @@ def capture_snapshot(
         if survey.facts.policy.schema:
             keep_structures(database, session, survey.offsets)
     notes = {table: note for table in decision.tables if (note := _not_read(database, survey, decision, table))}
-    _take_positions(database, survey, decision, [table for table in notes if _begins(survey, decision, table)])
+    begun = [table for table in notes if _begins(survey, decision, table)]
+    _take_positions(database, survey, decision, begun)
     tables = [table for table in decision.tables if table not in notes]
     if not tables:
+        if begun and decision.signal is None:
+            _notify_of_positions(database, begun)
         _answer_signal(database, survey, decision)
         return SnapshotResult(decision.id, notes=notes)
     database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
@@ -101,6 +105,14 @@ def capture_snapshot(
         finally:
             run.notifier.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)
+
+
+def _notify_of_positions(database: Database, tables: Sequence[TableId]) -> None:
+    """Notify of a snapshot that reads no rows: as in Debezium, it begins and is complete (NOT-03)."""
+    notifier = Notifier(database, None, [table.text for table in tables])
+    notifier.started()
+    notifier.completed()
+    notifier.flush()
 
 
 def _require_possible(survey: Survey, decision: Snapshot) -> None:
