@@ -186,14 +186,13 @@ class Watch:
         found, kind, id_ = done.snapshot, _kind(signal), _id(signal)
         if found is None:
             return
+        for table, note in found.notes.items() if signal is not None else ():
+            self._tell(database, kind, "skipped", **id_, table=table.text, message=note)
         seen = self._of(database)
-        # A mode that reads no rows takes a snapshot all the same, as in Debezium: of the structure and the position.
+        if seen.streaming and signal is None and not found.rows and not found.failed:
+            return  # A table that came later, of which no rows are read.
+        # At the start, a mode that reads no rows takes a snapshot of the structure, as in Debezium.
         self._begin_snapshot(database, kind, signal)
-        for table, note in found.notes.items():
-            if signal is None:
-                self._events.log(f"{table}: {note}")
-            else:
-                self._tell(database, kind, "skipped", **id_, table=table.text, message=note)
         for table, rows in found.rows.items():
             if table not in found.failed:
                 self._tell(database, kind, "table", **id_, table=table.text, rows=rows)

@@ -37,6 +37,22 @@ def test_changes_while_cdc_was_off_are_lost_until_a_snapshot_repairs_them(
     assert place.check() == 0
 
 
+@pytest.mark.feature("STR-16")
+def test_a_table_captured_while_streaming_without_snapshots_has_its_changes_from_its_instances_start(place: Place):
+    """Debezium's SqlServerChangeTableSetIT.addTable: no change between enabling and noticing is left out."""
+    place.configure(snapshot_mode="no_data")
+    place.create_orders()
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    place.create("notes", "id int NOT NULL PRIMARY KEY")
+    place.sql("INSERT INTO dbo.notes VALUES (1), (2)")
+    place.settle()
+    place.sql("INSERT INTO dbo.notes VALUES (3)")
+    place.settle()
+    assert place.catch_up() == 0
+    rows = place.query("SELECT op, after['id'] AS id FROM t ORDER BY _pos", "notes", "changes")
+    assert [(row["op"], row["id"]) for row in rows] == [("c", 1), ("c", 2), ("c", 3)]
+
+
 @pytest.mark.feature("STR-18")
 def test_an_instance_can_be_dropped_while_the_connector_runs(orders: Place):
     """Between two reads nothing holds a lock on the change tables."""

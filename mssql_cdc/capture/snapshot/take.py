@@ -24,8 +24,9 @@ from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.gaps import bound_gaps
-from mssql_cdc.lake.offsets import append_offsets
+from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import Entry, positions_taken, signal_answered
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Snapshot
 from mssql_cdc.plan.facts import Member
 from mssql_cdc.schema import TableId
@@ -86,7 +87,7 @@ def capture_snapshot(
     _take_positions(database, survey, decision, begun)
     tables = [table for table in decision.tables if table not in notes]
     if not tables:
-        if begun and decision.signal is None:
+        if begun and decision.signal is None and _furthest(survey.offsets, survey.facts.epoch) is None:
             _notify_of_positions(database, begun)
         _answer_signal(database, survey, decision)
         return SnapshotResult(decision.id, notes=notes)
@@ -159,10 +160,15 @@ def _begins(survey: Survey, decision: Snapshot, table: TableId) -> bool:
 
 
 def _take_positions(database: Database, survey: Survey, decision: Snapshot, tables: Collection[TableId]) -> None:
-    """Let these tables stream from now on without reading their rows (SNP-05)."""
+    """Let these tables stream from now on without reading their rows (SNP-05).
+
+    A table that CDC was enabled on behind everything that was read streams from its capture instance's start, as in
+    Debezium: no other table's later change is out already, so its first changes still have their place.
+    """
     if not tables:
         return
     epoch, captured = survey.facts.epoch, survey.facts.captured
+    streamed = _furthest(survey.offsets, epoch)
     found = {table: survey.tables[table] for table in tables}
     note_unread(database, found.values(), epoch)
     rekeyed = {table for table in tables if _member(survey, table).rekeyed}
@@ -177,7 +183,8 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
         entry = known.new_entry(status="streaming", epoch=epoch, schema=number, filled=number)
         if table not in rekeyed:  # Such a table streams on from where it stands.
             start = known.captured.newest.start_lsn
-            to = low_mark(captured, start) if captured else start
+            begun_since = streamed is not None and start >= streamed
+            to = low_mark(captured, start) if captured and not begun_since else start
             entry = replace(entry, to=to.text, instance=known.captured.newest.identity)
             bound_gaps(
                 database.layout,
@@ -191,6 +198,14 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
         entries[table.text] = entry
     row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id)
     append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
+
+
+def _furthest(offsets: Offsets, epoch: int) -> Lsn | None:
+    """The largest position of a table or a cut in this epoch; None: nothing streams yet."""
+    cut = offsets.last_cut()
+    reached = [entry.to for entry in offsets.entries.values() if entry.status == "streaming" and entry.epoch == epoch]
+    reached += [cut.to] if cut is not None and cut.epoch == epoch else []
+    return max((Lsn.parse(to) for to in reached if to), default=None)
 
 
 def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, str]:
