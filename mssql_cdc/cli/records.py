@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -87,35 +88,34 @@ def records(
     from mssql_cdc.records import Selection
 
     selection = Selection(start, end, tuple(sorted(tables)), key)
-    if not follow:
-        for name, value in {"--state-dir": state_dir, "--task-id": task_id}.items():
-            if value is not None:
-                raise click.UsageError(f"{name} requires --follow")
-        if target is None:
-            raise click.UsageError("Missing option '--output'.")
-        if offsets is not None and start is not None:
-            raise click.UsageError("--offsets and --from both say where to begin; use one of them")
-        _write(output, config, target, selection, warehouse=warehouse, offsets=offsets)
-        return 0
-    if selection != Selection():
-        raise click.UsageError("--follow writes every record; it takes no --from, --to, --table or --key")
-    if state_dir is not None and warehouse is not None:
-        raise click.UsageError("--state-dir and --warehouse both name the lake's folder; use one of them")
-    from mssql_cdc.serve.events import Events, logged
+    if follow:
+        if selection != Selection():
+            raise click.UsageError("--follow writes every record; it takes no --from, --to, --table or --key")
+        if state_dir is not None and warehouse is not None:
+            raise click.UsageError("--state-dir and --warehouse both name the lake's folder; use one of them")
+        from mssql_cdc.serve.events import Events, logged
 
-    events = Events(sys.stderr, traces=output.debug)
-    with logged(events):
-        code = _followed(
-            events,
-            config,
-            target or STANDARD_OUTPUT,
-            warehouse=warehouse,
-            offsets=offsets,
-            state_dir=state_dir,
-            task=task_id,
-        )
-        _leave(code)
-    return code
+        events = Events(sys.stderr, traces=output.debug)
+        with logged(events):
+            code = _followed(
+                events,
+                config,
+                target or STANDARD_OUTPUT,
+                warehouse=warehouse,
+                offsets=offsets,
+                state_dir=state_dir,
+                task=task_id,
+            )
+            _leave(code)
+    for name, value in {"--state-dir": state_dir, "--task-id": task_id}.items():
+        if value is not None:
+            raise click.UsageError(f"{name} requires --follow")
+    if target is None:
+        raise click.UsageError("Missing option '--output'.")
+    if offsets is not None and start is not None:
+        raise click.UsageError("--offsets and --from both say where to begin; use one of them")
+    _write(output, config, target, selection, warehouse=warehouse, offsets=offsets)
+    return 0
 
 
 def _write(
@@ -252,16 +252,16 @@ def _offsets(connector: Connector, given: Path | None, state_dir: Path | None) -
     return committed_offsets(state_dir, connector) if state_dir is not None else {}
 
 
-def _leave(code: int) -> None:
-    """End the process while threads are left, which wait for a pipe or are inside native code.
+def _leave(code: int) -> NoReturn:
+    """End the process at once: its threads wait for a pipe, or are inside native code.
 
-    The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it.
+    The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it,
+    and deltalake's own threads, which Python does not know, made it end with SIGSEGV behind SIGTERM, every second time.
     """
-    from mssql_cdc.serve.end_signal import others_run
-
-    if others_run():
-        sys.stderr.flush()
-        os._exit(code)
+    with suppress(BrokenPipeError):
+        sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _gone() -> int:

@@ -15,7 +15,6 @@ from mssql_cdc.run.interrupts import Interrupts
 
 END_SECONDS = 2.5
 """The time that the end may take."""
-_WATCHER = "end"
 
 
 class EndSignal:
@@ -37,7 +36,7 @@ class EndSignal:
         os.set_blocking(tells, False)
         signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self)
-        threading.Thread(target=_watch, args=(told,), name=_WATCHER, daemon=True).start()
+        threading.Thread(target=_watch, args=(told,), name="end", daemon=True).start()
 
     @property
     def interrupted(self) -> bool:
@@ -50,11 +49,6 @@ class EndSignal:
         if callable(self._interrupt):
             self._interrupt(signal.SIGINT, frame)
         del number
-
-
-def others_run() -> bool:
-    """Whether other threads than the main one and that of the signal are left."""
-    return len([thread for thread in threading.enumerate() if thread.name != _WATCHER]) > 1
 
 
 def _watch(told: int) -> None:
