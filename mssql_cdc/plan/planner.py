@@ -235,8 +235,9 @@ def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Rang
     to = max([to, *(_at(m) for m in ready if _at(m) <= facts.captured)])
     if any(_at(m) < to for m in ready):
         return _build(facts, ready, to)
-    # Where a table was given up the others have come to one position, which no cut names yet.
-    uncut = facts.cut is not None and facts.cut < reached
+    # No cut names this position yet: a table was given up and the others have come to it, or tables without rows have
+    # only taken it, and their records wait for a cut (the schema changes and the heartbeat of mode no_data).
+    uncut = facts.cut is None or facts.cut < reached
     if due or uncut or any(_at(m) < reached for m in ready) or _opens(facts, ready, reached):
         found = _build(facts, ready, reached)
         # Behind the cut with nothing to advance, a table that is closed makes the range wait for capture.

@@ -29,7 +29,13 @@ def test_range_reads_every_table_from_its_own_position():
 
 
 def test_nothing_new_waits():
-    assert isinstance(plan(facts(member("a", 10), member("b", 10))), Wait)
+    assert isinstance(plan(facts(member("a", 10), member("b", 10), cut=lsn(10))), Wait)
+
+
+@pytest.mark.feature("SNP-05", "SNP-34")
+def test_positions_that_no_cut_names_get_a_cut_without_a_change():
+    first = planned(facts(member("a", 10), member("b", 10)), Range)
+    assert (first.slices, first.idle, first.complete, first.range.to) == ((), (), True, lsn(10))
 
 
 @pytest.mark.feature("STR-14")
@@ -216,7 +222,7 @@ def test_cursor_of_another_epoch_is_ignored():
 
 @pytest.mark.feature("STR-19", "HB-02")
 def test_idle_tables_are_advanced_before_cleanup_overtakes_them():
-    idle = facts(member("a", 10), member("b", 10), settled=lsn(15), scanned=lsn(15))
+    idle = facts(member("a", 10), member("b", 10), settled=lsn(15), scanned=lsn(15), cut=lsn(10))
     assert isinstance(plan(idle), Wait)
     due = planned(replace(idle, idle_for=timedelta(hours=7)), Range)
     assert (due.slices, set(due.idle), due.range.to) == ((), {table("a"), table("b")}, lsn(15))

@@ -29,9 +29,9 @@ def test_when_needed_records_a_loss_and_then_repairs_it_like_a_new_table(mode: s
 
 
 def test_loss_found_under_another_mode_is_repaired_once_the_mode_allows_it():
-    lost = member("a", 4, status="lost")
-    assert isinstance(plan(facts(lost, member("b", 10))), Wait)
-    assert isinstance(plan(facts(lost, member("b", 10), policy=policy_of("when_needed"))), Snapshot)
+    found = facts(member("a", 4, status="lost"), member("b", 10), cut=lsn(10))
+    assert isinstance(plan(found), Wait)
+    assert isinstance(plan(replace(found, policy=policy_of("when_needed"))), Snapshot)
 
 
 @pytest.mark.feature("SNP-02")
