@@ -37,7 +37,7 @@ class Failures:
         Raises:
             ConversionError: Records stop at the change.
         """
-        what = f"{table}: the values of the change at {position} cannot be converted: {error} ({_offset(position)})"
+        what = f"Error while processing event at offset {_offset(position)} of {table} ({position}): {error}"
         if self.mode == "fail":
             raise ConversionError(
                 f"{what}. Correct the modes of records, or leave such changes out of the records with "
@@ -48,7 +48,7 @@ class Failures:
 
 
 def _offset(position: str) -> str:
-    """The LSNs of a change as the offset of its record has them; rows of snapshots have no LSN of their own."""
+    """The LSNs of a change as Debezium shows its offset; rows of snapshots have no LSN of their own."""
     at = Position.parse(position)
-    change = f", change_lsn {Lsn(bytes.fromhex(at.change)).text}" if at.operation else ""
-    return f"commit_lsn {at.commit_lsn.text}{change}"
+    change = f", change_lsn={Lsn(bytes.fromhex(at.change)).text}" if at.operation else ""
+    return f"{{commit_lsn={at.commit_lsn.text}{change}}}"

@@ -50,6 +50,7 @@ class Follower:
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
         ready: `preflight` has found no fault.
+        require_tables: That no table is captured is a fault.
     """
 
     database: Database
@@ -66,6 +67,7 @@ class Follower:
     failure: MssqlCdcError | None = None
     broken: MssqlCdcError | None = None
     ready: bool = False
+    require_tables: bool = True
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _revived: bool = False
     _beaten: datetime | None = None
@@ -86,7 +88,7 @@ class Follower:
         retries = self._retries = self._retries or Retries(self.database.connector.streaming)
         try:
             if not self.ready:
-                look(self.database)
+                look(self.database, require_tables=self.require_tables)
                 self.ready = True
             done = self.step()
             if done.error is not None:

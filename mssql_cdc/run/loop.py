@@ -41,6 +41,7 @@ def run_for(
     progress: ShowSnapshot | None = None,
     watch: Watch | None = None,
     merge: bool = True,
+    require_tables: bool = True,
 ) -> None:
     """Follow the databases in turn, and retry after retriable errors.
 
@@ -52,6 +53,7 @@ def run_for(
         progress: Receives the progress of snapshots.
         watch: Is told of every attempt.
         merge: Update current tables, too.
+        require_tables: A database without captured tables cannot be followed; otherwise they may come later.
 
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
@@ -59,7 +61,10 @@ def run_for(
         MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
     end = None if seconds is None else time.monotonic() + seconds
-    followers = [Follower(database, progress=progress, merge=merge, slow=SlowWork()) for database in databases]
+    followers = [
+        Follower(database, progress=progress, merge=merge, slow=SlowWork(), require_tables=require_tables)
+        for database in databases
+    ]
     ended = False
     try:
         _start(followers, end)

@@ -41,7 +41,8 @@ def preflight(
         source: where changes come from.
         catalog: the database.
         warn: takes a line about what does not keep tables from being read.
-        begun: the lake has tables of the database: that none is captured any more is a loss, which the run finds.
+        begun: that no table is captured is a warning only: the lake has tables of the database (a loss, which the run
+            finds), or tables may still come.
 
     Raises:
         ConfigurationError: CDC is off, no table can be captured, the signal table is missing or not captured, the
@@ -77,7 +78,8 @@ def _no_table(connector: Connector, session: SourceSession, name: str, others: S
         filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
         return (
             f"Database {name!r} captures no table: {' and '.join(filters)} exclude every table that is "
-            f"enabled for CDC ({_listed(others)}){f'; {_hidden(instances)}' if instances else ''}"
+            f"enabled for CDC ({_listed(others)}){f'; {_hidden(instances)}' if instances else ''}. After applying the "
+            "include/exclude list filters, no changes will be captured. Please check your configuration!"
         )
     if instances:
         return f"Database {name!r}: {_hidden(instances)}"

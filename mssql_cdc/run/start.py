@@ -36,9 +36,14 @@ def start(databases: Sequence[Database]) -> None:
         snapshot_at_start(database)
 
 
-def look(database: Database) -> Found:
-    """`preflight` of a database that may have a lake, and `recover_history`; it raises what these raise."""
-    begun = bool(load_offsets(database.layout, database.storage).entries)
+def look(database: Database, *, require_tables: bool = True) -> Found:
+    """`preflight` of a database that may have a lake, and `recover_history`; it raises what these raise.
+
+    Args:
+        database: The database.
+        require_tables: That no table is captured is an error, not a warning, unless the lake has some.
+    """
+    begun = not require_tables or bool(load_offsets(database.layout, database.storage).entries)
     found = preflight(database.connector, database.source, database.catalog, warn=database.log, begun=begun)
     recover_history(database)
     return found
@@ -70,7 +75,10 @@ def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> 
     most = connector.guardrail.max_tables
     if most is None or tables <= most:
         return
-    text = f"{connector.topic_prefix}: {tables} captured tables, but guardrail.collections.max allows {most}"
+    text = (
+        f"{connector.topic_prefix}: Guardrail limit exceeded: {tables} tables configured for capture, but "
+        f"guardrail.collections.max allows {most}"
+    )
     if connector.guardrail.fail:
         raise ConfigurationError(f"{text}; narrow table.include.list, or raise the limit")
     warn(text)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.capture.take_over import take_over
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.offsets import load_offsets
@@ -16,14 +17,12 @@ from mssql_cdc.records.resume import require_held
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.run.start import look, start
 
-_TAKES_OVER = "recovery"
-"""The mode that builds a lost schema history anew from the source (SNP-06)."""
-
 
 def begin(databases: Sequence[Database], offsets: Mapping[str, SourceOffset]) -> list[Database]:
     """Find what keeps the connector from its changes, and start it; return the databases that the loop follows.
 
-    The loop looks at them again, as it does after every fault. What was said of them is not said again then.
+    A database without a captured table is no fault: as with Debezium, its tables may come while it is followed. The
+    loop looks at them again, as it does after every fault. What was said of them is not said again then.
 
     Args:
         databases: The databases.
@@ -37,7 +36,7 @@ def begin(databases: Sequence[Database], offsets: Mapping[str, SourceOffset]) ->
     said: set[str] = set()
     first = [replace(one, log=_noted(one.log, said)) for one in databases]
     for database in first:
-        look(database)
+        look(database, require_tables=False)
     _take_over_if_lost(first, offsets)
     for database in first:
         offset = offsets.get(database.catalog)
@@ -80,16 +79,17 @@ def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, Sour
     """
     for database in databases:
         offset = offsets.get(database.catalog)
-        if offset is None or load_offsets(database.layout, database.storage).entries:
+        known = load_offsets(database.layout, database.storage)
+        if offset is None or known.entries:
             continue
-        mode = database.connector.snapshot.mode
-        if offset.commit is None or offset.is_unfinished_snapshot or mode == "always":
+        if offset.commit is None or offset.is_unfinished_snapshot or database.connector.snapshot.mode == "always":
             continue
-        if mode != _TAKES_OVER:
+        if not policy(database, known).on_schema_error:
             raise ConfigurationError(
-                f"The schema history is missing: {database.catalog} has an offset, but {database.layout.root} has no "
-                f"lake. Run mssql-cdc take-over, set snapshot.mode={_TAKES_OVER}, or leave the offsets out to begin "
-                "with a snapshot"
+                "The db history topic is missing. You may attempt to recover it by reconfiguring the connector to "
+                f"recovery. Here the schema history is in the lake: {database.catalog} has an offset, but "
+                f"{database.layout.root} has no lake. Run mssql-cdc take-over, set snapshot.mode=recovery, or leave "
+                "the offsets out to begin with a snapshot"
             )
         tables = take_over(database, offset.commit, again=offset.change_lsn is not None)
         database.log(f"{database.catalog}: took over {len(tables)} tables at {offset.commit.text}")

@@ -39,13 +39,13 @@ CONDITIONS = (
         "guardrail-exceeded",
         "WARN",
         "more captured tables than `guardrail.collections.max` allows",
-        ("but guardrail.collections.max allows",),
+        ("Guardrail limit exceeded",),
     ),
     Condition(
         "no-captured-tables",
         "WARN",
         "no table is enabled for CDC, or the filters leave none",
-        ("has no table enabled for CDC", "captures no table: "),
+        ("has no table enabled for CDC", "captures no table: ", "no changes will be captured"),
     ),
     Condition(
         "table-not-readable",
@@ -77,6 +77,12 @@ CONDITIONS = (
         "WARN",
         "a type changed to one that its Delta column cannot be widened to",
         ("It continues in the Delta column",),
+    ),
+    Condition(
+        "streaming-disabled",
+        "INFO",
+        "`snapshot.mode` streams no changes: the connector ends behind its snapshot",
+        ("Streaming is disabled for snapshot mode",),
     ),
     Condition("schema-history-rebuilt", "WARN", "a lost schema history was rebuilt", ("was rebuilt from the source",)),
     Condition(

@@ -90,11 +90,14 @@ def serve(
             renderer.wake()
         elif _is_idle(done):
             renderer.polled(follower.database.catalog, datetime.now(UTC))
-        return _is_complete(done)
+        if _is_complete(done):
+            events.log(f"Streaming is disabled for snapshot mode {connector.snapshot.mode}")
+            return True
+        return False
 
     try:
         renderer.wake()
-        run_for(databases, seconds=None, progress=watch.snapshot, watch=step, merge=merge)
+        run_for(databases, seconds=None, progress=watch.snapshot, watch=step, merge=merge, require_tables=False)
         renderer.finish()
     finally:
         renderer.stop()

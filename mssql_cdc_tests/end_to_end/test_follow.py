@@ -164,6 +164,8 @@ def test_initial_only_ends_by_itself_behind_its_snapshot(items: Place):
     with followed(items) as found:
         assert found.ended() == 0
     assert keys_of(found.records) == [("r", 1), ("r", 2)]
+    (said,) = [one for one in found.events if one.get("code") == "streaming-disabled"]
+    assert said["message"] == "Streaming is disabled for snapshot mode initial_only"
 
 
 def test_a_server_that_does_not_answer_is_worth_another_try(items: Place):
@@ -181,7 +183,7 @@ def test_offsets_without_a_lake_are_a_lost_schema_history(items: Place, tmp_path
     with followed(items, "--offsets", str(offsets_file(tmp_path, record))) as found:
         assert found.ended() == 2
     error = next(one for one in found.events if one["event"] == "error")
-    assert "schema history is missing" in error["message"]
+    assert "db history topic is missing. You may attempt to recover" in error["message"]
     assert error["retriable"] is False
 
 

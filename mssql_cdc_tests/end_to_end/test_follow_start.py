@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc_tests.end_to_end.followed import data_of, followed, offsets_file
+from mssql_cdc_tests.end_to_end.followed import data_of, followed, keys_of, offsets_file
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,22 @@ def refused(place: Place, *options: str) -> str:
 @pytest.mark.feature("GRD-02")
 def test_a_guardrail_that_fails_comes_before_the_start(items: Place):
     items.configure(guardrail_collections_max="1", guardrail_collections_limit_action="fail")
-    assert "2 captured tables, but guardrail.collections.max allows 1" in refused(items)
+    assert (
+        "Guardrail limit exceeded: 2 tables configured for capture, but guardrail.collections.max allows 1"
+        in refused(items)
+    )
+
+
+@pytest.mark.feature("STR-16")
+def test_tables_may_come_after_the_start(place: Place):
+    """Debezium starts without a captured table, too, with a warning."""
+    with followed(place) as found:
+        found.wait_for(lambda one: any(event["event"] == "streaming" for event in one.events))
+        assert [one["code"] for one in found.events if one.get("level") == "WARN"] == ["no-captured-tables"]
+        place.create("items", "id int NOT NULL PRIMARY KEY")
+        place.sql("INSERT INTO dbo.items VALUES (1)")
+        assert keys_of(found.changes(1)) == [("r", 1)]
+        assert found.end() == 0
 
 
 @pytest.mark.feature("SNP-06")

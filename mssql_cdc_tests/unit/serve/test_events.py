@@ -63,7 +63,9 @@ def test_a_line_of_progress_is_info_and_has_no_code(said: io.StringIO):
 
 
 def test_a_line_of_a_condition_has_its_level_and_code(said: io.StringIO):
-    Events(said).log("shop: 5 captured tables, but guardrail.collections.max allows 4")
+    Events(said).log(
+        "shop: Guardrail limit exceeded: 5 tables configured for capture, but guardrail.collections.max allows 4"
+    )
     (line,) = lines(said)
     assert (line["level"], line["code"]) == ("WARN", "guardrail-exceeded")
 
