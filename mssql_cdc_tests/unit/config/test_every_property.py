@@ -57,7 +57,7 @@ SAMPLES: dict[str, str] = {
     "notification.enabled.channels": "log",
     "incremental.snapshot.hours": "08:00-09:00",
     "incremental.snapshot.hours.time.zone": "Asia/Tokyo",
-    "signal.poll.interval.ms": "1000",
+    "signal.poll.interval.ms": "200",
     "skipped.operations": "d",
     "event.processing.failure.handling.mode": "skip",
     "snapshot.query.mode": "custom",
@@ -91,6 +91,7 @@ SAMPLES: dict[str, str] = {
     "dagster.range.max.rows": "10",
     "guardrail.collections.max": "1",
     "max.queue.size": "7",
+    "poll.interval.ms": "60000",
     "errors.max.retries": "2",
 }
 FAMILIES: dict[str, str] = {
@@ -197,7 +198,7 @@ def name_and_value(prop: Property) -> tuple[str, str]:
 
 Observe = Callable[[Connector], Any]
 
-OBSERVED: Mapping[str, Observe | ShownBy] = {
+OBSERVED: Mapping[str, Observe | tuple[Observe, ...] | ShownBy] = {
     "name": records.refusal,
     "topic.prefix": dagster.keys,
     "database.names": dagster.jobs,
@@ -209,9 +210,9 @@ OBSERVED: Mapping[str, Observe | ShownBy] = {
     "driver.*": reading.odbc,
     "database.*": reading.odbc,
     "odbc.*": reading.odbc,
-    "database.connection.timeout.ms": drivers.connected,
-    "database.query.timeout.ms": drivers.connected,
-    "database.initial.statements": drivers.connected,
+    "database.connection.timeout.ms": (drivers.by_pyodbc, drivers.by_arrow),
+    "database.query.timeout.ms": (drivers.by_pyodbc, drivers.by_arrow),
+    "database.initial.statements": (drivers.by_pyodbc, drivers.by_arrow),
     "custom.retriable.exception": drivers.translated_error,
     "connection.validation.timeout.ms": reading.patience,
     "database.sqlserver.agent.status.query": reading.agent_asked,
@@ -219,7 +220,7 @@ OBSERVED: Mapping[str, Observe | ShownBy] = {
     "signal.data.collection": reading.captured,
     "signal.enabled.channels": capturing.signals_taken,
     "signal.file": capturing.signals_taken,
-    "signal.poll.interval.ms": dagster.pauses,
+    "signal.poll.interval.ms": (dagster.pause_of_ticks, dagster.pauses_of_a_run),
     **dict.fromkeys(("schema.include.list", "schema.exclude.list"), reading.captured),
     **dict.fromkeys(("table.include.list", "table.exclude.list"), reading.captured),
     **dict.fromkeys(("table.ignore.builtin", "column.include.list", "column.exclude.list"), reading.captured),
@@ -267,14 +268,14 @@ OBSERVED: Mapping[str, Observe | ShownBy] = {
     "notification.sink.topic.name": shown_by(
         "end_to_end/test_follow_notifications.py::test_follow_tells_of_snapshots_in_events_and_sink_records"
     ),
-    "poll.interval.ms": dagster.pauses,
+    "poll.interval.ms": (dagster.pause_of_ticks, dagster.pauses_of_a_run),
     "data.query.mode": reading.by_function,
     "max.iteration.transactions": capturing.range_ends,
     "streaming.fetch.size": reading.change_reader,
     "query.fetch.size": reading.change_reader,
     "heartbeat.action.query": reading.beaten,
     "errors.max.retries": reading.retries,
-    "retriable.restart.connector.wait.ms": reading.retries,
+    "retriable.restart.connector.wait.ms": (reading.retries, reading.limits),
     "delta.warehouse": dagster.keys,
     "delta.storage.*": lakes.storage_options,
     "delta.current.interval": lakes.merged_after_some_seconds,
@@ -344,9 +345,10 @@ def test_a_property_that_is_set_has_an_effect_a_notice_or_is_refused(
         assert any(shown_name(name) in line for line in said)
     else:
         assert not any(shown_name(name) in line for line in said)
-        seen = observe(without)
-        assert observe(connector) != seen
-        assert observe(without) == seen  # What differs by itself, such as a time, is no effect.
+        for one in observe if isinstance(observe, tuple) else (observe,):
+            seen = one(without)
+            assert one(connector) != seen
+            assert one(without) == seen  # What differs by itself, such as a time, is no effect.
 
 
 def loaded(properties: Mapping[str, object]) -> tuple[str, Connector | None]:

@@ -28,16 +28,21 @@ def jobs(connector: Connector) -> Any:
     return sorted(one.name for one in build_definitions(connector, tables=[]).jobs or ())
 
 
-def pauses(connector: Connector) -> Any:
-    """The pause between two ticks, and the one that a run asks for when there is nothing to do."""
+def pause_of_ticks(connector: Connector) -> Any:
+    """The pause between two ticks."""
     (found,) = list(build_definitions(connector, tables=[THINGS]).sensors or ())
+    return found.minimum_interval_seconds  # type: ignore[union-attr]
+
+
+def pauses_of_a_run(connector: Connector) -> Any:
+    """The pauses that a run asks for when there is nothing to do."""
     pauses: list[float] = []
     with (
         world(connector) as own,
         patch("mssql_cdc.run.loop.time", Mock(wraps=time, sleep=pauses.append)),
     ):
         run_for([own.database], seconds=None, merge=False, watch=lambda *_: len(pauses) > 2)
-    return found.minimum_interval_seconds, pauses  # type: ignore[union-attr]
+    return pauses
 
 
 def windows(connector: Connector) -> Any:

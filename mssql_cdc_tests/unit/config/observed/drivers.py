@@ -69,13 +69,17 @@ def drivers() -> Iterator[Driver]:
         yield driver
 
 
-def connected(connector: Connector) -> Any:
-    """What both drivers are asked until a connection is ready, and for its first statement."""
-    with drivers() as driver:
-        with control(connector.connection, "shop") as opened:
-            opened.execute("SELECT 1", doing="testing")
-        with open_bulk(connector.connection, "shop", by_rows=False) as bulk:
-            bulk.execute("SELECT 1", doing="testing")
+def by_pyodbc(connector: Connector) -> Any:
+    """What pyodbc is asked until a connection is ready, and for its first statement."""
+    with drivers() as driver, control(connector.connection, "shop") as opened:
+        opened.execute("SELECT 1", doing="testing")
+    return driver.asked
+
+
+def by_arrow(connector: Connector) -> Any:
+    """What arrow-odbc is asked until a connection is ready, and for its first statement."""
+    with drivers() as driver, open_bulk(connector.connection, "shop", by_rows=False) as bulk:
+        bulk.execute("SELECT 1", doing="testing")
     return driver.asked
 
 
