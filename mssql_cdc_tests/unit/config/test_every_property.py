@@ -285,7 +285,7 @@ OBSERVED: Mapping[str, Observe | tuple[Observe, ...] | ShownBy] = {
     "delta.current.<table>.cluster.by": lakes.layout,
     "dagster.range.max.rows": reading.bound,
     "dagster.max.attempts": reading.limits,
-    "dagster.max.run.seconds": dagster.requested,
+    "dagster.max.run.seconds": (dagster.requested, dagster.longest_runs),
     "dagster.window": dagster.windows,
     "dagster.window.days": dagster.windows,
     "spark.*": lakes.spark_options,

@@ -60,7 +60,7 @@ def windows(connector: Connector) -> Any:
 
 
 def requested(connector: Connector) -> Any:
-    """The states of the runs that a tick on a database without changes requests, and how long a run may take."""
+    """The states of the runs that a tick on a database without changes requests."""
     with world(connector) as own:
         own.settle(own.follower())
         repository = _definitions(connector, own).get_repository_def()
@@ -74,8 +74,13 @@ def requested(connector: Connector) -> Any:
             )
             with context:
                 found = sensor.evaluate_tick(context)
-        job = repository.get_job(f"{sensor.name.removesuffix('__sensor')}__stream")
-        return [one.tags.get(STATE_TAG) for one in found.run_requests or ()], job.tags["dagster/max_runtime"]
+        return [one.tags.get(STATE_TAG) for one in found.run_requests or ()]
+
+
+def longest_runs(connector: Connector) -> Any:
+    """How long runs may take."""
+    jobs = build_definitions(connector, tables=[THINGS]).get_repository_def().get_all_jobs()
+    return sorted((job.name, job.tags.get("dagster/max_runtime")) for job in jobs)
 
 
 def _definitions(connector: Connector, own: World) -> dg.Definitions:
