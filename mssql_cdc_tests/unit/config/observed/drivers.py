@@ -9,13 +9,19 @@ from typing import Any
 from unittest.mock import patch
 
 import arrow_odbc
+import pyarrow as pa
 import pyodbc
 
 from mssql_cdc.config import Connector
+from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.bulk import open_bulk
+from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.connect import control, translated
 from mssql_cdc.source.sqlserver.source import SqlServerSource
-from mssql_cdc_tests.lake_kit import orders
+from mssql_cdc.source.sqlserver.structure import Structure
+from mssql_cdc.source.values import Chunk
+from mssql_cdc_tests.lake_kit import lsn, orders
+from mssql_cdc_tests.unit.config.observed.things import AT, INSTANCE, PART, THINGS
 
 
 @dataclass
@@ -40,6 +46,15 @@ class Driver:
     def execute(self, sql: str, *parameters: Any, **options: Any) -> Driver:
         self.asked.append(("execute", sql, parameters, options))
         return self
+
+    @property
+    def read(self) -> list[tuple[str, Any]]:
+        """The statements with rows, and the options of their fetches."""
+        return [(one[1], one[2]) for one in self.asked if one[0] == "read"]
+
+    def read_arrow_batches(self, sql: str, **options: Any) -> list[pa.RecordBatch]:
+        self.asked.append(("read", sql, options))
+        return []
 
     def fetchone(self) -> None:
         """There is no row."""
@@ -81,6 +96,40 @@ def by_arrow(connector: Connector) -> Any:
     with drivers() as driver, open_bulk(connector.connection, "shop", by_rows=False) as bulk:
         bulk.execute("SELECT 1", doing="testing")
     return driver.asked
+
+
+def pages(connector: Connector) -> Any:
+    """The statements for a range of changes, with their parameters."""
+    return [(sql, options["parameters"]) for sql, options in _changes_read(connector)]
+
+
+def fetches(connector: Connector) -> Any:
+    """How many changes are fetched at a time."""
+    return [options["batch_size"] for _, options in _changes_read(connector)]
+
+
+def _changes_read(connector: Connector) -> list[tuple[str, Any]]:
+    reader = SqlServerSource(connector).change_reader("shop", INSTANCE, PART[1])
+    with (
+        drivers() as driver,
+        patch.object(ChangeReader, "require_visible"),
+        patch.object(ChangeReader, "_require_held"),
+        patch.object(Structure, "require"),
+    ):
+        assert list(reader.read()) == []
+    return driver.read
+
+
+def chunk(connector: Connector) -> Any:
+    """The statements of a chunk's transaction, and how many rows are fetched at a time."""
+    wanted = ChunkRead(
+        schema=THINGS, chunk=Chunk(0), snapshot_number=1, epoch=0, position=lsn(1), captured=None, commit_lsn=lsn(1),
+        read_at=AT,
+    )  # fmt: skip
+    with drivers() as driver, patch.object(Structure, "require"):
+        assert list(SqlServerSource(connector).chunk_reader("shop", wanted).read()) == []
+    executed = [one[1] for one in driver.asked if one[0] == "execute"]
+    return executed, [options["batch_size"] for _, options in driver.read]
 
 
 def locked(connector: Connector) -> Any:

@@ -18,12 +18,9 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
-from mssql_cdc.source.protocol import ChunkRead
-from mssql_cdc.source.sqlserver import connect, health, reach, snapshot_reader
-from mssql_cdc.source.sqlserver.chunks import Piece
-from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver import connect, health, reach
 from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
-from mssql_cdc.source.values import CapturedTable, Chunk
+from mssql_cdc.source.values import CapturedTable
 from mssql_cdc_tests.lake_kit import Change, lsn, neutral
 from mssql_cdc_tests.unit.config.observed.things import AT, INSTANCE, PART, THINGS
 from mssql_cdc_tests.unit.records.kit import DATABASE
@@ -77,21 +74,6 @@ def described(connector: Connector) -> Any:
 
 def odbc(connector: Connector) -> Any:
     return connect.connection_string(connector.connection, "shop")
-
-
-def change_reader(connector: Connector) -> Any:
-    reader = SqlServerSource(connector).change_reader("shop", INSTANCE, PART[1])
-    return reader.page_rows, reader.fetch_rows
-
-
-def chunk_reader(connector: Connector) -> Any:
-    wanted = ChunkRead(
-        schema=THINGS, chunk=Chunk(0), snapshot_number=1, epoch=0, position=lsn(1), captured=lsn(1), commit_lsn=lsn(1),
-        read_at=AT,
-    )  # fmt: skip
-    reader = SqlServerSource(connector).chunk_reader("shop", wanted)
-    sql = snapshot_reader.select_statement(reader.wanted, RowPlan.of(THINGS.columns), Piece(""))
-    return reader.isolation, reader.fetch_rows, sql
 
 
 def captured(connector: Connector) -> Any:
