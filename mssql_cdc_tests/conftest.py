@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LONGEST = ("spark", "end_to_end", "dagster", "conformance")
+_LONGEST = ("spark", "end_to_end", "dagster", "conformance", "certify")
 _FEW_ROWS = {
     # For a few rows, compiling Spark's generated Java takes longer than everything else; results are the same.
     "spark.sql.codegen.wholeStage": "false",

@@ -25,7 +25,7 @@ from mssql_cdc.plan.decisions import Range, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import LOOK_AGAIN, Follower, ShowSnapshot
 from mssql_cdc.run.retries import Retries
-from mssql_cdc.run.standing import standings
+from mssql_cdc.run.standing import loss_text, standings
 from mssql_cdc.run.start import look, start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
@@ -263,8 +263,7 @@ def _raise_findings(follower: Follower) -> None:
         )
     stand = standings(follower.seen)
     if stand.missing:
-        names = "; ".join(f"{table}: {reason}" for table, reason in stand.missing.items())
-        raise DataLostError(f"{names}. A blocking snapshot repairs tables that the source still captures")
+        raise DataLostError(loss_text(stand.missing, stand.absent))
     failed = dict(stand.failed) | {table.text: str(error) for table, error in follower.hopeless.items()}
     if failed:
         names = "; ".join(f"{table}: {reason}" for table, reason in failed.items())

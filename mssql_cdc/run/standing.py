@@ -41,6 +41,23 @@ def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
     return Standings(missing | gone, failed | unread, gone | unread)
 
 
+def loss_text(missing: Mapping[str, str], absent: Collection[str]) -> str:
+    """What to say of tables whose rows may be missing: the reasons, and what repairs them.
+
+    Args:
+        missing: The tables (`TableId.text`) with their reasons.
+        absent: Those that cannot be captured now, of which no snapshot can be read either.
+    """
+    held = [name for name in missing if name in absent]
+    shown = [name for name in missing if name not in absent]
+    lines = ["; ".join(f"{name}: {reason}" for name, reason in missing.items())]
+    if shown:
+        lines.append(f"A blocking snapshot repairs {', '.join(shown)}")
+    if held:
+        lines.append(f"No snapshot of {', '.join(held)} can be read before that is mended")
+    return ". ".join(lines)
+
+
 def _unseen(table: TableId) -> str:
     name = ".".join(f"[{part.replace(']', ']]')}]" for part in (table.schema, table.name))
     return (

@@ -27,7 +27,7 @@ from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.run.standing import standings
+from mssql_cdc.run.standing import loss_text, standings
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CaptureHealth
 
@@ -48,6 +48,7 @@ class TableStatus:
         lag: Its lags; unknown if the source does not answer.
         recent_rows: The rows that were read in the last `RECENT`.
         open_gaps: The losses that are not acknowledged.
+        absent: The table cannot be captured now: the source does not show it, or it does not fit as it is.
     """
 
     table: TableId
@@ -58,6 +59,7 @@ class TableStatus:
     lag: Lag = field(default_factory=Lag)
     recent_rows: int = 0
     open_gaps: int = 0
+    absent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +74,9 @@ class DatabaseStatus:
     @property
     def finding(self) -> MssqlCdcError | None:
         """The worst that was found, as the error with which `run` would end; None if all is well."""
-        lost = [f"{one.table}: {one.detail}" for one in self.tables if one.status == "lost"]
+        lost = {one.table.text: one.detail or "" for one in self.tables if one.status == "lost"}
         if lost:
-            text = f"{'; '.join(lost)}. A blocking snapshot repairs tables that the source still captures"
-            return DataLostError(text)
+            return DataLostError(loss_text(lost, {one.table.text for one in self.tables if one.absent}))
         if self.error is not None:
             return self.error
         if self.health is not None and self.health.problem is not None:
@@ -107,7 +108,9 @@ def read_status(database: Database) -> DatabaseStatus:
     for status, reasons in (("failed", found.failed), ("lost", found.missing)):
         for table, one in list(known.items()):
             if table.text in reasons:
-                known[table] = replace(one, status=status, detail=reasons[table.text])
+                known[table] = replace(
+                    one, status=status, detail=reasons[table.text], absent=table.text in found.absent
+                )
     tables = sorted(known.values(), key=lambda one: one.table.text)
     return DatabaseStatus(database.catalog, tables, health)
 

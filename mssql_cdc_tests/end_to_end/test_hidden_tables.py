@@ -91,6 +91,7 @@ def test_a_table_that_the_login_may_not_see_any_more_is_named_until_the_advice_i
         assert code == 4, said
         assert f"{place.database}.dbo.orders" in said, command
         assert advice in said, command
+        assert "blocking snapshot" not in said, command
     assert place.query("SELECT COUNT(*) AS n FROM t", "people") == [{"n": 2}]
     assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 1}]
 

@@ -102,10 +102,10 @@ class ModelWorld:
     def open(self) -> Iterator[None]:
         with (
             self.lake.opened(),
-            patch("mssql_cdc.capture.range.run_tasks", _here),
-            patch("mssql_cdc.capture.write_task.run_here", partial(_here, None)),
+            patch("mssql_cdc.capture.range.run_tasks", here),
+            patch("mssql_cdc.capture.write_task.run_here", partial(here, None)),
             patch("mssql_cdc.capture.range.in_threads", _in_turn),
-            patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", _here),
+            patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", here),
         ):
             yield
 
@@ -115,7 +115,7 @@ def _in_turn(actions: Sequence[Callable[[], Any]]) -> list[Any]:
     return [action() for action in actions]
 
 
-def _here(
+def here(
     _session: object, tasks: Sequence[Any], function: Callable[[Any], Mapping[str, Any]], *, most: int | None = None
 ) -> list[TaskResult]:
     """`spark.tasks.run_tasks` in this process, one task after another whatever `most` allows."""

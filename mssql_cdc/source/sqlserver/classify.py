@@ -16,6 +16,7 @@ from mssql_cdc.errors import (
     SourceError,
     SourceUnavailableError,
 )
+from mssql_cdc.source.sqlserver import grants
 
 DEADLOCK = 1205
 
@@ -39,24 +40,8 @@ _ADVICE = {
     3952: "ALTER DATABASE … SET ALLOW_SNAPSHOT_ISOLATION ON, or choose another snapshot.isolation.mode",
     22901: "EXEC sys.sp_cdc_enable_db in this database",
 }
-_GRANTS = {
-    229: "GRANT {permission} ON {object} TO <login's user>, and membership of the gating role (role_name of the "
-    "capture instance)",
-    230: "GRANT {permission} ON {object} TO <login's user>",
-    262: "GRANT {permission} TO <login's user>",
-    297: "GRANT VIEW SERVER STATE TO <login>",
-    300: "GRANT {permission} TO <login>",
-    371: "GRANT VIEW DATABASE STATE TO <login's user>",
-    916: "CREATE USER for the login in this database, and GRANT SELECT ON SCHEMA::cdc TO it",
-    6004: "ask for a login with the needed server role",
-    22904: "membership of db_owner",
-}
-_OF_ONE_OBJECT = {229, 230}
 _PYODBC_NUMBER = re.compile(r"\((-?\d+)\) \(SQL\w+\)")
 _ARROW = re.compile(r"State: (\w{5}), Native error: (-?\d+), Message: (.*)", re.DOTALL)
-_PERMISSION = re.compile(r"([A-Z][A-Z ]*[A-Z]) permission (?:was |is )?denied")
-_OBJECT = re.compile(r"on (?:the )?(?:object|column) '([^']*)'")
-_SCHEMA = re.compile(r"schema '([^']*)'")
 _ROW_VALUE = re.compile(
     r"(\bvalue:? (?:is |= )?)('.*'|\(.*\)|[-+.\dEe]+)(?=( to (?:data )?type| overflowed| is out of range|\.|$))",
     re.IGNORECASE | re.DOTALL,
@@ -103,9 +88,9 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
     remedy = _tls_remedy(found.text)
     if remedy:
         return ConfigurationError(f"TLS failed: {shown}. {remedy}")
-    if found.number in _GRANTS:
-        kind = AccessDeniedError if found.number in _OF_ONE_OBJECT else ConfigurationError
-        return kind(f"{shown}. Needed: {_grant(found)}")
+    if found.number in grants.NUMBERS:
+        kind = AccessDeniedError if found.number in grants.OF_ONE_OBJECT else ConfigurationError
+        return kind(f"{shown}. Needed: {grants.needed(found.number, found.text)}")
     if found.state == "IM002" or "Can't open lib" in found.text:
         return ConfigurationError(f"{shown}. Install an ODBC driver, or name one with odbc.Driver")
     if found.number in _RETRIABLE_NUMBERS or found.state.startswith(_RETRIABLE_STATES):
@@ -139,9 +124,3 @@ def _tls_remedy(text: str) -> str | None:
     if "SSL Provider" in text and re.search(r"unsupported protocol|wrong version|no protocols", text):
         return "The server and this machine have no TLS version in common: update the server or its TLS settings"
     return None
-
-
-def _grant(found: DriverMessage) -> str:
-    permission, name, schema = (pattern.search(found.text) for pattern in (_PERMISSION, _OBJECT, _SCHEMA))
-    target = ".".join(f"[{part[1]}]" for part in (schema, name) if part) or "the object"
-    return _GRANTS[found.number].format(permission=permission[1] if permission else "SELECT", object=target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyodbc
 import pytest
 
@@ -72,6 +74,77 @@ def test_a_missing_permission_names_the_grant() -> None:
     )
 
     assert "GRANT SELECT ON [cdc].[dbo_t_CT] TO" in str(classify(error, "reading"))
+
+
+DENIED = {
+    "German": "Die SELECT-Berechtigung wurde für das '{}'-Objekt, '{}'-Datenbank, '{}'-Schema, verweigert.",
+    "French": "L'autorisation SELECT a été refusée sur l'objet '{}', base de données '{}', schéma '{}'.",
+    "Japanese": "SELECT 権限がオブジェクト '{}'、データベース '{}'、スキーマ '{}' で拒否されました。",
+    "Korean": "개체 '{}', 데이터베이스 '{}', 스키마 '{}'에 대한 SELECT 권한이 거부되었습니다.",
+    "Russian": 'Запрещено разрешение "SELECT" на объект "{}" базы данных "{}", схема "{}".',
+    "English": "The SELECT permission was denied on the object '{}', database '{}', schema '{}'.",
+}
+DENIED_COLUMN = {
+    "German": "Die SELECT-Berechtigung wurde für die '{}'-Spalte des '{}'-Objekts, '{}'-Datenbank, '{}'-Schema, "
+    "verweigert.",
+    "French": "L'autorisation SELECT a été refusée sur la colonne '{}' de l'objet '{}', base de données '{}', "
+    "schéma '{}'.",
+    "English": "The SELECT permission was denied on the column '{}' of the object '{}', database '{}', schema '{}'.",
+}
+
+
+@pytest.mark.parametrize("make", [odbc, arrow])
+@pytest.mark.parametrize("language", DENIED)
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("dbo_t_CT", "[dbo_t_CT]"),
+        ("o'brien", "[o'brien]"),
+        ("größe]", "[größe]]]"),
+        ("a b", "[a b]"),
+        ("表", "[表]"),
+        ("ORDERS", "[ORDERS]"),
+        ("E", "[E]"),
+    ],
+)
+def test_a_missing_permission_names_the_object_in_every_language(
+    make: Callable[[str, int, str], Exception], language: str, name: str, shown: str
+) -> None:
+    """The language is the login's; the names are the parameters of the message."""
+    error = make("42000", 229, DENIED[language].format(name, "shop", "cdc"))
+    assert f"Needed: GRANT SELECT ON [cdc].{shown} TO" in str(classify(error, "reading"))
+
+
+@pytest.mark.parametrize("language", DENIED_COLUMN)
+def test_a_missing_permission_on_a_column_names_it_behind_its_table(language: str) -> None:
+    error = odbc("42000", 230, DENIED_COLUMN[language].format("pay", "staff", "shop", "hr"))
+    assert "Needed: GRANT SELECT ON [hr].[staff] ([pay]) TO" in str(classify(error, "reading"))
+
+
+def test_a_message_whose_names_may_stand_in_another_order_names_no_object() -> None:
+    """In Japanese the column of a table is the table's column; which name is which is not known."""
+    error = odbc("42000", 230, "オブジェクト 'staff' の列 'pay' で SELECT 権限が拒否されました ('shop'、'hr')。")
+    assert "Needed: GRANT SELECT ON the object TO" in str(classify(error, "reading"))
+
+
+@pytest.mark.parametrize("text", ["Refusé sur 'a', 'b'.", "The SELECT permission was denied.", "'a', 'b', 'c', 'd'"])
+def test_a_message_with_other_names_than_expected_names_no_object(text: str) -> None:
+    assert "Needed: GRANT SELECT ON the object TO" in str(classify(odbc("42000", 229, text), "reading"))
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "needed"),
+    [
+        (262, "Die VIEW DATABASE STATE-Berechtigung wurde in der 'shop'-Datenbank verweigert.", "VIEW DATABASE STATE"),
+        (262, "Autorisation VIEW DATABASE STATE refusée dans la base de données 'shop'.", "VIEW DATABASE STATE"),
+        (300, "オブジェクト 'server'、データベース 'master' で VIEW SERVER STATE 権限が拒否されました。",
+         "VIEW SERVER STATE"),
+        (229, "Die EXECUTE-Berechtigung wurde für das 'p'-Objekt, 'shop'-Datenbank, 'sys'-Schema, verweigert.",
+         "EXECUTE ON [sys].[p]"),
+    ],
+)  # fmt: skip
+def test_the_permission_is_found_in_every_language(number: int, text: str, needed: str) -> None:
+    assert f"Needed: GRANT {needed} TO" in str(classify(odbc("42000", number, text), "reading"))
 
 
 def test_a_database_permission_names_the_grant() -> None:
