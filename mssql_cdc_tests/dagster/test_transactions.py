@@ -53,7 +53,7 @@ class TestRuns:
         assert found["dagster/row_count"] == 2
         assert (found["mssql_cdc/transactions"], found["mssql_cdc/events"]) == (1, 5)
         assert found["mssql_cdc/first_commit_lsn"] == found["mssql_cdc/last_commit_lsn"] == begin["commit_lsn"]
-        assert datetime.fromisoformat(str(found["mssql_cdc/as_of"])) == end["commit_ts"]
+        assert found["mssql_cdc/as_of"] == end["commit_ts"].timestamp()
         name = f"{telling.shop.catalog}.dbo"
         assert dict(end["data_collections"]) == {f"{name}.orders": 4, f"{name}.people": 1}
         (event,) = telling.materializations(telling.setup.transactions_key)
@@ -83,7 +83,7 @@ class TestRuns:
     def test_a_hand_launched_run_reports_the_transactions_that_it_writes(self, telling: Location, *, is_selected: bool):
         telling.shop.run(BOTH)
         telling.shop.scan()
-        keys = [telling.key("orders"), telling.key("people")]
+        keys = list(telling.setup.log_keys)  # A cut is complete when every table has taken part.
         keys += [telling.setup.transactions_key] if is_selected else []
         done = telling.materialize(*keys, partition=telling.window)
         assert done.success, failures(done)
@@ -101,7 +101,7 @@ class TestRuns:
         assert len(beats(streaming)) == before + 1
         newest = beats(streaming)[0]
         assert newest["mssql_cdc/lag_seconds"] == 0
-        assert datetime.fromisoformat(str(newest["mssql_cdc/as_of"])) < datetime.now(UTC)
+        assert newest["mssql_cdc/as_of"] < datetime.now(UTC).timestamp()
         streaming.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
         late = streaming.materialize(streaming.setup.heartbeat_key)
         streaming.shop.run("EXEC sandbox.agent_start")
