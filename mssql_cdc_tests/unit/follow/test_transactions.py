@@ -18,8 +18,9 @@ from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.follow import transactions
 from mssql_cdc.follow.transactions import Counted, count_transactions
 from mssql_cdc.lake.history import load_history
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.records import event_counts
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.values import CapturedTable
@@ -174,6 +175,20 @@ def test_what_a_table_reads_late_is_a_transaction_of_its_own_as_in_the_records(w
         (1, "END", 1),
         (2, "END", 1),
     ]
+
+
+def test_a_renamed_table_is_not_counted_again(world: World):
+    world.append("a", Change(1, "c", after=row(1)))
+    world.lake.cut(1)
+    world.count()
+    layout, old = world.lake.layout, world.schemas["a"].table_id
+    new = replace(old, name="renamed")
+    entry = Entry("streaming", to=lsn(2).text, batch=world.lake.batches[old.text])
+    later = OffsetRow(kind="range", at=AT, tables={new.text: entry}, to=lsn(2).text, complete=True)
+    offsets = append_offsets(layout, later, seen=load_offsets(layout))
+    member = LakeTable(CapturedTable(new, 1, ()), layout.home(old), "", None, None)
+    assert count_transactions(world.database(), offsets, [member], load_history(layout)) == Counted()
+    assert len(world.rows()) == 2
 
 
 def test_a_commit_whose_facts_are_gone_is_not_counted_again(world: World, monkeypatch: pytest.MonkeyPatch):
