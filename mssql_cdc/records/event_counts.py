@@ -10,7 +10,7 @@ Not known here: what ReselectColumns reads again, and whether a post-processor f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.custom_converters import CustomConverters
 from mssql_cdc.records.emitted import Emitted
@@ -30,7 +31,7 @@ from mssql_cdc.records.rows import changes_of
 from mssql_cdc.records.schema_changes import as_first_seen
 from mssql_cdc.records.shapes import Shapes
 from mssql_cdc.records.topics import topics_of
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import TableId, TableSchema
 
 COLUMNS = ("_pos", "_commit_ts", "_batch", "_schema", "op", "source", "_snapshot")
 """The columns of a change log that rows are counted from, if their values do not matter."""
@@ -93,6 +94,7 @@ class EventCounts:
     needs_values: bool = False
     _found: list[pa.Table] = field(default_factory=list[pa.Table])
     _halves: list[pa.RecordBatch] = field(default_factory=list[pa.RecordBatch])
+    _rendered: dict[int, bool] = field(default_factory=dict[int, bool])
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Count the rows whose values do not matter.
@@ -132,41 +134,61 @@ class EventCounts:
     def counts(self) -> pa.Table:
         """Return the counts, as `COUNTED`."""
         for rows in self._halves:
-            self._render(rows)  # Half of a key change is missing: rendering says so.
+            self._count(rows)  # The other half is missing: records stop here.
         self._halves = []
         return merged_counts(self._found)
 
     @cached_property
     def _shapes(self) -> Shapes:
         assert self.extensions is not None
-        versions = tuple(as_first_seen(self.history.versions[self.table_id.text]))
+        versions = tuple(as_first_seen(self.history.versions.get(self.table_id.text, ())))
         history = SchemaHistory({self.table_id.text: versions})
         return Shapes(history, self.connector, self.extensions)
 
     def _needs(self, rows: pa.RecordBatch) -> pa.Array:
         """Return for which rows the number of events depends on their values."""
         settings = self.connector.records
-        never = pa.repeat(pa.scalar(value=False), rows.num_rows)
-        if self.extensions is None:
-            return never
+        is_update, version = pc.equal(rows.column("op"), "u"), rows.column("_schema")
         if settings.failure_handling != "fail":
-            return pc.invert(never)  # Any row may be left out.
-        if "u" in settings.skipped:
-            return never
-        is_update = pc.equal(rows.column("op"), "u")
-        free = pa.array(
-            [v for v in pc.unique(rows.column("_schema")).to_pylist() if settings.skip_unchanged or self._is_free(v)],
-            pa.int32(),
-        )
-        return pc.or_(_is_half(rows), pc.and_(is_update, pc.is_in(rows.column("_schema"), value_set=free)))
+            found = pa.repeat(pa.scalar(value=True), rows.num_rows)  # Any row may be left out.
+        elif "u" in settings.skipped:
+            found = pa.repeat(pa.scalar(value=False), rows.num_rows)
+        else:
+            found = pc.or_(_is_half(rows), pc.and_(is_update, self._are(version, self._may_differ)))
+        return pc.and_(found, self._are(version.filter(found), self._is_rendered, version))
 
-    def _is_free(self, version: int) -> bool:
-        """Whether the record's key may change while the row's does not."""
-        schema = self.history.version(self.table_id, version)
-        table = schema.table_id
-        columns = [column.name for column in schema.columns]
+    def _are(self, some: pa.Array, what: Callable[[int], bool], all_: pa.Array | None = None) -> pa.Array:
+        """Return which rows have a version of which this is true.
+
+        Args:
+            some: Versions; only these are looked at.
+            what: Says so of a version.
+            all_: The versions of the rows; None: `some`.
+        """
+        chosen = pa.array([one for one in pc.unique(some).to_pylist() if what(one)], some.type)
+        return pc.is_in(some if all_ is None else all_, value_set=chosen)
+
+    def _may_differ(self, version: int) -> bool:
+        """Whether an update that keeps the row's key may be none or two events."""
+        schema = self._version(version)
+        if schema is None or self.connector.records.skip_unchanged:
+            return True
+        table, columns = schema.table_id, [column.name for column in schema.columns]
         own = self.connector.records.keys.columns_for(table.catalog or "", table.schema, table.name, columns)
         return not {*(own or schema.key_columns or schema.shown_key)} <= {*schema.key_columns}
+
+    def _is_rendered(self, version: int) -> bool:
+        """Whether rows of a version can be rendered at all; if not, that is the trouble of records, not of capture."""
+        if version not in self._rendered:
+            try:
+                self._rendered[version] = self.extensions is not None and bool(self._shapes.of(self.table_id, version))
+            except (ConfigurationError, SchemaError):
+                self._rendered[version] = False
+        return self._rendered[version]
+
+    def _version(self, version: int) -> TableSchema | None:
+        found = (one for one in self.history.versions.get(self.table_id.text, ()) if one.version == version)
+        return next(found, None)
 
     def _render(self, rows: pa.RecordBatch) -> None:
         settings = self.connector.records
@@ -182,7 +204,8 @@ class EventCounts:
         """Count each of the rows as one event."""
         versions = rows.column("_schema")
         known = pc.unique(versions)
-        names = [self.history.version(self.table_id, one).table_id.text for one in known.to_pylist()]
+        schemas = [self._version(one) for one in known.to_pylist()]
+        names = [(self.table_id if one is None else one.table_id).text for one in schemas]
         collection = pa.array(names, pa.string()).take(pc.index_in(versions, value_set=known))
         at = rows.column("_commit_ts").cast(pa.int64())
         commits = pc.struct_field(rows.column("source"), "commit_lsn")

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
+from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.follow import transactions
 from mssql_cdc.follow.transactions import Counted, count_transactions
-from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry, OffsetRow
@@ -227,13 +228,36 @@ def test_plain_rows_are_counted_without_their_values(world: World, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    "property_", [{"transforms": "unwrap"}, {"topic__naming__strategy": "not-installed"}], ids=["refused", "missing"]
+    "properties",
+    [
+        {"transforms": "unwrap"},
+        {"topic__naming__strategy": "not-installed"},
+        # A field that is added to keys has the name of a column.
+        {
+            "topic__naming__strategy": "io.debezium.schema.DefaultRegexTopicNamingStrategy",
+            "topic__regex": ".*",
+            "topic__replacement": "all",
+            "topic__key__field__name": "id",
+        },
+    ],
+    ids=["refused", "missing", "impossible"],
 )
-def test_capture_goes_on_where_records_cannot_be_rendered(tmp_path: Path, property_: Mapping[str, str]):
-    world = World.of(tmp_path, **property_)
+def test_capture_goes_on_where_records_cannot_be_rendered(tmp_path: Path, properties: Mapping[str, str]):
+    world = World.of(tmp_path, **properties)
     world.append("a", Change(1, "u", row(1), row(2), changed=["id"]), Change(1, "c", after=row(1), sequence=2))
     world.lake.cut(1)
+    with pytest.raises((ConfigurationError, SchemaError)):
+        world.lake.records()
     assert world.count().events == 3
+
+
+def test_capture_goes_on_where_the_history_lacks_a_version(world: World):
+    world.append("a", Change(1, "u", row(1), row(2), changed=["id"]), Change(1, "u", row(2), row(2), sequence=2))
+    world.lake.cut(1)
+    layout = world.lake.layout
+    table_id = world.schemas["a"].table_id
+    member = LakeTable(CapturedTable(table_id, 1, ()), layout.home(table_id), "", None, None)
+    assert count_transactions(world.database(), load_offsets(layout), [member], SchemaHistory({})).events == 3
 
 
 NAMES = [name.table_id.name for name in SCHEMAS]
