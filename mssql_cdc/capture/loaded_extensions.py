@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.extension_names import ExtensionGroup, ExtensionProperties
 from mssql_cdc.extensions import load_extension
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -16,6 +18,7 @@ class LoadedExtensions:
     """The objects that entry points have made, by group and name."""
 
     _made: dict[tuple[ExtensionGroup, str], Any] = field(default_factory=dict[tuple[ExtensionGroup, str], Any])
+    _others: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def get(
         self, connector: Connector, group: ExtensionGroup, name: str, *, setting: str, methods: Iterable[str]
@@ -38,3 +41,14 @@ class LoadedExtensions:
             made = load_extension(group, name, setting=setting, methods=methods, arguments={"properties": properties})
             self._made[group, name] = made
         return made
+
+    def once(self, purpose: str, make: Callable[[], T]) -> T:
+        """What another package makes of entry points, for this purpose.
+
+        Args:
+            purpose: What it is for.
+            make: Makes it, the first time.
+        """
+        if purpose not in self._others:
+            self._others[purpose] = make()
+        return self._others[purpose]

@@ -108,7 +108,8 @@ class RecordSettings:
     skip_unchanged: bool = prop("skip.messages.without.change", False, "EVT-22")
     """Leaves out updates that change no captured column."""
     transaction_metadata: bool = prop("provide.transaction.metadata", False, "TXN-01")
-    """Adds a transaction block to each record, and a BEGIN and an END record to each transaction."""
+    """Adds a transaction block to each record, a BEGIN and an END record to each transaction, and the table
+    `_transactions` to the lake."""
     schema_changes: bool = prop("include.schema.changes", True, "SCH-05")
     """Writes the records of the schema change topic."""
     time_precision: TimePrecision = prop("time.precision.mode", "adaptive", "TYP-01", unrendered=("structured",))

@@ -1,4 +1,4 @@
-"""The asset events of a run: windows of change logs, current tables, source tables, transactions, checks.
+"""The asset events of a run: windows of change logs, current tables, source tables, the heartbeat, checks.
 
 The functions only write; `book.py` decides what is written when.
 """
@@ -75,11 +75,9 @@ class AssetEvents:
                 values = event_metadata({"lag_seconds": lag})
                 self.writer.write(dg.AssetObservation(key, partition=partition, metadata=values))
 
-    def transactions(self, window: datetime, values: Mapping[str, Any]) -> None:
-        """Report the transactions of a window."""
-        enabled = self.setup.connector.records.transaction_metadata
-        note = None if enabled else "provide.transaction.metadata is false: nothing is written"
-        self._materialization(self.setup.transactions_key, {**values, "note": note}, window)
+    def heartbeat(self, values: Mapping[str, Any]) -> None:
+        """Report that capture runs."""
+        self._materialization(self.setup.heartbeat_key, values)
 
     def check(self, table: TableId, verdict: Verdict, values: Mapping[str, Any], window: datetime | None) -> None:
         """Report a table's check.

@@ -67,7 +67,6 @@ class Book:
     idle: bool = False
     late: str | None = None
     retention: timedelta = DEFAULT_RETENTION
-    transactions: int = 0
     gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict[str, Sequence[Gap]])
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -100,7 +99,6 @@ class Book:
         self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
         self.absent = standings(done.seen, self.setup.listed).absent
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
-        self.transactions += done.transactions
         if done.gaps or self._reported is None:
             self._load_gaps()
         if not self.lags.asked:
@@ -128,6 +126,13 @@ class Book:
             self._read_through(health.scanned)
         else:
             self._read_through(now - SETTLING if self.idle else self.bound)
+
+    def asked(self, offsets: Offsets) -> None:
+        """Note what the source and the lake say without a step: nothing is read."""
+        self.offsets = offsets
+        self.lags.ask(offsets)
+        lag = self.lags.largest()
+        self.through = None if lag is None else self.clock() - max(timedelta(seconds=lag), SETTLING)
 
     def unavailable(self, error: MssqlCdcError | None) -> None:
         """Note that the source does not answer; None: it does."""
@@ -179,8 +184,7 @@ class Book:
             self.lags.ask(self.offsets)
             self._judge_all()
             self.report()
-        if self.late is None and (self._beaten is None or (now - self._beaten).total_seconds() >= REPORT_SECONDS):
-            self._beaten = now
+        if self._beaten is None or (now - self._beaten).total_seconds() >= REPORT_SECONDS:
             self.heartbeat()
 
     def _turn_windows(self, now: datetime) -> bool:
@@ -242,20 +246,11 @@ class Book:
             self._reported = None
             self.turn()
 
-    def selected_transactions(self, windows: Iterable[datetime]) -> None:
-        """Report the transactions of the windows that an operator chose, as far as they were read."""
-        for window in windows:
-            if self.late is None or self._has_ended(window):
-                self.heartbeat(window)
-
-    def heartbeat(self, window: datetime | None = None) -> None:
-        """Report the transactions, also when there are none; by default for the current window."""
-        values = {
-            "dagster/partition_row_count": self.transactions,
-            "as_of": self.through,
-            "lag_seconds": self.lags.largest(),
-        }
-        self.events.transactions(window or self.clock(), values)
+    def heartbeat(self) -> None:
+        """Report that capture runs, also when nothing changes; not while the database is late."""
+        if self.late is None:
+            self._beaten = self.clock()
+            self.events.heartbeat({"as_of": self.through, "lag_seconds": self.lags.largest()})
 
     def _log(self, table: TableId, account: Account, window: datetime) -> None:
         complete, counts = self._has_ended(window), account.counts.get(window, Counter[str]())

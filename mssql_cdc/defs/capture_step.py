@@ -1,4 +1,4 @@
-"""The capture step of one database: the multi-asset that materializes change logs, current tables and transactions.
+"""The capture step of one database: the multi-asset of change logs, current tables and what the database has besides.
 
 A run of the sensor reads ranges as they come; an operator's run reads up to the end of the newest window that was
 selected (architecture, section 5). `run/` decides what is read and written, `book.py` what is reported.
@@ -24,7 +24,9 @@ from mssql_cdc.defs.runs import ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import capture_specs, check_specs
+from mssql_cdc.defs.transactions_asset import NOTHING, TransactionsAsset
 from mssql_cdc.defs.work import Work
+from mssql_cdc.follow.transactions import Counted
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.standing import standings
@@ -75,11 +77,13 @@ class Step:
             bound=None if self.by_sensor or not self.windows else self.windows[-1] + setup.windows.length,
             attempt=int(tags[ATTEMPT_TAG]) if ATTEMPT_TAG in tags else None,
         )
+        self.transactions = TransactionsAsset(setup, self.recorder)
         self.output = RecordsAsset.of(setup, database, self.recorder, self.book.lags)
         self.writes_output = self.by_sensor or setup.records_key in context.selected_asset_keys
         self.own = OwnTables(setup, database)
         self.failures = Failures(setup.connector)
         self._cut: int | None = None
+        self._counted = Counted()
 
     def run(self) -> Iterator[dg.AssetCheckResult]:
         """Do the step's work; checks that were selected alone are yielded."""
@@ -88,7 +92,7 @@ class Step:
         self.recorder.start()
         self.recorder.post(self.own.remember)
         try:
-            if not self.windows:
+            if not self.windows or not (self.by_sensor or self.logs):
                 yield from self._without_window()
             elif self.by_sensor:
                 self._stream()
@@ -100,13 +104,14 @@ class Step:
                 self.recorder.post(self.output.finish)
             if self.by_sensor:
                 self.recorder.post(self.book.finish)
+            self.recorder.post(self.transactions.report)
             self.recorder.post(self._own_tables)
             self.recorder.close()
             self.background.drain()
         self.failures.raise_if_any()
 
     def _without_window(self) -> Iterator[dg.AssetCheckResult]:
-        """Merge current tables up to the last cut, and evaluate checks that were run on their own from the lake."""
+        """Do what reads no range, such as merging current tables up to the last cut and evaluating checks alone."""
         if self.currents:
             self.work.look()
             done = self.work.merge(self.currents)
@@ -118,7 +123,28 @@ class Step:
             shown = self.background.run(lambda: ask_source(self.setup, database))
             for table in executed:
                 yield result_of(judged(self.setup, database, table, shown))
+        self._count_transactions()
+        self._beat_once()
         self._catch_output_up()
+
+    def _count_transactions(self) -> None:
+        """Write what `_transactions` lacks, such as transactions before it was enabled, if it was selected."""
+        if self.setup.transactions_key in self.context.selected_asset_keys:
+            self._counted += (counted := self.work.count_transactions())
+            self.recorder.post(partial(self.transactions.add, counted))
+            if not self._counted.transactions:
+                self.context.log.info(NOTHING)
+
+    def _beat_once(self) -> None:
+        """Report the heartbeat if it was selected and capture does well; otherwise, the log says why not."""
+        if self.setup.heartbeat_key not in self.context.selected_asset_keys:
+            return
+        seen, health = self.work.survey(), self.work.health()
+        if health.problem is not None:
+            self.context.log.warning("There is no heartbeat: %s", self.setup.connector.redact(health.problem))
+            return
+        self.recorder.post(partial(self.book.asked, seen.offsets))
+        self.recorder.post(self.book.heartbeat)
 
     def _catch_output_up(self) -> None:
         """Write the records that the output lacks, if the asset or its check was selected; fail if that fails."""
@@ -134,7 +160,7 @@ class Step:
         """Read up to the end of the newest window that was selected, and report all windows that were."""
         assert self.book.bound is not None  # there are windows, and the sensor did not request them
         self.work.look()
-        done = self.work.until(self.book.bound, self.logs) if self.logs else []
+        done = self.work.until(self.book.bound, self.logs)
         for one in done:
             self._add(one)
             self._say_why_not(one)
@@ -145,8 +171,9 @@ class Step:
             self.recorder.post(partial(self.book.reached, health))
         read = any(one.range is not None for one in done)
         self.recorder.post(partial(self.book.selected, self.windows, read=read))
-        if self.setup.transactions_key in self.context.selected_asset_keys:
-            self.recorder.post(partial(self.book.selected_transactions, self.windows))
+        self._count_transactions()
+        if self.setup.heartbeat_key in self.context.selected_asset_keys:
+            self.recorder.post(self.book.heartbeat)
         if health.problem is not None and (health.scanned is None or health.scanned < self.book.bound):
             self.failures.whole = f"Not caught up: {health.problem}"
 
@@ -213,6 +240,9 @@ class Step:
             text = self.setup.connector.redact(f"{table}: the merge into the current table failed: {error}")
             self.context.log.error("%s", text)
         self.recorder.post(partial(self.book.add, done))
+        if done.transactions.transactions:
+            self._counted += done.transactions
+            self.recorder.post(partial(self.transactions.add, done.transactions))
         if self.by_sensor:
             self.recorder.post(partial(self._unloaded, self.work.unloaded(done.seen)))
         if done.range is not None:
@@ -223,6 +253,7 @@ class Step:
 
     def _turn(self) -> None:
         self.book.turn()
+        self.transactions.turn()
         if self.output is not None:
             self.output.turn()
 
@@ -253,7 +284,7 @@ class Step:
         """Return the starts of the run's windows. A run without windows only merges, or evaluates checks."""
         if self.context.has_partition_key or self.context.has_partition_key_range:
             return sorted(self.setup.windows.parse(key) for key in self.context.partition_keys)
-        partitioned = {*self.setup.log_keys, self.setup.transactions_key} & self.context.selected_asset_keys
+        partitioned = {*self.setup.log_keys} & self.context.selected_asset_keys
         if partitioned:
             names = ", ".join(sorted(key.to_user_string() for key in partitioned))
             raise dg.Failure(

@@ -14,7 +14,7 @@ import dagster as dg
 from mssql_cdc.schema import TableId
 
 _ALLOWED = re.compile(r"[A-Za-z0-9_]")
-EXTRA_ASSETS = ("transactions", "schema_history", "signals", "notifications", "snapshots", "records")
+EXTRA_ASSETS = ("heartbeat", "transactions", "schema_history", "signals", "notifications", "snapshots", "records")
 MANY_TABLES = 50
 """Above this, the graph shows change logs and current tables in a group per schema of the source."""
 
@@ -60,7 +60,7 @@ class DatabaseNames:
 
     @property
     def operations_group(self) -> str:
-        """The asset group of what operators start: snapshots and signals, of all databases of the connector."""
+        """The asset group of what operators start and watch: snapshots, signals, heartbeats, of all databases."""
         return f"{encode(self.connector)}_operations"
 
     @property

@@ -82,7 +82,8 @@ class RunRecords:
     def _ours(self, run: dg.DagsterRun) -> bool:
         if run.job_name in {self.job_name, self.snapshot_job_name}:
             return True
-        own = {*self.setup.log_keys, *self.setup.current_keys, self.setup.transactions_key, self.setup.snapshots_key}
+        extra = {self.setup.heartbeat_key, self.setup.transactions_key, self.setup.snapshots_key}
+        own = {*self.setup.log_keys, *self.setup.current_keys, *extra}
         return bool(own & set(run.asset_selection or ()))
 
     def _kind(self, run: dg.DagsterRun) -> Literal["range", "snapshot", "merge"]:

@@ -275,7 +275,9 @@ class Tick:
         self.memory = replace(self.memory, window=self._window)
         currents = {table: asset for asset, table in self.setup.current_keys.items()}
         logs = [self.setup.names.log_key(table) for table in tables]
-        assets = [*logs, *(currents[table] for table in tables if table in currents), self.setup.transactions_key]
+        assets = [*logs, *(currents[table] for table in tables if table in currents), self.setup.heartbeat_key]
+        if self.setup.has_transactions:
+            assets.append(self.setup.transactions_key)
         if self.setup.connector.delta.records_output:
             assets.append(self.setup.records_key)
         state = {STATE_TAG: STREAMING} if self._continuous else {}

@@ -81,9 +81,19 @@ class Setup:
         return {self.names.current_key(t.table_id): t.table_id for t in self.tables if t.key_columns}
 
     @property
+    def heartbeat_key(self) -> dg.AssetKey:
+        """The asset key of the heartbeat, which says that capture runs."""
+        return self.names.extra_key("heartbeat")
+
+    @property
     def transactions_key(self) -> dg.AssetKey:
-        """The asset key of the transaction metadata."""
+        """The asset key of the transaction metadata, which only some connectors have."""
         return self.names.extra_key("transactions")
+
+    @property
+    def has_transactions(self) -> bool:
+        """Whether transaction metadata is written."""
+        return self.connector.records.transaction_metadata
 
     @property
     def snapshots_key(self) -> dg.AssetKey:

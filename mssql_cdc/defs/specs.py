@@ -39,7 +39,7 @@ def source_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 
 def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
-    """Return the assets that the capture step materializes: change logs, current tables and transactions."""
+    """Return the assets that the capture step materializes: the tables' and those of the whole database."""
     layout = setup.layout
     specs: list[dg.AssetSpec] = []
     # Without an explicit mapping, Dagster would pair windows with tables by their keys.
@@ -79,24 +79,39 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
                     },
                 )
             )
-    enabled = setup.connector.records.transaction_metadata
-    specs.append(
-        dg.AssetSpec(
-            setup.transactions_key,
-            deps=[setup.names.log_key(table.table_id) for table in setup.tables] if enabled else [],
-            partitions_def=setup.windows.definition,
-            freshness_policy=HEARTBEAT if setup.connector.dagster.max_run_seconds else None,
-            group_name=setup.names.group,
-            kinds=LAKE_KINDS,
-            skippable=True,
-            description="Transactions of complete cuts (provide.transaction.metadata), and the database's heartbeat: "
-            "reported once a minute while capture runs.",
-            metadata={"dagster/uri": layout.own("transactions")},
-        )
-    )
+    specs.append(_heartbeat_spec(setup))
+    if setup.has_transactions:
+        specs.append(_transactions_spec(setup))
     target = setup.connector.delta.records_output_of(setup.database)
     specs = specs if target is None else [*specs, records_spec(setup, target)]
     return [with_notices(setup, one) for one in specs]
+
+
+def _heartbeat_spec(setup: Setup) -> dg.AssetSpec:
+    """Return the asset that says that capture runs, whether anything changes or not."""
+    return dg.AssetSpec(
+        setup.heartbeat_key,
+        freshness_policy=HEARTBEAT if setup.connector.dagster.max_run_seconds else None,
+        group_name=setup.names.operations_group,
+        kinds={"sqlserver"},
+        skippable=True,
+        description="Says that capture runs: reported once a minute while a run reads the source, also when nothing "
+        "changes, and not while the database is late. Materialize it to ask once.",
+    )
+
+
+def _transactions_spec(setup: Setup) -> dg.AssetSpec:
+    """Return the asset that shows which transactions were written, and only those."""
+    return dg.AssetSpec(
+        setup.transactions_key,
+        deps=[setup.names.log_key(table.table_id) for table in setup.tables],
+        group_name=setup.names.group,
+        kinds={"deltalake"},
+        skippable=True,
+        description="Transactions of complete cuts (provide.transaction.metadata): a BEGIN and an END row each, with "
+        "the events of each table. Materialize it alone to write what is missing.",
+        metadata={"dagster/uri": setup.layout.own("transactions")},
+    )
 
 
 def snapshots_spec(setup: Setup) -> dg.AssetSpec:

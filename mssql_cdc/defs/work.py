@@ -15,6 +15,7 @@ from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import FencedError
 from mssql_cdc.follow.slow_work import SlowWork
+from mssql_cdc.follow.transactions import Counted, count_transactions
 from mssql_cdc.plan.decisions import Merge, Snapshot
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import Follower
@@ -94,6 +95,15 @@ class Work:
     def survey(self) -> Survey:
         """Survey the source and the lake, without current tables."""
         return self.background.run(lambda: survey(self.database, currents=False))
+
+    def count_transactions(self) -> Counted:
+        """Write the transactions of complete cuts that `_transactions` lacks."""
+
+        def count() -> Counted:
+            seen = survey(self.database, currents=False)
+            return count_transactions(self.database, seen.offsets, seen.tables.values(), seen.history)
+
+        return self.background.run(count)
 
     def merge(self, tables: Collection[TableId]) -> Done:
         """Merge these tables' current tables up to the last complete cut, whether due or not."""

@@ -71,6 +71,22 @@ class SmallTable:
         batch = pa.RecordBatch.from_pylist(numbered, schema=self.schema)
         return commit(state, write_files([batch], state.target), metadata)
 
+    def append_columns(self, state: TableState, rows: pa.RecordBatch, metadata: Mapping[str, Any]) -> TableState:
+        """The same for rows in Arrow, of which there may be many.
+
+        Args:
+            state: The state to which the rows are appended.
+            rows: The rows, without `_batch`; columns in any order.
+            metadata: The facts of the commit.
+
+        Raises:
+            OvertakenError: another run has committed since `state` was loaded.
+        """
+        columns = {"_batch": pa.repeat(pa.scalar(state.batch + 1, pa.int64()), rows.num_rows)}
+        columns |= dict(zip(rows.schema.names, rows.columns, strict=True))
+        batch = pa.RecordBatch.from_arrays([columns[name] for name in self.schema.names], schema=self.schema)
+        return commit(state, write_files([batch], state.target), metadata)
+
     def table(self) -> pa.Table:
         """All rows, oldest commit first, in one chunk; none when the table does not exist."""
         if not exists(self.uri, self.storage):
@@ -106,11 +122,12 @@ SMALL_TABLES = {
         at=INSTANT,
     ),
     "transactions": _schema(
+        _pos=pa.string(),
         transaction_id=pa.string(),
         status=pa.string(),
-        commit_lsn=pa.string(),
         event_count=pa.int64(),
         data_collections=pa.map_(pa.string(), pa.int64()),
+        commit_lsn=pa.string(),
         commit_ts=INSTANT,
     ),
     "signals": _schema(

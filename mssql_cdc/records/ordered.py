@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.records.database_view import DatabaseView
+from mssql_cdc.records.emitted import Emitted
 from mssql_cdc.records.envelope import SLOTS, Envelopes, SourceInfo, offset_of
 from mssql_cdc.records.heartbeats import Beat, beat_record
 from mssql_cdc.records.notifications import Notice, notice_record
@@ -76,11 +77,10 @@ class Ordered:
         """
         settings = view.connector.records
         commits = self._ordered_texts([one.commit_lsn for one in self.changes])
-        is_read, is_update = self._ordered(lambda one: one.is_op("r")), self._ordered(lambda one: one.is_op("u"))
-        moved = self._ordered(lambda one: one.moved)
-        dropped = self._ordered(lambda one: np.full(len(one), one.failed))
-        if settings.skip_unchanged:
-            dropped = dropped | is_update & self._ordered(_is_unchanged)
+        is_read, is_update = (self._ordered([one.is_op(op) for one in self.changes]) for op in ("r", "u"))
+        emitted = [Emitted.of(one, settings) for one in self.changes]
+        moved = self._ordered([one.moved for one in emitted])
+        dropped = self._ordered([one.dropped for one in emitted])
         counted = np.flatnonzero(~is_read)
         where = pa.array(counted)
         changed = self._ordered_texts([one.change_lsn for one in self.changes])
@@ -90,8 +90,8 @@ class Ordered:
         )
         events = None
         if settings.transaction_metadata:
-            has_first = ~is_read & ~dropped & ~(moved & ("d" in settings.skipped))
-            has_create = moved & ~dropped & ("c" not in settings.skipped)
+            has_first = self._ordered([one.first for one in emitted])
+            has_create = self._ordered([one.create for one in emitted])
             events = self._events(commits, has_first, has_create, envelopes)
         parts = [self._mark(mark, is_read, serial, events, envelopes) for mark in marks]
         if len(self.order):
@@ -147,8 +147,8 @@ class Ordered:
         marker, number = ("incremental", None) if is_read[row] else ("false", int(serial[row]))
         return envelopes.source_info(self.changes[which], at - int(self.starts[which]), marker, number)
 
-    def _ordered(self, of_one: Callable[[Changes], Numbers]) -> Numbers:
-        return np.concatenate([np.zeros(0, bool), *(of_one(one) for one in self.changes)])[self.order]
+    def _ordered(self, columns: Sequence[Numbers]) -> Numbers:
+        return np.concatenate([np.zeros(0, bool), *columns])[self.order]
 
     def _ordered_texts(self, columns: list[pa.Array]) -> pa.Array:
         return _concatenated(columns).take(pa.array(self.order))
@@ -162,10 +162,6 @@ def _records_of(mark: Mark, envelopes: Envelopes) -> list[Record]:
             return [notice_record(mark, envelopes)]
         case Announcement():
             return [streamed_record(mark, envelopes)]
-
-
-def _is_unchanged(changes: Changes) -> Numbers:
-    return pc.equal(changes.before, changes.after).to_numpy(zero_copy_only=False)
 
 
 def _concatenated(columns: list[pa.Array]) -> pa.Array:

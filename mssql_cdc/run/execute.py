@@ -22,7 +22,7 @@ from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import take_signals
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.follow.sweeps import sweep_due
-from mssql_cdc.follow.transactions import count_transactions
+from mssql_cdc.follow.transactions import Counted, count_transactions
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Decision, Lost, Merge, Range, Restored, Snapshot, Wait
@@ -41,7 +41,7 @@ class Done:
         range: The result of a range, including the tables that failed.
         snapshot: The result of a snapshot, including the tables that failed.
         merged: The current tables that were updated, and those whose merge failed.
-        transactions: The number of rows written to `_transactions`.
+        transactions: The transactions that were written to `_transactions`.
         signals: A line about each signal that took effect.
         gaps: The tables whose loss was recorded in the ledger now.
         chunks: What became of the incremental snapshots; None: they are not this step's business.
@@ -54,7 +54,7 @@ class Done:
     range: RangeResult | None = None
     snapshot: SnapshotResult | None = None
     merged: Merged = field(default_factory=Merged)
-    transactions: int = 0
+    transactions: Counted = field(default_factory=Counted)
     signals: tuple[str, ...] = ()
     gaps: tuple[TableId, ...] = ()
     chunks: Advanced | None = None
@@ -149,7 +149,7 @@ def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, sl
     for line in signals:
         database.log(line)
     tell_read_instances(database, seen.tables, result.offsets)
-    transactions = count_transactions(database, result.offsets, seen.tables.values())
+    transactions = count_transactions(database, result.offsets, seen.tables.values(), result.history)
     done = Done(decision, seen, result.offsets, range=result, transactions=transactions, signals=tuple(signals))
     return _followed(database, done, slow) if merge else done
 

@@ -161,7 +161,7 @@ def _place(server: Server, name: str, folder: Path, connector: Opened, rows: dic
 
 def _keys(place: Place) -> Sequence[dg.AssetKey]:
     """The assets of the graph that runs report, the most expensive ones first."""
-    return [*place.setup.log_keys, *place.setup.current_keys, place.setup.transactions_key]
+    return [*place.setup.log_keys, *place.setup.current_keys, place.setup.heartbeat_key]
 
 
 # -- Reporting ---------------------------------------------------------------------------------------------------

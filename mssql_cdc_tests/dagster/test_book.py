@@ -98,6 +98,33 @@ def test_windows_that_were_missed_are_reported_by_the_next_run(watch):
     assert [key for key, _ in watch.windows("orders")] == [watch.key()]
 
 
+def test_the_heartbeat_goes_on_once_a_minute_when_nothing_changes_and_not_while_late(watch):
+    watch.settle()
+    watch.book.turn()
+    assert beats(watch) == 1
+    for seconds, expected in ((30, 0), (61, 1), (90, 0), (125, 1)):
+        watch.ahead = timedelta(seconds=seconds)
+        watch.step()
+        watch.book.turn()
+        assert beats(watch) == expected, seconds
+    watch.location.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+    watch.ahead = timedelta(seconds=300)
+    watch.step()
+    watch.book.turn()
+    assert beats(watch) == 0
+    watch.location.shop.run("EXEC sandbox.agent_start")
+    watch.location.shop.scan()
+    watch.settle()
+    watch.book.turn()
+    assert beats(watch) == 1
+
+
+def beats(watch: Watch) -> int:
+    """The heartbeats since the last call."""
+    events = [event for event in watch.written.take() if isinstance(event, dg.AssetMaterialization)]
+    return sum(event.asset_key == watch.location.setup.heartbeat_key for event in events)
+
+
 def test_a_capture_that_stands_still_leaves_windows_missing_and_warns(watch):
     shop = watch.location.shop
     watch.settle()

@@ -29,15 +29,15 @@ def standing_still(streaming: Location) -> Iterator[Location]:
 @pytest.mark.feature("STR-14")
 def test_a_window_materialized_while_capture_stands_still_is_late_and_the_run_says_why(standing_still):
     location = standing_still
-    beats = len(location.materializations(location.setup.transactions_key))
+    beats = len(location.materializations(location.setup.heartbeat_key))
     people = len(location.materializations(location.key("people")))
-    keys = [location.key("orders"), location.key("people"), location.setup.transactions_key]
+    keys = [location.key("orders"), location.key("people"), location.setup.heartbeat_key]
     done = location.materialize(*keys, partition=location.window)
     assert not done.success
     assert matches(STALLED, failures(done)[0])
     assert location.logged("orders")["mssql_cdc/inserts"] == 1, "what was captured is read"
     assert len(location.materializations(location.key("people"))) == people
-    assert len(location.materializations(location.setup.transactions_key)) == beats
+    assert len(location.materializations(location.setup.heartbeat_key)) == beats
     assert is_late(location, "orders")
     assert is_late(location, "people")
     again = location.materialize(location.key("orders"), partition=location.window)
@@ -48,17 +48,16 @@ def test_a_window_materialized_while_capture_stands_still_is_late_and_the_run_sa
     done = location.materialize(*keys, partition=location.window)
     assert done.success, failures(done)
     assert location.checks("orders")[0] is True
-    assert len(location.materializations(location.setup.transactions_key)) == beats + 1
+    assert len(location.materializations(location.setup.heartbeat_key)) == beats + 1
 
 
 def test_a_window_that_ended_before_capture_stood_still_is_reported_complete(standing_still):
     since = datetime.now(UTC) - timedelta(minutes=50)
     location = standing_still.reloaded(dagster_window="15 minutes", since=since)
     ended = location.setup.windows.definition.get_partition_keys()[-3]
-    done = location.materialize(location.key("people"), location.setup.transactions_key, partition=ended)
+    done = location.materialize(location.key("people"), partition=ended)
     assert done.success, failures(done)
     assert location.logged("people")["mssql_cdc/complete"] is True
-    assert location.materializations(location.setup.transactions_key)[0].partition == ended
     assert is_late(location, "people")
 
 

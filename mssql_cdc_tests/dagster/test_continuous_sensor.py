@@ -41,7 +41,7 @@ def test_a_database_without_changes_gets_a_run_too(continuous):
 
 
 def extra(location: Location) -> list[dg.AssetKey]:
-    return [location.setup.transactions_key]
+    return [location.setup.heartbeat_key]
 
 
 def test_while_a_run_streams_the_sensor_requests_only_snapshots(continuous):

@@ -46,7 +46,7 @@ def test_a_table_has_a_source_a_change_log_and_a_current_table(shop):
         "server1/shop/dbo/orders_current",
         "server1/shop/dbo/orders_current_current",
         "server1/shop/dbo/log",
-        "server1/shop/transactions",
+        "server1/shop/heartbeat",
         "server1/shop/schema_history",
         "server1/shop/notifications",
         "server1/shop/signals",
@@ -72,7 +72,7 @@ def test_change_logs_are_partitioned_together_and_current_tables_are_not(shop):
     log, other = spec(shop, "server1", "shop", "dbo", "orders"), spec(shop, "server1", "shop", "dbo", "log")
     windows = log.partitions_def
     assert isinstance(windows, dg.TimeWindowPartitionsDefinition)
-    assert windows == other.partitions_def == spec(shop, "server1", "shop", "transactions").partitions_def
+    assert windows == other.partitions_def
     assert (windows.cron_schedule, windows.timezone, windows.end_offset) == ("0 * * * *", "UTC", 1)
     assert spec(shop, "server1", "shop", "dbo", "orders_current_").partitions_def is None
 
@@ -104,15 +104,25 @@ def test_daily_assets_of_users_map_onto_the_windows(shop):
     dg.Definitions.validate_loadable(dg.Definitions.merge(shop, dg.Definitions(assets=[report])))
 
 
-def test_transactions_depend_on_the_tables_only_when_they_are_written(shop):
-    assert list(spec(shop, "server1", "shop", "transactions").deps) == []
-    on = build_definitions(connector(provide_transaction_metadata=True), tables=[table("orders")])
-    assert len(list(spec(on, "server1", "shop", "transactions").deps)) == 1
+def test_transactions_are_an_asset_only_when_they_are_written(shop):
+    assert "server1/shop/transactions" not in names(shop)
+    on = build_definitions(connector(provide_transaction_metadata=True), tables=[table("orders"), table("people")])
+    made = spec(on, "server1", "shop", "transactions")
+    assert {dep.asset_key.path[-1] for dep in made.deps} == {"orders", "people"}
+    assert made.partitions_def is None, "a window without a transaction would be missing"
+    assert (made.group_name, made.freshness_policy) == ("server1_shop", None)
+
+
+def test_the_heartbeat_is_due_only_where_runs_are_continuous(shop):
+    heartbeat = spec(shop, "server1", "shop", "heartbeat")
+    assert (heartbeat.group_name, heartbeat.partitions_def) == ("server1_operations", None)
+    single = build_definitions(connector(dagster_max_run_seconds=0), tables=[table("orders")])
+    assert spec(single, "server1", "shop", "heartbeat").freshness_policy is None
 
 
 def test_current_tables_and_the_heartbeat_have_freshness_policies(shop):
     current = spec(shop, "server1", "shop", "dbo", "orders_current_").freshness_policy
-    heartbeat = spec(shop, "server1", "shop", "transactions").freshness_policy
+    heartbeat = spec(shop, "server1", "shop", "heartbeat").freshness_policy
     assert current == dg.FreshnessPolicy.time_window(timedelta(minutes=135), timedelta(minutes=75))
     assert heartbeat == dg.FreshnessPolicy.time_window(timedelta(minutes=5), timedelta(minutes=2))
 
@@ -299,7 +309,7 @@ def test_a_location_with_more_tables_than_allowed_does_not_load():
 
 @pytest.mark.parametrize(
     "key",
-    ["schema_history", "notifications", "transactions", "snapshots", "signals", "dbo/orders", "dbo/orders_current"],
+    ["schema_history", "notifications", "heartbeat", "snapshots", "signals", "dbo/orders", "dbo/orders_current"],
 )
 def test_settings_without_effect_are_named_on_every_asset_of_the_lake(key: str):
     found = build_definitions(connector(tasks_max="3", producer_acks="all"), tables=[table("orders")])

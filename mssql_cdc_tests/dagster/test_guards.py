@@ -32,9 +32,9 @@ def test_materializing_a_change_log_without_a_partition_is_rejected(repository, 
     assert "No partition was selected" in message
 
 
-def test_materializing_transactions_without_a_partition_is_rejected(repository, instance):
-    (message,) = run(repository, instance, "server1", "shop", "transactions")
-    assert "No partition was selected" in message
+def test_a_heartbeat_of_a_source_that_is_down_fails(repository, instance):
+    (message,) = run(repository, instance, "server1", "shop", "heartbeat")
+    assert "SourceUnavailableError" in message
 
 
 def test_taking_snapshots_without_a_partition_is_rejected(repository, instance):

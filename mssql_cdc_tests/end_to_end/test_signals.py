@@ -67,12 +67,11 @@ def test_transactions_and_notifications_are_written_once(place: Place):
     )
     for _ in range(2):
         assert place.catch_up() == 0
-    (transaction,) = own_rows(place, "transactions", "SELECT event_count, data_collections FROM t")
-    assert transaction["event_count"] == 5
-    assert dict(transaction["data_collections"]) == {
-        f"{place.database}.dbo.orders": 4,
-        f"{place.database}.dbo.people": 1,
-    }
+    query = "SELECT status, event_count, data_collections FROM t ORDER BY _pos, status"
+    begin, end = own_rows(place, "transactions", query)
+    assert begin == {"status": "BEGIN", "event_count": None, "data_collections": None}
+    assert (end["status"], end["event_count"]) == ("END", 5)
+    assert dict(end["data_collections"]) == {f"{place.database}.dbo.orders": 4, f"{place.database}.dbo.people": 1}
     kinds = [row["type"] for row in own_rows(place, "notifications", "SELECT type FROM t")]
     assert kinds.count("STARTED") == kinds.count("COMPLETED") == 1
     assert kinds.count("TABLE_SCAN_COMPLETED") == 2

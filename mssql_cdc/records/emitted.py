@@ -1,0 +1,48 @@
+"""Which events Debezium emits for a change: one, two for an update that changes the record's key, or none (TXN-07).
+
+Rendering and counting share this rule. Changes that `skipped.operations` leaves out are no `Changes` (`rows.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+
+from mssql_cdc.config.record_settings import RecordSettings
+from mssql_cdc.records.rows import Changes, Numbers, bools
+
+
+class Emitted(NamedTuple):
+    """What becomes of changes, one element per change.
+
+    `moved`: the update changes the record's key. `dropped`: the change has no record. `first`: it has an event, which
+    is the delete of a `moved` one. `create`: it has another event, the create.
+    """
+
+    moved: Numbers
+    dropped: Numbers
+    first: Numbers
+    create: Numbers
+
+    @classmethod
+    def of(cls, changes: Changes, settings: RecordSettings) -> Emitted:
+        """Look at changes; rows that were read have records, but are no events of a transaction.
+
+        Args:
+            changes: Changes of one table.
+            settings: How records look.
+        """
+        moved, dropped = changes.moved, np.full(len(changes), changes.failed)
+        if settings.skip_unchanged:
+            dropped = dropped | changes.is_op("u") & bools(pc.equal(changes.before, changes.after))
+        shown = ~changes.is_op("r") & ~dropped
+        first = shown & ~moved if "d" in settings.skipped else shown
+        create = np.zeros(len(changes), bool) if "c" in settings.skipped else shown & moved
+        return cls(moved, dropped, first, create)
+
+    @property
+    def events(self) -> Numbers:
+        """The number of events of each change."""
+        return self.first.astype(np.int64) + self.create
