@@ -188,10 +188,16 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="a change must never be missing unseen",
     ),
     "new-table": Difference(
-        about="a table that is captured while the connector streams",
-        debezium="its changes from the capture instance's start on",
-        ours="a snapshot of the table, then its changes",
-        why="rows from before the capture instance would be missing",
+        about="a table that is captured while the connector streams, or that the filters let through at a later start",
+        debezium="its changes from the capture instance's start on, or from where the connector stands",
+        ours="a snapshot of the table, then its changes; with `no_data` as Debezium",
+        why="rows from before would be missing",
+    ),
+    "renamed-table": Difference(
+        about="a table that is renamed while the connector streams",
+        debezium="keeps the topic of its former name until the connector is restarted",
+        ours="has the topic of its new name from the range behind the rename on",
+        why="when a connector is restarted is not part of the stream",
     ),
     "failed-conversion": Difference(
         about="a value whose conversion fails",
