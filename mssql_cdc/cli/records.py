@@ -256,11 +256,11 @@ def _leave(code: int) -> NoReturn:
     """End the process at once: its threads wait for a pipe, or are inside native code.
 
     The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it,
-    and deltalake's own threads, which Python does not know, made it end with SIGSEGV behind SIGTERM, every second time.
+    and deltalake's own threads, which Python does not know, make it end with SIGSEGV.
     """
-    with suppress(BrokenPipeError):
-        sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):  # Whoever started the process may have closed both, as Java's Process.destroy does.
+            stream.flush()
     os._exit(code)
 
 

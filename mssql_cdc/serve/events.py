@@ -13,7 +13,7 @@ import threading
 import traceback
 from collections import Counter
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, TextIO
@@ -44,9 +44,9 @@ class Events:
         self._lock = Lock()
 
     def emit(self, event: str, **members: Any) -> None:
-        """Write one event at once; secrets are taken out."""
+        """Write one event at once; secrets are taken out. Nothing happens once nobody reads them any more."""
         text = json.dumps({"event": event, **members}, ensure_ascii=False, default=_text)
-        with self._lock:
+        with self._lock, suppress(BrokenPipeError):
             self._stream.write(f"{self.redact(text)}\n")
             self._stream.flush()
 

@@ -82,6 +82,21 @@ class Followed:
         self._readers[-1].start()
 
 
+def follow(place: Place, *options: str, control: bool = False, state: bool = True) -> subprocess.Popen[str]:
+    """Start the process with pipes; the arguments are those of `followed`."""
+    where = ["--state-dir", str(place.folder / "state")] if state else ["--warehouse", str(place.warehouse)]
+    arguments = ["--config", str(place.config), *where, "--follow", *options]
+    return subprocess.Popen(
+        [sys.executable, "-m", "mssql_cdc.cli", "records", *arguments],
+        stdin=subprocess.PIPE if control else subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, **({"MSSQL_CDC_CONTROL": "stdin"} if control else {})},
+    )
+
+
 @contextmanager
 def followed(
     place: Place, *options: str, control: bool = False, reads: bool = True, state: bool = True
@@ -95,17 +110,7 @@ def followed(
         reads: Whether records are read as they come; otherwise from `begin_to_read` on.
         state: Whether it has a state directory; otherwise, it captures into the place's lake.
     """
-    where = ["--state-dir", str(place.folder / "state")] if state else ["--warehouse", str(place.warehouse)]
-    arguments = ["--config", str(place.config), *where, "--follow", *options]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mssql_cdc.cli", "records", *arguments],
-        stdin=subprocess.PIPE if control else subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, **({"MSSQL_CDC_CONTROL": "stdin"} if control else {})},
-    )
+    process = follow(place, *options, control=control, state=state)
     found = Followed(process)
     assert process.stderr is not None
     if reads:

@@ -8,7 +8,7 @@ import pytest
 
 from mssql_cdc.config import load_connector
 from mssql_cdc.source.sqlserver.connect import control
-from mssql_cdc_tests.end_to_end.followed import Followed, data_of, followed
+from mssql_cdc_tests.end_to_end.followed import Followed, data_of, follow, followed
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = pytest.mark.slow
@@ -44,6 +44,21 @@ def test_sigterm_ends_a_process_that_waits_for_the_server(items: Place):
         found.process.terminate()
         assert found.ended(timeout=LONG) == 0
     assert not [one for one in found.events if one["event"] in {"retry", "error"}]
+
+
+def test_sigterm_ends_a_process_whose_streams_are_closed(items: Place):
+    """Java's Process.destroy closes them behind the signal; the process ended with SIGSEGV then, more often than not."""
+    process = follow(items, control=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    for line in process.stderr:
+        if '"event": "streaming"' in line:
+            break
+    process.terminate()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    assert process.wait(LONG) == 0
 
 
 @pytest.mark.sandbox
