@@ -47,7 +47,7 @@ def test_sigterm_ends_a_process_that_waits_for_the_server(items: Place):
 
 
 def test_sigterm_ends_a_process_whose_streams_are_closed(items: Place):
-    """Java's Process.destroy closes them behind the signal; the process ended with SIGSEGV then, more often than not."""
+    """Java's Process.destroy closes them behind the signal; the process ended with SIGSEGV then."""
     process = follow(items, control=True)
     assert process.stdin is not None
     assert process.stdout is not None
