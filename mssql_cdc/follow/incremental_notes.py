@@ -41,13 +41,13 @@ class Notes:
         self._notifier(state, signal).add("ABORTED", **more)
 
     def emitted(self, state: State, reading: Reading, maximum: Bound, uppers: Sequence[Bound]) -> None:
-        """Groups of a table were emitted.
+        """Chunks of a table were emitted.
 
         Args:
             state: The state behind them.
             reading: The table.
             maximum: The largest key of the table, as it is shown.
-            uppers: The last key of each group, as it is shown.
+            uppers: The last key of each chunk, as it is shown.
         """
         notifier = self._notifier(state, reading.wanted.signal)
         for upper in uppers:

@@ -162,7 +162,8 @@ class Step:
         state = replace(self.store.state, reading=after)
         by, done = table.schema.keyed_by(after.keys), before.staged[: len(before.staged) - len(after.staged)]
         shown = partial(self.database.source.shown_key, by)
-        self.notes.emitted(state, after, shown(after.maximum), [shown(group.upper) for group in done])
+        uppers = [shown(upper) for group in done for upper in group.uppers or (group.upper,)]
+        self.notes.emitted(state, after, shown(after.maximum), uppers)
         if not after.is_done:
             self.save(state)
             return

@@ -53,6 +53,13 @@ def notes(place: Place) -> list[str]:
     return [" ".join(filter(None, (row["type"], dict(row["additional_data"]).get("status")))) for row in rows]
 
 
+def told(place: Place) -> list[tuple[str, str, dict[str, str]]]:
+    """Type, id and additional data of the notifications of incremental snapshots."""
+    query = "SELECT * FROM t WHERE aggregate_type LIKE 'Incr%' ORDER BY _batch, timestamp_ms"
+    rows = own_rows(place, "notifications", query)
+    return [(row["type"], row["id"], dict(row["additional_data"])) for row in rows]
+
+
 @pytest.mark.feature("INC-01", "INC-06", "NOT-04")
 def test_signal_without_a_type_reads_the_rows_beside_the_stream(empty: Place):
     empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
@@ -71,12 +78,10 @@ def test_signal_without_a_type_reads_the_rows_beside_the_stream(empty: Place):
     (signal,) = own_rows(empty, "signals", "SELECT status, result FROM t")
     assert signal["status"] == "requested"
     assert signal["result"] == f"an incremental snapshot of {empty.database}.dbo.orders"
-    assert notes(empty) == [
-        "STARTED",
-        *["IN_PROGRESS"] * notes(empty).count("IN_PROGRESS"),
-        "TABLE_SCAN_COMPLETED SUCCEEDED",
-        "COMPLETED",
-    ]
+    assert notes(empty) == ["STARTED", *["IN_PROGRESS"] * 4, "TABLE_SCAN_COMPLETED SUCCEEDED", "COMPLETED"]
+    chunks = [data for kind, _, data in told(empty) if kind == "IN_PROGRESS"]
+    assert [one["last_processed_key"] for one in chunks] == ["2", "5", "8", "9"], "one for each chunk of three rows"
+    assert {one["maximum_key"] for one in chunks} == {"9"}
 
 
 @pytest.mark.feature("INC-09", "INC-10")

@@ -49,6 +49,7 @@ class Group:
         offsets: The newest row of `_offsets` before L was taken.
         files: The staged files.
         rows: The number of its rows.
+        uppers: The last key of each of its chunks.
     """
 
     number: int
@@ -61,6 +62,7 @@ class Group:
     offsets: int
     files: tuple[str, ...]
     rows: int
+    uppers: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
