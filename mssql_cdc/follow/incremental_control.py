@@ -45,20 +45,21 @@ def _obey(step: Step, state: State, command: Command) -> State:
             if after == state:
                 _refused(step, command, "the same incremental snapshot waits already")
                 return state
-            step.notes.told(after, command.signal_id, "STARTED")
+            if not state.is_running:
+                step.notes.told(after, "STARTED")
         case StopSnapshot(collections=names):
-            chosen = None if not names else _chosen(step, names)
-            after = state.stopped(chosen)
+            removed = _removed(state, names)
+            after = state.stopped(removed)
             if after != state:
-                step.notes.aborted(state, command.signal_id, chosen)
+                step.notes.aborted(state, removed)
         case PauseSnapshot():
             after = replace(state, paused=state.is_running)
             if after != state:
-                step.notes.told(state, command.signal_id, "PAUSED")
+                step.notes.told(state, "PAUSED")
         case ResumeSnapshot():
             after = replace(state, paused=False)
             if after != state:
-                step.notes.told(state, command.signal_id, "RESUMED")
+                step.notes.told(state, "RESUMED")
     if after == state:
         _refused(step, command, "no incremental snapshot is concerned")
     return after
@@ -75,10 +76,12 @@ def _names(step: Step) -> list[TableId]:
     return [table for table in step.seen.tables if not filters.is_signal_table(*table.parts)]
 
 
-def _chosen(step: Step, collections: Collection[str]) -> list[TableId]:
-    by_name = {table.parts: table for table in (*step.seen.tables, *step.store.state.tables)}
-    found, _ = expand_collections(collections, sorted(by_name))
-    return [by_name[name] for name in found]
+def _removed(state: State, collections: Collection[str]) -> list[TableId]:
+    """The tables of the snapshot that a stop names (none: all), in Debezium's order: the current one is the last."""
+    by_name = {table.parts: table for table in state.tables}
+    found, _ = expand_collections(collections or [".*"], sorted(by_name))
+    current = state.reading.wanted.table if state.reading is not None else None
+    return sorted((by_name[name] for name in found), key=lambda table: table == current)
 
 
 def wanted(action: ExecuteSnapshot, tables: Collection[TableId]) -> list[Wanted]:

@@ -224,6 +224,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="around its rows: beginning and progress before them, ends behind them; all have one id",
         why="rows are read together, and rendered later",
     ),
+    "stopped_snapshot": Difference(
+        about="the notifications of a stop that removes the whole incremental snapshot",
+        debezium="`COMPLETED`, then `ABORTED` with a random id",
+        ours="`ABORTED` with the id of the snapshot",
+        why="a snapshot that was stopped is not complete",
+    ),
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
         debezium="bound what is read and not yet taken by the consumer",

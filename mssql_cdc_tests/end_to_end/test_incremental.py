@@ -168,8 +168,48 @@ def test_snapshots_are_paused_resumed_and_stopped(empty: Place):
     assert empty.catch_up() == 0
     assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [1, 2]
     assert not is_there(empty, "people")
-    assert notes(empty)[:5] == ["STARTED", "STARTED", "PAUSED", "ABORTED", "RESUMED"]
+    assert notes(empty)[:4] == ["STARTED", "PAUSED", "ABORTED", "RESUMED"]
     assert notes(empty)[-1] == "COMPLETED"
+
+
+@pytest.mark.feature("NOT-04", "INC-12", "INC-13")
+def test_notifications_have_the_id_of_the_last_request_and_an_abort_lists_what_it_removed(empty: Place):
+    for table in ("orders", "people", "places"):
+        empty.create(table, "id int NOT NULL PRIMARY KEY")
+        empty.sql(f"INSERT INTO dbo.{table} VALUES (1), (2)")
+    orders, people, places = (f"{empty.database}.dbo.{table}" for table in ("orders", "people", "places"))
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    ask(empty, "i2", "people", "places")
+    empty.sql("INSERT INTO dbo.signals VALUES ('p', 'pause-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    stop = '{"type": "incremental", "data-collections": [".*dbo.(pl|sig).*"]}'
+    empty.sql(f"INSERT INTO dbo.signals VALUES ('s', 'stop-snapshot', '{stop}')")
+    empty.sql("INSERT INTO dbo.signals VALUES ('r', 'resume-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    found = [(kind, id_, data.get("data_collections")) for kind, id_, data in told(empty)]
+    assert found == [
+        ("STARTED", "i1", orders),
+        ("PAUSED", "i2", f"{orders},{people},{places}"),
+        ("ABORTED", "i2", places),
+        ("RESUMED", "i2", f"{orders},{people}"),
+        ("IN_PROGRESS", "i2", f"{orders},{people}"),
+        ("TABLE_SCAN_COMPLETED", "i2", f"{orders},{people}"),
+        ("IN_PROGRESS", "i2", people),
+        ("TABLE_SCAN_COMPLETED", "i2", people),
+        ("COMPLETED", "i2", None),
+    ]
+    ask(empty, "i3", "places", "people")
+    empty.sql("INSERT INTO dbo.signals VALUES ('p2', 'pause-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    empty.sql("INSERT INTO dbo.signals VALUES ('s2', 'stop-snapshot', '{\"type\": \"incremental\"}')")
+    assert empty.catch_up() == 0
+    assert [(kind, id_, data.get("data_collections")) for kind, id_, data in told(empty)][9:] == [
+        ("STARTED", "i3", f"{places},{people}"),
+        ("PAUSED", "i3", f"{places},{people}"),
+        ("ABORTED", "i3", f"{people},{places}"),
+    ]
 
 
 @pytest.mark.feature("INC-04", "INC-05", "INC-07")
