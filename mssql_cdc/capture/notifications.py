@@ -27,13 +27,17 @@ class Notifier:
         self._id = signal or str(uuid.uuid4())
         self._tables = ",".join(tables)
         self._collected: list[Notification] = []
+        self._begun: set[str] = set()
 
     def started(self) -> None:
         """The snapshot begins."""
         self._add("STARTED")
 
     def in_progress(self, table: str) -> None:
-        """A part of the table was read."""
+        """The table is about to be read; told once."""
+        if table in self._begun:
+            return
+        self._begun.add(table)
         self._add("IN_PROGRESS", data_collections=self._tables, current_collection_in_progress=table)
 
     def scanned(self, table: str, rows: int | None) -> None:

@@ -93,6 +93,9 @@ def locked_if_exclusive(run: Run) -> Generator[None]:
 
 def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn], *, here: bool) -> None:
     """Read the chunks, in this process or in one job, and make one commit per table; L was taken before (rule C18)."""
+    for table in dict.fromkeys(t for t, _ in group):
+        if not run.done[table]:
+            run.notifier.in_progress(table.text)
     locked = run.lock is not None
     tasks = [
         _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
@@ -119,6 +122,7 @@ def read_locked_tables(run: Run) -> None:
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
         (chunk,) = table_plan.chunks
+        run.notifier.in_progress(table.text)
         if not run.is_little:
             run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
@@ -182,7 +186,6 @@ def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Writ
     run.done[table].append(GroupDone(tuple(chunks), low))
     run.rows[table] += written.rows
     run.committed[table] = monotonic()
-    run.notifier.in_progress(table.text)
     total = len(run.plan.of(table).chunks)
     read = len({number for group in run.done[table] for number in group.chunks})
     run.database.log(f"snapshot of {table}: {run.rows[table]} rows, {read} of {total} chunks")
