@@ -82,9 +82,8 @@ class Notes:
             notifier.flush()
 
     def _notifier(self, state: State) -> Notifier:
-        tables = [table.text for table in state.tables]
         signal = state.correlation or (state.reading.wanted.signal if state.reading is not None else None)
-        self._collected.append(Notifier(self.database, signal, tables, aggregate=INCREMENTAL))
+        self._collected.append(Notifier(self.database, signal, aggregate=INCREMENTAL))
         return self._collected[-1]
 
 

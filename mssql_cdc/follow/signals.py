@@ -196,9 +196,10 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
 def _tell_missing(database: Database, action: ExecuteSnapshot, missing: Sequence[str], *, alone: bool) -> None:
     """Notify of names without a table: an incremental snapshot takes each for a table without a schema (INC-03)."""
     incremental = action.kind == "incremental"
-    notifier = Notifier(database, action.signal_id, missing, aggregate=INCREMENTAL if incremental else INITIAL)
+    notifier = Notifier(database, action.signal_id, aggregate=INCREMENTAL if incremental else INITIAL)
     if not incremental:
-        notifier.skipped(f"no captured table that can be snapshotted is named {', '.join(missing)}")
+        reason = f"no captured table that can be snapshotted is named {', '.join(missing)}"
+        notifier.add("SKIPPED", data_collections=",".join(missing), reason=reason)
     elif alone:
         notifier.add("STARTED", data_collections=",".join(missing))
     for name in missing if incremental else ():

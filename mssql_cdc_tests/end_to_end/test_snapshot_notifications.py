@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.capture.snapshot import take
+from mssql_cdc.capture.snapshot import chunk_groups, take
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
+from mssql_cdc_tests.storm.lake import Killed, killed_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -52,3 +53,56 @@ def test_a_table_is_told_to_be_in_progress_once_before_it_is_read(chunked: Place
         ("TABLE_SCAN_COMPLETED", "items"),
         ("COMPLETED", None),
     ]
+
+
+@pytest.mark.feature("NOT-03", "SNP-35")
+@pytest.mark.parametrize(
+    ("step", "call", "after"),
+    [
+        ("begin._write_status", 1, False),
+        ("begin._write_status", 1, True),
+        ("chunk_groups.commit", 3, False),
+        ("chunk_groups.commit", 3, True),
+        ("finish._write_end", 1, True),
+        ("finish._write_end", 2, False),
+        ("finish._write_end", 2, True),
+    ],
+)
+def test_a_killed_snapshot_is_told_once_and_whole(chunked: Place, step: str, call: int, after: bool):  # noqa: FBT001
+    with killed_at(f"mssql_cdc.capture.snapshot.{step}", call, after=after), pytest.raises(Killed):
+        chunked.catch_up()
+    assert chunked.catch_up() == 0
+    assert sorted(told(chunked), key=str) == sorted(
+        [
+            ("STARTED", None),
+            *[(kind, name) for name in ("items", "others") for kind in ("IN_PROGRESS", "TABLE_SCAN_COMPLETED")],
+            ("COMPLETED", None),
+        ],
+        key=str,
+    )
+    rows = notifications(chunked)
+    assert (rows[0]["type"], rows[-1]["type"]) == ("STARTED", "COMPLETED")
+    assert len({row["id"] for row in rows}) == 1
+    data = [dict(row["additional_data"]) for row in rows]
+    both = ",".join(f"{chunked.database}.dbo.{name}" for name in ("items", "others"))
+    assert {one["data_collections"] for one in data if "data_collections" in one} == {both}
+    scanned = {one["scanned_collection"]: one for one in data if "scanned_collection" in one}
+    assert {name.rpartition(".")[2]: one["total_rows_scanned"] for name, one in scanned.items()} == {
+        "items": "5",
+        "others": "1",
+    }
+
+
+@pytest.mark.feature("NOT-03")
+def test_what_happens_is_told_when_it_happens(chunked: Place, monkeypatch: pytest.MonkeyPatch):
+    seen: list[list[tuple[str, str | None]]] = []
+    real = chunk_groups.run_here
+
+    def reading(*arguments: Any, **more: Any) -> Any:
+        seen.append(told(chunked))
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(chunk_groups, "run_here", reading)
+    assert chunked.catch_up() == 0
+    assert seen[0] == [("STARTED", None), ("IN_PROGRESS", "others")]
+    assert seen[1] == [*seen[0], ("TABLE_SCAN_COMPLETED", "others"), ("IN_PROGRESS", "items")]

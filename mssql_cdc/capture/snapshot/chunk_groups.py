@@ -94,8 +94,8 @@ def locked_if_exclusive(run: Run) -> Generator[None]:
 def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn], *, here: bool) -> None:
     """Read the chunks, in this process or in one job, and make one commit per table; L was taken before (rule C18)."""
     for table in dict.fromkeys(t for t, _ in group):
-        if not run.done[table]:
-            run.notifier.in_progress(table.text)
+        run.notes.in_progress(table)
+    run.notes.flush()
     locked = run.lock is not None
     tasks = [
         _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
@@ -122,7 +122,8 @@ def read_locked_tables(run: Run) -> None:
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
         (chunk,) = table_plan.chunks
-        run.notifier.in_progress(table.text)
+        run.notes.in_progress(table)
+        run.notes.flush()
         if not run.is_little:
             run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
@@ -183,7 +184,7 @@ def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Writ
         },
         spark=run.database.spark,
     )
-    run.done[table].append(GroupDone(tuple(chunks), low))
+    run.done[table].append(GroupDone(tuple(chunks), low, written.rows))
     run.rows[table] += written.rows
     run.committed[table] = monotonic()
     total = len(run.plan.of(table).chunks)

@@ -6,7 +6,7 @@ An interrupted snapshot resumes from its commits (A6). While it runs, its tables
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -39,8 +39,8 @@ NOT_CAPTURED = "the source no longer captures it; run `mssql-cdc discover` and r
 class SnapshotResult:
     """The result of a snapshot.
 
-    `rows` are those of this run, per table; `failed` tables keep the status `snapshot`; `notes` contain the reasons why
-    tables were not read.
+    `rows` are those of each table that this run read, also what earlier runs have read of it; `failed` tables keep the
+    status `snapshot`; `notes` contain the reasons why tables were not read.
     """
 
     id: str
@@ -87,7 +87,7 @@ def capture_snapshot(
     tables = [table for table in decision.tables if table not in notes]
     if not tables:
         if begun and decision.signal is None:
-            _notify_of_positions(database, begun)
+            _notify_of_positions(database)
         _answer_signal(database, survey, decision)
         return SnapshotResult(decision.id, notes=notes)
     database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
@@ -103,15 +103,15 @@ def capture_snapshot(
                 read_groups(run, GROUP_CHUNKS, progress)
             give_back(run)
         finally:
-            run.notifier.flush()
+            run.notes.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)
 
 
-def _notify_of_positions(database: Database, tables: Sequence[TableId]) -> None:
+def _notify_of_positions(database: Database) -> None:
     """Notify of a snapshot that reads no rows: as in Debezium, it begins and is complete (NOT-03)."""
-    notifier = Notifier(database, None, [table.text for table in tables])
-    notifier.started()
-    notifier.completed()
+    notifier = Notifier(database, None)
+    notifier.add("STARTED")
+    notifier.add("COMPLETED")
     notifier.flush()
 
 
