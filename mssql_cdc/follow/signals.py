@@ -198,8 +198,8 @@ def _tell_missing(database: Database, action: ExecuteSnapshot, missing: Sequence
     incremental = action.kind == "incremental"
     notifier = Notifier(database, action.signal_id, aggregate=INCREMENTAL if incremental else INITIAL)
     if not incremental:
-        reason = f"no captured table that can be snapshotted is named {', '.join(missing)}"
-        notifier.add("SKIPPED", data_collections=",".join(missing), reason=reason)
+        if alone:
+            notifier.add("SKIPPED")
     elif alone:
         notifier.add("STARTED", data_collections=",".join(missing))
     for name in missing if incremental else ():

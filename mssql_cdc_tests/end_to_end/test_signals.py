@@ -42,7 +42,7 @@ def test_signals_with_filters_and_with_names_that_match_nothing(signalled: Place
     assert [row["status"] for row in signals] == ["requested", "ignored"]
     assert "no_such_table" in str(signals[1]["result"])
     skipped = own_rows(signalled, "notifications", "SELECT id, type, additional_data FROM t WHERE type = 'SKIPPED'")
-    assert [row["id"] for row in skipped] == ["s1"]
+    assert [(row["id"], row["additional_data"]) for row in skipped] == [("s1", [("connector_name", "shop")])]
 
 
 def own_rows(place: Place, name: str, sql: str) -> list[dict[str, Any]]:

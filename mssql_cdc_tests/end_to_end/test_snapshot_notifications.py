@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import pytest
 
-from mssql_cdc.capture.snapshot import chunk_groups, take
+from mssql_cdc.capture.snapshot import begin, chunk_groups, take
+from mssql_cdc.errors import SchemaError, SourceUnavailableError
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
 from mssql_cdc_tests.storm.lake import Killed, killed_at
@@ -91,6 +93,71 @@ def test_a_killed_snapshot_is_told_once_and_whole(chunked: Place, step: str, cal
         "items": "5",
         "others": "1",
     }
+
+
+@pytest.mark.feature("NOT-03", "BLK-06")
+def test_a_requested_snapshot_that_is_given_up_is_aborted(place: Place):
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals", snapshot_mode="no_data")
+    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
+    for table in ("items", "others"):
+        place.create(table, "id int NOT NULL PRIMARY KEY")
+        place.sql(f"INSERT INTO dbo.{table} VALUES (1)")
+    place.settle()
+    assert place.catch_up() == 0
+    both = [f"{place.database}.dbo.{table}" for table in ("items", "others")]
+    filters = [{"data-collection": both[0], "filter": "SELECT * FROM dbo.items WHERE missing = 1"}]
+    place.signal("s1", type="blocking", **{"data-collections": both, "additional-conditions": filters})
+    place.catch_up()
+    own = [row for row in notifications(place) if row["id"] == "s1"]
+    found = {(row["type"], _table(dict(row["additional_data"])), _status(row)) for row in own}
+    assert found == {
+        ("STARTED", None, None),
+        ("IN_PROGRESS", "items", None),
+        ("IN_PROGRESS", "others", None),
+        ("TABLE_SCAN_COMPLETED", "items", "SQL_EXCEPTION"),
+        ("TABLE_SCAN_COMPLETED", "others", "SUCCEEDED"),
+        ("ABORTED", None, None),
+    }
+    assert (own[0]["type"], own[-1]["type"]) == ("STARTED", "ABORTED")
+    assert dict(own[-1]["additional_data"]) == {"connector_name": "shop"}
+
+
+@pytest.mark.feature("NOT-03", "SNP-35")
+def test_a_snapshot_that_is_tried_again_is_aborted_and_starts_again(chunked: Place, monkeypatch: pytest.MonkeyPatch):
+    real, calls = chunk_groups.run_here, count(1)
+
+    def failing(*arguments: Any, **more: Any) -> Any:
+        if next(calls) == 3:
+            raise SourceUnavailableError("the connection is gone")
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(chunk_groups, "run_here", failing)
+    assert chunked.catch_up() == 0
+    assert [kind for kind, _ in told(chunked)] == [
+        "STARTED",
+        *["IN_PROGRESS", "TABLE_SCAN_COMPLETED"],
+        *["IN_PROGRESS", "ABORTED"],
+        *["STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED", "COMPLETED"],
+    ]
+
+
+@pytest.mark.feature("NOT-03")
+def test_a_snapshot_with_a_table_that_cannot_be_planned_is_aborted(place: Place, monkeypatch: pytest.MonkeyPatch):
+    place.configure()
+    place.create("items", "id int NOT NULL PRIMARY KEY")
+    place.settle()
+
+    def failing(*_: Any) -> Any:
+        raise SchemaError("no chunk can be bounded")
+
+    monkeypatch.setattr(begin, "_table_plan", failing)
+    place.catch_up()
+    assert told(place) == [("STARTED", None), ("TABLE_SCAN_COMPLETED", "items"), ("ABORTED", None)]
+    assert [_status(row) for row in notifications(place)] == [None, "SQL_EXCEPTION", None]
+
+
+def _status(row: dict[str, Any]) -> str | None:
+    return dict(row["additional_data"]).get("status")
 
 
 @pytest.mark.feature("NOT-03")

@@ -89,12 +89,13 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
                 raise
             failed[table] = error
             del chosen[table]
+    notes = SnapshotNotes(database, plan, is_new=fresh)
+    if chosen or failed:
+        notes.started()
     for table, error in failed.items():
         database.log(f"snapshot of {table} failed: {error}")
-    notes = SnapshotNotes(database, plan, is_new=fresh)
-    if chosen:
-        notes.started()
-        notes.flush()
+        notes.failed(table)
+    notes.flush()
     warning = storage_warning(database.layout.warehouse) if fresh and chosen else None
     if warning:
         database.log(warning)

@@ -14,8 +14,9 @@ from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.schema import TableId
 
-_STARTED, _IN_PROGRESS, _SCANNED, _COMPLETED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED", "COMPLETED"
-_COLUMNS = ("id", "aggregate_type", "type", "additional_data")
+_STARTED, _IN_PROGRESS, _SCANNED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"
+_COMPLETED, _ABORTED = "COMPLETED", "ABORTED"
+_COLUMNS = ("id", "aggregate_type", "type", "additional_data", "_batch")
 
 
 class SnapshotNotes:
@@ -65,6 +66,10 @@ class SnapshotNotes:
         """Every table was read."""
         self._once(_COMPLETED)
 
+    def aborted(self) -> None:
+        """This attempt ends, and tables are left that could not be read. Another one starts anew, as in Debezium."""
+        self._notifier.add(_ABORTED)
+
     def flush(self) -> None:
         """Write what has been collected."""
         self._notifier.flush()
@@ -76,7 +81,7 @@ class SnapshotNotes:
 
 
 def _told(database: Database, id_: str, behind: int) -> set[tuple[str, str]]:
-    """What was told of a snapshot: types, with the tables that they are about.
+    """What was told of a snapshot: types, with the tables that they are about; of an aborted attempt, what it has read.
 
     Args:
         database: The database.
@@ -85,12 +90,15 @@ def _told(database: Database, id_: str, behind: int) -> set[tuple[str, str]]:
     """
     table = small_table(database.layout, "notifications", database.storage)
     batches = BatchSlice(behind, table.state().batch)
+    parts = scan(table.uri, batches=batches, columns=list(_COLUMNS), storage=database.storage)
+    rows = [row for part in parts for row in part.to_pylist()]
     found = set[tuple[str, str]]()
-    for rows in scan(table.uri, batches=batches, columns=list(_COLUMNS), storage=database.storage):
-        for row in rows.to_pylist():
-            data: dict[str, str] = dict(row["additional_data"] or ())
-            if (row["id"], row["aggregate_type"]) != (id_, INITIAL) or data.get("status", "SUCCEEDED") != "SUCCEEDED":
-                continue
-            name = data.get("current_collection_in_progress") or data.get("scanned_collection") or ""
-            found.add((row["type"], name))
+    for row in sorted(rows, key=lambda row: row["_batch"]):
+        data: dict[str, str] = dict(row["additional_data"] or ())
+        if (row["id"], row["aggregate_type"]) != (id_, INITIAL) or data.get("status", "SUCCEEDED") != "SUCCEEDED":
+            continue
+        if row["type"] == _ABORTED:
+            found = {one for one in found if one[0] == _SCANNED}
+        else:
+            found.add((row["type"], data.get("current_collection_in_progress") or data.get("scanned_collection") or ""))
     return found

@@ -14,7 +14,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan
 from mssql_cdc.capture.snapshot.notes import SnapshotNotes
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId, TableSchema
@@ -144,7 +144,8 @@ def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
         error: The reason.
     """
     run.failed[table] = error
-    run.notes.failed(table)
+    if not isinstance(error, FencedError):
+        run.notes.failed(table)
     run.database.log(f"snapshot of {table} failed: {error}")
 
 

@@ -22,7 +22,7 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
+from mssql_cdc.errors import ConfigurationError, FencedError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.gaps import bound_gaps
 from mssql_cdc.lake.offsets import append_offsets
 from mssql_cdc.lake.steps import Entry, positions_taken, signal_answered
@@ -102,6 +102,13 @@ def capture_snapshot(
             with locked_if_exclusive(run):
                 read_groups(run, GROUP_CHUNKS, progress)
             give_back(run)
+            if any(not isinstance(error, FencedError) for error in run.failed.values()):
+                run.notes.aborted()
+        except FencedError:
+            raise  # Another run goes on with it.
+        except MssqlCdcError:
+            run.notes.aborted()
+            raise
         finally:
             run.notes.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)
