@@ -17,6 +17,7 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.plan.decisions import Range, Snapshot, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.schema import TableId
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.metrics import TIMES, Metrics
 from mssql_cdc.serve.sent import Sent
@@ -37,6 +38,7 @@ class _Seen:
     metrics: Metrics
     streaming: bool = False
     snapshot: bool = False
+    ended: set[TableId] = field(default_factory=set[TableId])
     failure: MssqlCdcError | None = None
     shown: dict[str, tuple[dict[str, Any], float]] = field(default_factory=dict[str, tuple[dict[str, Any], float]])
 
@@ -64,9 +66,11 @@ class Watch:
         self._begin_snapshot(database, kind, progress.signal)
         self._of(database).metrics.snapshot_progress(progress)
         self._show(database, "snapshot")
+        ended = {table: one.rows for table, one in progress.tables.items() if one.ended}
         total = progress.total
-        members = {"rows": total.rows, "chunks": total.chunks, "chunks_done": total.chunks_done}
-        self._tell(database, kind, "progress", **_id(progress.signal), **members)
+        if total.chunks_done and not self._tables_ended(database, kind, progress.signal, ended):
+            members = {"rows": total.rows, "chunks": total.chunks, "chunks_done": total.chunks_done}
+            self._tell(database, kind, "progress", **_id(progress.signal), **members)
 
     def __call__(self, follower: Follower, done: Done | None) -> None:
         """Tell what an attempt at a step led to."""
@@ -179,8 +183,18 @@ class Watch:
         seen = self._of(database)
         if not seen.snapshot:
             seen.snapshot = True
+            seen.ended.clear()
             seen.metrics.snapshot_began()
             self._tell(database, kind, "started", **_id(signal))
+
+    def _tables_ended(self, database: str, kind: str, signal: str | None, ended: Mapping[TableId, int]) -> bool:
+        """Tell, once, of tables that are read, with their rows; return whether one was told."""
+        known = self._of(database).ended
+        new = {table: rows for table, rows in ended.items() if table not in known}
+        for table, rows in new.items():
+            self._tell(database, kind, "table", **_id(signal), table=table.text, rows=rows)
+        known.update(new)
+        return bool(new)
 
     def _snapshot_done(self, database: str, done: Done, signal: str | None) -> None:
         found, kind, id_ = done.snapshot, _kind(signal), _id(signal)
@@ -194,9 +208,8 @@ class Watch:
                 self._events.log(f"{table}: {note}")
             else:
                 self._tell(database, kind, "skipped", **id_, table=table.text, message=note)
-        for table, rows in found.rows.items():
-            if table not in found.failed:
-                self._tell(database, kind, "table", **id_, table=table.text, rows=rows)
+        ended = {table: rows for table, rows in found.rows.items() if table not in found.failed}
+        self._tables_ended(database, kind, signal, ended)
         for table, error in found.failed.items():
             self._tell(database, kind, "aborted", **id_, table=table.text, message=str(error))
         seen.metrics.snapshot_ended(found)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import json
 from itertools import count
 from typing import Any
 
 import pytest
 
 from mssql_cdc.capture.snapshot import begin, chunk_groups, take
+from mssql_cdc.config import load_connector
 from mssql_cdc.errors import SchemaError, SourceUnavailableError
+from mssql_cdc.run.databases import open_databases
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.serve.events import Events
+from mssql_cdc.serve.sent import Sent
+from mssql_cdc.serve.watch import Watch
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
 from mssql_cdc_tests.storm.lake import Killed, killed_at
@@ -154,6 +162,42 @@ def test_a_snapshot_with_a_table_that_cannot_be_planned_is_aborted(place: Place,
     place.catch_up()
     assert told(place) == [("STARTED", None), ("TABLE_SCAN_COMPLETED", "items"), ("ABORTED", None)]
     assert [_status(row) for row in notifications(place)] == [None, "SQL_EXCEPTION", None]
+
+
+@pytest.mark.feature("SNP-33")
+def test_events_tell_of_a_snapshot_before_its_first_read_and_of_a_table_when_it_ends(
+    chunked: Place, monkeypatch: pytest.MonkeyPatch
+):
+    written, seen = io.StringIO(), list[list[dict[str, Any]]]()
+    real = chunk_groups.run_here
+
+    def reading(*arguments: Any, **more: Any) -> Any:
+        seen.append([json.loads(line) for line in written.getvalue().splitlines()])
+        return real(*arguments, **more)
+
+    monkeypatch.setattr(chunk_groups, "run_here", reading)
+    chunked.sql("CREATE TABLE dbo.heap (id int NOT NULL)", "INSERT INTO dbo.heap VALUES (1), (2)")
+    chunked.enable("heap")
+    chunked.settle()
+    with open_databases(load_connector(chunked.config), warehouse=str(chunked.warehouse)) as (database,):
+        watch = Watch(Events(written), database.connector, lambda _: Sent())
+        follower = Follower(database, merge=False, progress=watch.snapshot)
+        watch(follower, follower.attempt())
+    seen.append([json.loads(line) for line in written.getvalue().splitlines()])
+    assert len(seen) == 6  # a table without a key, a table of one chunk, one of three; the end
+    shown = [[(one["state"], _name(one)) for one in each if one["event"] == "snapshot"] for each in seen]
+    assert shown[0] == [("started", None)]
+    running = [one["values"] for one in seen[0] if one["event"] == "metrics"][-1]
+    assert (running["SnapshotRunning"], running["RemainingTableCount"], running["TotalTableCount"]) == (True, 3, 3)
+    tables = [[name for state, name in each if state == "table"] for each in shown]
+    assert tables == [[], ["heap"], ["heap", "others"], *[["heap", "others"]] * 2, ["heap", "others", "items"]]
+    rows = {_name(one): one["rows"] for one in seen[-1] if one.get("state") == "table"}
+    assert rows == {"heap": 2, "others": 1, "items": 5}
+    assert shown[-1][-1] == ("completed", None)
+
+
+def _name(event: dict[str, Any]) -> str | None:
+    return event["table"].rpartition(".")[2] if "table" in event else None
 
 
 def _status(row: dict[str, Any]) -> str | None:

@@ -9,7 +9,7 @@ from time import monotonic
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
 from mssql_cdc.capture.snapshot.delays import wait_to_stream
 from mssql_cdc.capture.snapshot.finish import end_table
-from mssql_cdc.capture.snapshot.progress import Progress, Run, fail, progress_of
+from mssql_cdc.capture.snapshot.progress import Run, fail
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
@@ -24,16 +24,16 @@ FIRST_CHUNKS = 2
 """Chunks in a group that this process reads because Spark is still starting, which takes it six seconds."""
 
 
-def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
+def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
     """Read group after group until every table has ended or failed.
 
     Args:
         run: The run of the snapshot.
         group_chunks: The number of chunks per group.
-        progress: Called after each group.
+        show: Shows the progress, after each group and when tables end.
     """
     while True:
-        minima = run.session.minima()
+        minima, tables = run.session.minima(), len(run.tables)
         left: dict[TableId, tuple[Chunk, ...]] = {}
         lowest: dict[TableId, Lsn] = {}
         for table_plan in run.plan.tables:
@@ -50,6 +50,8 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
                 end_table(run, table_plan, minimum, min(one for one in (minimum, *shown) if one))
             elif not table_plan.locked:
                 left[table], lowest[table] = unread, minimum
+        if len(run.tables) < tables:
+            show()
         if not left:
             return
         here = run.is_little or not is_ready(run.database.spark)
@@ -58,8 +60,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
         captured = run.session.captured()
         assert captured is not None  # a capture instance exists
         _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group}, here=here)
-        if progress is not None:
-            progress(progress_of(run))
+        show()
 
 
 def _minimum(run: Run, table: TableId, minima: Mapping[str, Lsn | None]) -> Lsn | None:
@@ -113,8 +114,13 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
             fail(run, table, error)
 
 
-def read_locked_tables(run: Run) -> None:
-    """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E."""
+def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
+    """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E.
+
+    Args:
+        run: The run of the snapshot.
+        show: Shows the progress, after each table.
+    """
     minima = run.session.minima()
     for table_plan in run.plan.tables:
         table, schema = table_plan.table, run.schemas[table_plan.table]
@@ -136,6 +142,7 @@ def read_locked_tables(run: Run) -> None:
             _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
+        show()
 
 
 def _results(run: Run, tasks: list[WriteTask], *, here: bool) -> list[TaskResult]:

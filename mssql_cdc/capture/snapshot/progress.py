@@ -31,6 +31,7 @@ class TableProgress:
         rows: The rows that were read.
         expected: The rows of the table as the source estimates them; 0: unknown.
         before: Those of its rows that earlier runs have read.
+        ended: Whether the table is read to its end, and streams.
     """
 
     chunks_done: int
@@ -38,6 +39,7 @@ class TableProgress:
     rows: int
     expected: int = 0
     before: int = 0
+    ended: bool = False
 
     @property
     def percent(self) -> int:
@@ -159,6 +161,7 @@ def progress_of(run: Run) -> Progress:
                 run.rows.get(plan.table, 0),
                 run.expected.get(plan.table, 0),
                 run.before.get(plan.table, 0),
+                plan.table not in run.tables,
             )
             for plan in run.plan.tables
         },

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
@@ -18,7 +19,7 @@ from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_gr
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.delays import wait_to_read
 from mssql_cdc.capture.snapshot.finish import give_back
-from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.progress import Progress, Run, progress_of
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
@@ -69,7 +70,7 @@ def capture_snapshot(
         database: where to read and to write.
         survey: The survey on which the decision is based.
         decision: The tables, and who requested the snapshot.
-        progress: Called after every group.
+        progress: Called before the first read, after every group, and when tables end.
 
     Raises:
         ConfigurationError: the source no longer captures one of the tables.
@@ -98,9 +99,11 @@ def capture_snapshot(
     with database.session() as session:
         run = begin(database, session, survey, wanted)
         try:
-            read_locked_tables(run)
+            show = partial(_show, run, progress)
+            show()
+            read_locked_tables(run, show)
             with locked_if_exclusive(run):
-                read_groups(run, GROUP_CHUNKS, progress)
+                read_groups(run, GROUP_CHUNKS, show)
             give_back(run)
             if any(not isinstance(error, FencedError) for error in run.failed.values()):
                 run.notes.aborted()
@@ -112,6 +115,11 @@ def capture_snapshot(
         finally:
             run.notes.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)
+
+
+def _show(run: Run, progress: Callable[[Progress], None] | None) -> None:
+    if progress is not None:
+        progress(progress_of(run))
 
 
 def _notify_of_positions(database: Database) -> None:
