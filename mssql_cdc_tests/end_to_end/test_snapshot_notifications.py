@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -17,6 +18,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.sent import Sent
 from mssql_cdc.serve.watch import Watch
+from mssql_cdc.source.sqlserver import positions
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
 from mssql_cdc_tests.storm.lake import Killed, killed_at
@@ -162,6 +164,25 @@ def test_a_snapshot_with_a_table_that_cannot_be_planned_is_aborted(place: Place,
     place.catch_up()
     assert told(place) == [("STARTED", None), ("TABLE_SCAN_COMPLETED", "items"), ("ABORTED", None)]
     assert [_status(row) for row in notifications(place)] == [None, "SQL_EXCEPTION", None]
+
+
+@pytest.mark.feature("SNP-32")
+def test_rows_have_the_time_at_which_the_scan_of_their_table_began(chunked: Place, monkeypatch: pytest.MonkeyPatch):
+    clock = count(1)
+
+    def later(_: object) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=next(clock))
+
+    monkeypatch.setattr(positions, "server_time", later)
+    with killed_at("mssql_cdc.capture.snapshot.chunk_groups.commit", 2, after=True), pytest.raises(Killed):
+        chunked.catch_up()
+    assert chunked.catch_up() == 0
+    times = {
+        name: [row["at"] for row in chunked.query("SELECT DISTINCT _commit_ts AS at FROM t", name, "changes")]
+        for name in ("others", "items")
+    }
+    assert [len(found) for found in times.values()] == [1, 1], "also behind a kill"
+    assert times["others"] < times["items"]
 
 
 @pytest.mark.feature("SNP-33")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
@@ -101,7 +102,8 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         database.log(warning)
     done = {table: groups_done(state, wanted.id) for table, state in states.items()}
     before = {table: sum(group.rows for group in groups) for table, groups in done.items()}
-    read_at, estimated = dict.fromkeys(chosen, session.server_time()), session.estimated_rows()
+    read_at = {table: group.read_at for table, groups in done.items() for group in groups if group.read_at}
+    estimated = session.estimated_rows()
     return Run(
         database=database,
         session=session,
@@ -290,5 +292,6 @@ def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:
         facts = facts_of(entry)
         if facts and facts.get("snapshot") == snapshot and "chunks" in facts:
             rows = sum(facts.get("operations", {}).values())
-            found.append(GroupDone(tuple(facts["chunks"]), Lsn.parse(facts["low"]), rows))
+            read_at = datetime.fromisoformat(facts["read_at"]) if "read_at" in facts else None
+            found.append(GroupDone(tuple(facts["chunks"]), Lsn.parse(facts["low"]), rows, read_at))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
@@ -94,9 +94,7 @@ def locked_if_exclusive(run: Run) -> Generator[None]:
 
 def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn], *, here: bool) -> None:
     """Read the chunks, in this process or in one job, and make one commit per table; L was taken before (rule C18)."""
-    for table in dict.fromkeys(t for t, _ in group):
-        run.notes.in_progress(table)
-    run.notes.flush()
+    _begin_tables(run, [table for table, _ in group])
     locked = run.lock is not None
     tasks = [
         _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
@@ -128,8 +126,7 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
         (chunk,) = table_plan.chunks
-        run.notes.in_progress(table)
-        run.notes.flush()
+        _begin_tables(run, [table])
         if not run.is_little:
             run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
@@ -143,6 +140,15 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
         except MssqlCdcError as error:
             fail(run, table, error)
         show()
+
+
+def _begin_tables(run: Run, tables: Iterable[TableId]) -> None:
+    """Say that tables are about to be read, and note the time, which all rows of a table have (SNP-32)."""
+    for table in dict.fromkeys(tables):
+        run.notes.in_progress(table)
+        if table not in run.read_at:
+            run.read_at[table] = run.session.server_time()
+    run.notes.flush()
 
 
 def _results(run: Run, tasks: list[WriteTask], *, here: bool) -> list[TaskResult]:
@@ -186,12 +192,13 @@ def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Writ
             "low": low.text,
             "epoch": run.epoch,
             "partition": run.plan.id,
+            "read_at": run.read_at[table].isoformat(),
             "run_id": run.database.run_id,
             "operations": dict(written.operations),
         },
         spark=run.database.spark,
     )
-    run.done[table].append(GroupDone(tuple(chunks), low, written.rows))
+    run.done[table].append(GroupDone(tuple(chunks), low, written.rows, run.read_at[table]))
     run.rows[table] += written.rows
     run.committed[table] = monotonic()
     total = len(run.plan.of(table).chunks)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 
 from pydantic import TypeAdapter
@@ -66,11 +67,15 @@ class SnapshotPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupDone:
-    """The snapshot facts of one commit of a table: the chunks that it contains, their low mark L and their rows."""
+    """The snapshot facts of one commit of a table: the chunks that it contains, their low mark L and their rows.
+
+    `read_at` is when the scan of the table began, by the source's clock.
+    """
 
     chunks: tuple[int, ...]
     low: Lsn
     rows: int = 0
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
