@@ -94,7 +94,7 @@ class Step:
         )
         known = self.seen.member(member.table) if member is not None else None
         if member is None or known is None:
-            return "it is not captured any more"
+            return "it is not captured"
         if not self.seen.facts.policy.stream:
             return f"snapshot.mode={self.seen.facts.policy.mode} does not stream, which incremental snapshots need"
         entry = self.offsets.entry_of(member.table.text, member.captured.object_id)
@@ -116,7 +116,7 @@ class Step:
         try:
             reading = open_table(self.database, session, table, state.queue[0])
         except ConfigurationError as error:
-            self.leave("NO_PRIMARY_KEY", str(error))
+            self.leave("SQL_EXCEPTION" if state.queue[0].surrogate else "NO_PRIMARY_KEY", str(error))
             return
         if reading is None:
             self.leave("EMPTY", "")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.notifications import INCREMENTAL, INITIAL, Notifier
 from mssql_cdc.capture.requests import (
@@ -177,12 +178,13 @@ def _apply(database: Database, signal: SignalRow, position: str, tables: list[Ta
 
 
 def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
-    """Return the result of a snapshot request; names without a match are reported, also as a notification."""
+    """Return the result of a snapshot request; names without a match are reported."""
     found, missing = expand_collections(action.collections, tables)
     said: list[str] = []
     if missing:
         what = f"no captured table that can be snapshotted is named {', '.join(missing)}"
-        _tell_missing(database, action, missing, alone=not found)
+        if not found:
+            _tell_of_nothing(database, action, missing)
         said.append(what)
     if action.surrogate_key and action.kind == "blocking":
         said.append("surrogate-key applies to incremental snapshots only")
@@ -193,24 +195,26 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
     return REQUESTED, "; ".join([what, *said])
 
 
-def _tell_missing(database: Database, action: ExecuteSnapshot, missing: Sequence[str], *, alone: bool) -> None:
-    """Notify of names without a table: an incremental snapshot takes each for a table without a schema (INC-03)."""
-    incremental = action.kind == "incremental"
-    notifier = Notifier(database, action.signal_id, aggregate=INCREMENTAL if incremental else INITIAL)
-    if not incremental:
-        if alone:
-            notifier.add("SKIPPED")
-    elif alone:
-        notifier.add("STARTED", data_collections=",".join(missing))
-    for name in missing if incremental else ():
+def _tell_of_nothing(database: Database, action: ExecuteSnapshot, missing: Sequence[str]) -> None:
+    """Notify of a request whose names have no table: an incremental snapshot takes each for one without a schema."""
+    if action.kind == "blocking":
+        notifier = Notifier(database, action.signal_id, aggregate=INITIAL)
+        notifier.add("SKIPPED")
+        notifier.flush()
+        return
+    notifier, names = Notifier(database, action.signal_id, aggregate=INCREMENTAL), ",".join(missing)
+    is_alone = not load(database).state.is_running
+    if is_alone:
+        notifier.add("STARTED", data_collections=names)
+    for name in missing:
         notifier.add(
             "TABLE_SCAN_COMPLETED",
-            data_collections=",".join(missing),
+            data_collections=names,
             scanned_collection=name,
             total_rows_scanned="0",
             status="UNKNOWN_SCHEMA",
         )
-    if incremental and alone:
+    if is_alone:
         notifier.add("COMPLETED")
     notifier.flush()
 

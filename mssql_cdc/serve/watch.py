@@ -56,8 +56,7 @@ class Watch:
         """
         self._events, self._connector, self._sent = events, connector, sent
         self._seen: dict[str, _Seen] = {}
-        self._held: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._unknown: set[str] = set()
+        self._held: list[tuple[str, str, str, Mapping[str, Any]]] = []
 
     def snapshot(self, progress: Progress) -> None:
         """Tell how far a snapshot has come."""
@@ -109,23 +108,23 @@ class Watch:
     def _hold_or_tell(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
         """Tell of an incremental snapshot, unless it has no table: that is a rejected signal.
 
-        Debezium notifies of its beginning and its end all the same, one right after the other.
+        Debezium notifies of its beginning, of each name and of its end all the same, one right after the other.
         """
-        if state == "started":
-            self._held[signal] = database, members
-        elif members.get("status") == "UNKNOWN_SCHEMA" and (signal in self._held or signal in self._unknown):
-            self._held.pop(signal, None)
-            self._unknown.add(signal)
-        elif state == "completed" and signal in self._unknown:
-            self._unknown.discard(signal)
-        else:
+        is_unknown = members.get("status") == "UNKNOWN_SCHEMA"
+        if state == "completed" and len(self._held) > 1:
+            self._held.clear()
+            return
+        if state == "started" or not (is_unknown and self._held):
             self._release()
+        if state == "started" or (is_unknown and self._held):
+            self._held.append((database, state, signal, members))
+        else:
             self._incremental(database, state, signal, members)
 
     def _release(self) -> None:
-        held, self._held = self._held, {}
-        for signal, (database, members) in held.items():
-            self._incremental(database, "started", signal, members)
+        held, self._held = self._held, []
+        for one in held:
+            self._incremental(*one)
 
     def _incremental(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
         self._of(database).metrics.incremental(state, members)

@@ -212,6 +212,34 @@ def test_notifications_have_the_id_of_the_last_request_and_an_abort_lists_what_i
     ]
 
 
+@pytest.mark.feature("INC-03", "INC-05", "NOT-04")
+def test_a_name_without_a_table_and_a_missing_surrogate_key_are_told_in_their_turn(empty: Place):
+    for table in ("orders", "people"):
+        empty.create(table, "id int NOT NULL PRIMARY KEY")
+        empty.sql(f"INSERT INTO dbo.{table} VALUES (1)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    names = [f"{empty.database}.dbo.{table}" for table in ("orders", "nothing", "people")]
+    orders, nothing, people = names
+    empty.signal("i1", **{"data-collections": names})
+    ask(empty, "i2", "orders", **{"surrogate-key": "missing"})
+    assert empty.catch_up() == 0
+    found = [
+        (kind, data.get("scanned_collection"), data.get("status"), data.get("data_collections"))
+        for kind, _, data in told(empty)
+        if kind != "IN_PROGRESS"
+    ]
+    assert found == [
+        ("STARTED", None, None, ",".join(names)),
+        ("TABLE_SCAN_COMPLETED", orders, "SUCCEEDED", ",".join([*names, orders])),
+        ("TABLE_SCAN_COMPLETED", nothing, "UNKNOWN_SCHEMA", f"{nothing},{people},{orders}"),
+        ("TABLE_SCAN_COMPLETED", people, "SUCCEEDED", f"{people},{orders}"),
+        ("TABLE_SCAN_COMPLETED", orders, "SQL_EXCEPTION", orders),
+        ("COMPLETED", None, None, None),
+    ]
+    assert empty.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 1}]
+
+
 @pytest.mark.feature("INC-04", "INC-05", "INC-07")
 def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key(empty: Place):
     empty.create("orders", "id int NOT NULL PRIMARY KEY, color varchar(10) NULL")
