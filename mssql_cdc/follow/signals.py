@@ -45,6 +45,7 @@ from mssql_cdc.lake.gaps import acknowledge_gaps
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 
 
@@ -98,7 +99,7 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
         tables: The captured tables.
         offsets: How far each of them has come.
     """
-    cut = offsets.last_cut()
+    current = _current_offset(offsets)
     names = _names(database, tables)
     rows: list[dict[str, Any]] = []
     now = datetime.now(UTC)
@@ -108,7 +109,7 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
             status, result = (
                 (IGNORED, one.problem)
                 if one.problem is not None
-                else _apply(database, signal, (cut.to if cut else None) or "", names)
+                else _apply(database, signal, _offset_at(one.position) if channel == SOURCE_CHANNEL else current, names)
             )
             rows.append(
                 signal_row(signal, channel=channel, position=one.position, status=status, result=result, at=now)
@@ -136,8 +137,7 @@ def apply_signal(
         offsets: How far each of them has come.
         channel: The channel that delivered it.
     """
-    cut = offsets.last_cut()
-    status, result = _apply(database, signal, (cut.to if cut else None) or "", _names(database, tables))
+    status, result = _apply(database, signal, _current_offset(offsets), _names(database, tables))
     note_signal(database, signal, channel, status, result)
     database.signalled(
         signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
@@ -157,10 +157,28 @@ def _names(database: Database, tables: Collection[TableId]) -> list[TableName]:
     return [table.parts for table in tables if not filters.is_signal_table(*table.parts)]
 
 
-def _apply(database: Database, signal: SignalRow, position: str, tables: list[TableName]) -> tuple[str, str]:
+def _current_offset(offsets: Offsets) -> Mapping[str, object] | None:
+    """The source offset of the newest complete cut, as Debezium has it where nothing else has arrived."""
+    cut = offsets.last_cut()
+    if cut is None or cut.to is None:
+        return None
+    return {"commit_lsn": cut.to, "change_lsn": "NULL", "event_serial_no": 0}
+
+
+def _offset_at(position: str | None) -> Mapping[str, object] | None:
+    """The source offset of a row of the signal table."""
+    if position is None:
+        return None
+    _, commit, _, change, _ = position.split("-")
+    return {"commit_lsn": Lsn.parse(commit).text, "change_lsn": Lsn.parse(change).text, "event_serial_no": 1}
+
+
+def _apply(
+    database: Database, signal: SignalRow, offset: Mapping[str, object] | None, tables: list[TableName]
+) -> tuple[str, str]:
     match parse_signal(signal.id, signal.type, signal.data):
         case LogMessage() as message:
-            return DONE, message.text(position)
+            return DONE, message.text(offset)
         case ExecuteSnapshot() as action:
             return _asked(database, action, tables)
         case AcknowledgeGaps(collections=names):
