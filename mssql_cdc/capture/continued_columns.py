@@ -28,7 +28,7 @@ def tell_continued_columns(
             continue
         for one in continued(schema, versions[:-1]):
             column, former = one.column, one.former
-            notifier = Notifier(database, None, (), aggregate=DELTA_COLUMN)
+            notifier = Notifier(database, None, aggregate=DELTA_COLUMN)
             notifier.add(
                 CONTINUED,
                 table=schema.table_id.text,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notification_contract import Notification, NotificationChannel
 from mssql_cdc.config.extension_names import ExtensionGroup
+from mssql_cdc.config.java_texts import map_text
 from mssql_cdc.config.signal_settings import LOG_CHANNEL, SINK_CHANNEL
 
 
@@ -66,7 +67,9 @@ class LogChannel:
         Args:
             notification: The notification.
         """
+        more = {name: value for name, value in notification.additional_data.items() if name != "connector_name"}
+        data = map_text(more | dict(notification.additional_data), copied=len(more))
         self.log(
-            f"[Notification Service] {{aggregateType='{notification.aggregate_type}', type='{notification.type}', "
-            f"additionalData={dict(notification.additional_data)}}}"
+            f"[Notification Service] {{id='{notification.id}', aggregateType='{notification.aggregate_type}', "
+            f"type='{notification.type}', additionalData={data}, timestamp={notification.timestamp_ms}}}"
         )

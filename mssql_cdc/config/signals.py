@@ -14,6 +14,7 @@ from typing import Literal, cast
 from mssql_cdc.config.filter_statement import check_condition, check_statement
 from mssql_cdc.config.filters import plain_name, split_name
 from mssql_cdc.config.java_regex import java_pattern
+from mssql_cdc.config.java_texts import line_with, map_text
 
 SnapshotKind = Literal["incremental", "blocking"]
 TableName = tuple[str, str, str]
@@ -81,14 +82,18 @@ class ResumeSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class LogMessage:
-    """Write a line to the log; `{}` stands for the position."""
+    """Write a line to the log; `{}` stands for the offset."""
 
     signal_id: str
     message: str
 
-    def text(self, position: str) -> str:
-        """The line to be logged."""
-        return self.message.replace("{}", position)
+    def text(self, offset: Mapping[str, object] | None) -> str:
+        """The line to be logged, as Debezium writes it.
+
+        Args:
+            offset: The source offset where the signal arrived; None: there is none yet.
+        """
+        return line_with(self.message, "<none>" if offset is None else map_text(offset))
 
 
 @dataclass(frozen=True, slots=True)

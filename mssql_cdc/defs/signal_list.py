@@ -12,12 +12,26 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.notifications import INCREMENTAL
 from mssql_cdc.capture.requests import REQUESTED
-from mssql_cdc.config.signals import ExecuteSnapshot, parse_signal
+from mssql_cdc.config.signals import (
+    ExecuteSnapshot,
+    PauseSnapshot,
+    ResumeSnapshot,
+    Signal,
+    StopSnapshot,
+    parse_signal,
+)
 from mssql_cdc.lake.small_tables import small_table
 
 MOST = 25
 COLUMNS = ("id", "channel", "effect", "outcome", "condition", "at", "type", "position")
+_NOTIFIED: Mapping[type[Signal], str] = {
+    StopSnapshot: "ABORTED",
+    PauseSnapshot: "PAUSED",
+    ResumeSnapshot: "RESUMED",
+}
+"""The notification that says that such a signal took effect."""
 
 
 def newest_signals(database: Database) -> dg.TableMetadataValue:
@@ -36,18 +50,37 @@ def _shown(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> dict[s
         **{name: row[name] for name in ("id", "channel", "type", "position")},
         "effect": row["result"],
         "condition": "; ".join(dict.fromkeys(text for _, text in conditions)),
-        "outcome": _outcome(row, notes),
+        "outcome": outcome(row, notes),
         "at": row["at"].astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"),
     }
     return {name: found[name] or "" for name in COLUMNS}
 
 
-def _outcome(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> str:
-    """What became of a signal: what was notified last of the snapshot that it requested, or else its status."""
+def outcome(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> str:
+    """What became of a signal: what was notified last of the snapshot that it requested, or else its status.
+
+    Args:
+        row: The signal, as `_signals` has it.
+        notes: The notifications, oldest first.
+    """
     if row["status"] != REQUESTED:
         return row["status"]
-    own = [note for note in notes if note["id"] == row["id"] and _time(note) >= row["at"]]
+    action = parse_signal(row["id"], row["type"], row["data"])
+    later = [note for note in notes if _time(note) >= row["at"]]
+    if isinstance(action, ExecuteSnapshot) and action.kind == "incremental":
+        own = _of_snapshot(row["id"], [note for note in later if note["aggregate_type"] == INCREMENTAL])
+    elif type(action) in _NOTIFIED:
+        own = [note for note in later if note["type"] == _NOTIFIED[type(action)]][:1]
+    else:
+        own = [note for note in later if note["id"] == row["id"]]
     return own[-1]["type"].lower().replace("_", " ") if own else REQUESTED
+
+
+def _of_snapshot(signal: str, notes: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The notifications of the snapshot that a signal began or added to: they have the id of the last such signal."""
+    starts = [place for place, note in enumerate(notes) if note["type"] == "STARTED"]
+    begin = next((place for place in starts if notes[place]["id"] == signal), 0)
+    return notes[begin : next((place for place in starts if place > begin), None)]
 
 
 def _time(note: Mapping[str, Any]) -> datetime:

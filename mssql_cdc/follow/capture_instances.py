@@ -34,7 +34,7 @@ def tell_read_instances(database: Database, tables: Mapping[TableId, LakeTable],
     for table, instance, stop, reached in ended:
         if (instance.name, stop.text) in known:
             continue
-        notifier = Notifier(database, None, (), aggregate=CAPTURE_INSTANCE)
+        notifier = Notifier(database, None, aggregate=CAPTURE_INSTANCE)
         notifier.add(
             "COMPLETED",
             server=database.connector.topic_prefix,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from mssql_cdc.capture.incremental.state import State, Wanted
 from mssql_cdc.capture.incremental.store import Command, Stored, taken
 from mssql_cdc.capture.requests import IGNORED
+from mssql_cdc.config.filters import split_name
 from mssql_cdc.config.signals import ExecuteSnapshot, PauseSnapshot, ResumeSnapshot, StopSnapshot, expand_collections
 from mssql_cdc.follow.incremental_step import Step
 from mssql_cdc.schema import TableId
@@ -45,20 +46,21 @@ def _obey(step: Step, state: State, command: Command) -> State:
             if after == state:
                 _refused(step, command, "the same incremental snapshot waits already")
                 return state
-            step.notes.told(after, command.signal_id, "STARTED")
+            if not state.is_running:
+                step.notes.told(after, "STARTED")
         case StopSnapshot(collections=names):
-            chosen = None if not names else _chosen(step, names)
-            after = state.stopped(chosen)
+            removed = _removed(state, names)
+            after = state.stopped(removed)
             if after != state:
-                step.notes.aborted(state, command.signal_id, chosen)
+                step.notes.aborted(state, removed)
         case PauseSnapshot():
             after = replace(state, paused=state.is_running)
             if after != state:
-                step.notes.told(state, command.signal_id, "PAUSED")
+                step.notes.told(state, "PAUSED")
         case ResumeSnapshot():
             after = replace(state, paused=False)
             if after != state:
-                step.notes.told(state, command.signal_id, "RESUMED")
+                step.notes.told(state, "RESUMED")
     if after == state:
         _refused(step, command, "no incremental snapshot is concerned")
     return after
@@ -75,27 +77,48 @@ def _names(step: Step) -> list[TableId]:
     return [table for table in step.seen.tables if not filters.is_signal_table(*table.parts)]
 
 
-def _chosen(step: Step, collections: Collection[str]) -> list[TableId]:
-    by_name = {table.parts: table for table in (*step.seen.tables, *step.store.state.tables)}
-    found, _ = expand_collections(collections, sorted(by_name))
-    return [by_name[name] for name in found]
+def _removed(state: State, collections: Collection[str]) -> list[TableId]:
+    """The tables of the snapshot that a stop names (none: all), in Debezium's order: the current one is the last."""
+    by_name = {table.parts: table for table in state.tables}
+    found, _ = expand_collections(collections or [".*"], sorted(by_name))
+    current = state.reading.wanted.table if state.reading is not None else None
+    return sorted((by_name[name] for name in found), key=lambda table: table == current)
 
 
 def wanted(action: ExecuteSnapshot, tables: Collection[TableId]) -> list[Wanted]:
     """The tables that a signal names, with their conditions, in the order of the signal.
+
+    A name without a table is one, too, if any other has a table: it is told when its turn comes (INC-03).
 
     Args:
         action: The signal.
         tables: The captured tables.
     """
     by_name: Mapping[tuple[str, str, str], TableId] = {table.parts: table for table in tables}
-    found, _ = expand_collections(action.collections, sorted(by_name))
+    found: dict[TableId, None] = {}
+    for one in action.collections:
+        names, _ = expand_collections([one], sorted(by_name))
+        unknown = _unknown(one) if not names else None
+        found |= dict.fromkeys(by_name[name] for name in names) | ({} if unknown is None else {unknown: None})
+    if found.keys().isdisjoint(tables):
+        return []
     return [
         Wanted(
-            table=by_name[name],
+            table=table,
             signal=action.signal_id,
-            condition=action.filter_for(name),
+            condition=action.filter_for(table.parts),
             surrogate=action.surrogate_key,
         )
-        for name in found
+        for table in found
     ]
+
+
+def _unknown(name: str) -> TableId | None:
+    """The table that a name speaks of which matches none; None if it cannot be a name, as in Debezium."""
+    match split_name(name):
+        case (catalog, schema, table) if catalog and schema and table:
+            return TableId(catalog, schema, table)
+        case (schema, table) if schema and table:
+            return TableId(None, schema, table)
+        case _:
+            return None

@@ -19,37 +19,34 @@ class Notes:
     database: Database
     _collected: list[Notifier] = field(default_factory=list[Notifier])
 
-    def told(self, state: State, signal: str, kind: str) -> None:
+    def told(self, state: State, kind: str) -> None:
         """Something happened to all tables of the state: STARTED, PAUSED, RESUMED.
 
         Args:
             state: The tables.
-            signal: The id of the signal.
             kind: What happened.
         """
-        self._notifier(state, signal).add(kind, data_collections=listed(state.tables))
+        self._notifier(state).add(kind, data_collections=listed(state.tables))
 
-    def aborted(self, state: State, signal: str, tables: Collection[TableId] | None) -> None:
+    def aborted(self, state: State, tables: Collection[TableId]) -> None:
         """Tables are not read on.
 
         Args:
             state: What was read until now.
-            signal: The id of the signal.
-            tables: The tables; None: all.
+            tables: The tables.
         """
-        more = {} if tables is None else {"data_collections": listed(tables)}
-        self._notifier(state, signal).add("ABORTED", **more)
+        self._notifier(state).add("ABORTED", data_collections=listed(tables))
 
     def emitted(self, state: State, reading: Reading, maximum: Bound, uppers: Sequence[Bound]) -> None:
-        """Groups of a table were emitted.
+        """Chunks of a table were emitted.
 
         Args:
             state: The state behind them.
             reading: The table.
             maximum: The largest key of the table, as it is shown.
-            uppers: The last key of each group, as it is shown.
+            uppers: The last key of each chunk, as it is shown.
         """
-        notifier = self._notifier(state, reading.wanted.signal)
+        notifier = self._notifier(state)
         for upper in uppers:
             notifier.add(
                 "IN_PROGRESS",
@@ -59,21 +56,20 @@ class Notes:
                 last_processed_key=key_text(upper),
             )
 
-    def left(self, state: State, signal: str, table: TableId, rows: int, status: str) -> None:
+    def left(self, before: State, state: State, rows: int, status: str) -> None:
         """A table has come to its end; so has the snapshot, if it was the last.
 
         Args:
+            before: The state until now, whose first table it is.
             state: The state behind it.
-            signal: The id of the signal.
-            table: The table.
             rows: The number of rows that were read of it.
             status: What became of it.
         """
-        notifier = self._notifier(state, signal)
+        notifier = self._notifier(before)
         notifier.add(
             "TABLE_SCAN_COMPLETED",
-            data_collections=listed([table, *state.tables]),
-            scanned_collection=table.text,
+            data_collections=listed(before.tables),
+            scanned_collection=before.tables[0].text,
             total_rows_scanned=str(rows),
             status=status,
         )
@@ -85,10 +81,10 @@ class Notes:
         for notifier in self._collected:
             notifier.flush()
 
-    def _notifier(self, state: State, signal: str) -> Notifier:
-        found = Notifier(self.database, signal, [table.text for table in state.tables], aggregate=INCREMENTAL)
-        self._collected.append(found)
-        return found
+    def _notifier(self, state: State) -> Notifier:
+        signal = state.correlation or (state.reading.wanted.signal if state.reading is not None else None)
+        self._collected.append(Notifier(self.database, signal, aggregate=INCREMENTAL))
+        return self._collected[-1]
 
 
 def listed(tables: Collection[TableId]) -> str:

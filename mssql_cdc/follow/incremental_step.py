@@ -19,7 +19,7 @@ from mssql_cdc.capture.incremental.chunks import (
     stream_end,
     versioned_schema,
 )
-from mssql_cdc.capture.incremental.state import Group, Reading, State, Wanted
+from mssql_cdc.capture.incremental.state import Group, Reading, State
 from mssql_cdc.capture.incremental.store import Store
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError
@@ -94,7 +94,7 @@ class Step:
         )
         known = self.seen.member(member.table) if member is not None else None
         if member is None or known is None:
-            return "it is not captured any more"
+            return "it is not captured"
         if not self.seen.facts.policy.stream:
             return f"snapshot.mode={self.seen.facts.policy.mode} does not stream, which incremental snapshots need"
         entry = self.offsets.entry_of(member.table.text, member.captured.object_id)
@@ -113,17 +113,15 @@ class Step:
 
     def _open(self, session: SourceSession, table: Streaming) -> None:
         state = self.store.state
-        first, *rest = state.queue
-        state = replace(state, queue=tuple(rest))
         try:
-            reading = open_table(self.database, session, table, first)
+            reading = open_table(self.database, session, table, state.queue[0])
         except ConfigurationError as error:
-            self._leave(first, state, "NO_PRIMARY_KEY", 0, str(error))
+            self.leave("SQL_EXCEPTION" if state.queue[0].surrogate else "NO_PRIMARY_KEY", str(error))
             return
         if reading is None:
-            self._leave(first, state, "EMPTY", 0, "")
+            self.leave("EMPTY", "")
             return
-        self.save(replace(state, reading=reading))
+        self.save(replace(state, reading=reading, queue=state.queue[1:]))
 
     def _emit(self, session: SourceSession, table: Streaming) -> None:
         reading = self._reading
@@ -162,7 +160,8 @@ class Step:
         state = replace(self.store.state, reading=after)
         by, done = table.schema.keyed_by(after.keys), before.staged[: len(before.staged) - len(after.staged)]
         shown = partial(self.database.source.shown_key, by)
-        self.notes.emitted(state, after, shown(after.maximum), [shown(group.upper) for group in done])
+        uppers = [shown(upper) for group in done for upper in group.uppers or (group.upper,)]
+        self.notes.emitted(state, after, shown(after.maximum), uppers)
         if not after.is_done:
             self.save(state)
             return
@@ -179,7 +178,7 @@ class Step:
             self.offsets = append_offsets(
                 self.database.layout, row, seen=self.offsets, storage=self.database.storage, known=self.database.tables
             )
-        self._leave(after.wanted, state.next_table(), "SUCCEEDED", after.rows, "")
+        self._leave(state, "SUCCEEDED", "")
 
     def _read(self, session: SourceSession, table: Streaming) -> None:
         state = self.store.state
@@ -204,18 +203,16 @@ class Step:
             reason: Why.
         """
         state = self.store.state
-        if state.reading is not None:
-            self._leave(state.reading.wanted, state.next_table(), status, state.reading.rows, reason)
-        elif state.queue:
-            self._leave(state.queue[0], replace(state, queue=state.queue[1:]), status, 0, reason)
+        if state.is_running:
+            self._leave(state, status, reason)
 
-    def _leave(self, wanted_: Wanted, state: State, status: str, rows: int, reason: str) -> None:
-        self.notes.left(state, wanted_.signal, wanted_.table, rows, status)
-        if not state.is_running:
-            state = replace(state, paused=False)
-        self.save(state)
+    def _leave(self, before: State, status: str, reason: str) -> None:
+        table, rows = before.tables[0], before.reading.rows if before.reading is not None else 0
+        state = before.next_table()
+        self.notes.left(before, state, rows, status)
+        self.save(state.settled())
         said = f": {reason}" if reason else f", {rows} rows" if rows else ""
-        self.database.log(f"incremental snapshot of {wanted_.table}: {status}{said}")
+        self.database.log(f"incremental snapshot of {table}: {status}{said}")
 
     @property
     def _reading(self) -> Reading:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.notifications import INCREMENTAL, INITIAL, Notifier
 from mssql_cdc.capture.requests import (
@@ -44,6 +45,7 @@ from mssql_cdc.lake.gaps import acknowledge_gaps
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 
 
@@ -97,7 +99,7 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
         tables: The captured tables.
         offsets: How far each of them has come.
     """
-    cut = offsets.last_cut()
+    current = _current_offset(offsets)
     names = _names(database, tables)
     rows: list[dict[str, Any]] = []
     now = datetime.now(UTC)
@@ -107,7 +109,7 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
             status, result = (
                 (IGNORED, one.problem)
                 if one.problem is not None
-                else _apply(database, signal, (cut.to if cut else None) or "", names)
+                else _apply(database, signal, _offset_at(one.position) if channel == SOURCE_CHANNEL else current, names)
             )
             rows.append(
                 signal_row(signal, channel=channel, position=one.position, status=status, result=result, at=now)
@@ -135,8 +137,7 @@ def apply_signal(
         offsets: How far each of them has come.
         channel: The channel that delivered it.
     """
-    cut = offsets.last_cut()
-    status, result = _apply(database, signal, (cut.to if cut else None) or "", _names(database, tables))
+    status, result = _apply(database, signal, _current_offset(offsets), _names(database, tables))
     note_signal(database, signal, channel, status, result)
     database.signalled(
         signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
@@ -156,10 +157,28 @@ def _names(database: Database, tables: Collection[TableId]) -> list[TableName]:
     return [table.parts for table in tables if not filters.is_signal_table(*table.parts)]
 
 
-def _apply(database: Database, signal: SignalRow, position: str, tables: list[TableName]) -> tuple[str, str]:
+def _current_offset(offsets: Offsets) -> Mapping[str, object] | None:
+    """The source offset of the newest complete cut, as Debezium has it where nothing else has arrived."""
+    cut = offsets.last_cut()
+    if cut is None or cut.to is None:
+        return None
+    return {"commit_lsn": cut.to, "change_lsn": "NULL", "event_serial_no": 0}
+
+
+def _offset_at(position: str | None) -> Mapping[str, object] | None:
+    """The source offset of a row of the signal table."""
+    if position is None:
+        return None
+    _, commit, _, change, _ = position.split("-")
+    return {"commit_lsn": Lsn.parse(commit).text, "change_lsn": Lsn.parse(change).text, "event_serial_no": 1}
+
+
+def _apply(
+    database: Database, signal: SignalRow, offset: Mapping[str, object] | None, tables: list[TableName]
+) -> tuple[str, str]:
     match parse_signal(signal.id, signal.type, signal.data):
         case LogMessage() as message:
-            return DONE, message.text(position)
+            return DONE, message.text(offset)
         case ExecuteSnapshot() as action:
             return _asked(database, action, tables)
         case AcknowledgeGaps(collections=names):
@@ -177,12 +196,13 @@ def _apply(database: Database, signal: SignalRow, position: str, tables: list[Ta
 
 
 def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
-    """Return the result of a snapshot request; names without a match are reported, also as a notification."""
+    """Return the result of a snapshot request; names without a match are reported."""
     found, missing = expand_collections(action.collections, tables)
     said: list[str] = []
     if missing:
         what = f"no captured table that can be snapshotted is named {', '.join(missing)}"
-        _tell_missing(database, action, missing, alone=not found)
+        if not found:
+            _tell_of_nothing(database, action, missing)
         said.append(what)
     if action.surrogate_key and action.kind == "blocking":
         said.append("surrogate-key applies to incremental snapshots only")
@@ -193,23 +213,26 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
     return REQUESTED, "; ".join([what, *said])
 
 
-def _tell_missing(database: Database, action: ExecuteSnapshot, missing: Sequence[str], *, alone: bool) -> None:
-    """Notify of names without a table: an incremental snapshot takes each for a table without a schema (INC-03)."""
-    incremental = action.kind == "incremental"
-    notifier = Notifier(database, action.signal_id, missing, aggregate=INCREMENTAL if incremental else INITIAL)
-    if not incremental:
-        notifier.skipped(f"no captured table that can be snapshotted is named {', '.join(missing)}")
-    elif alone:
-        notifier.add("STARTED", data_collections=",".join(missing))
-    for name in missing if incremental else ():
+def _tell_of_nothing(database: Database, action: ExecuteSnapshot, missing: Sequence[str]) -> None:
+    """Notify of a request whose names have no table: an incremental snapshot takes each for one without a schema."""
+    if action.kind == "blocking":
+        notifier = Notifier(database, action.signal_id, aggregate=INITIAL)
+        notifier.add("SKIPPED")
+        notifier.flush()
+        return
+    notifier, names = Notifier(database, action.signal_id, aggregate=INCREMENTAL), ",".join(missing)
+    is_alone = not load(database).state.is_running
+    if is_alone:
+        notifier.add("STARTED", data_collections=names)
+    for name in missing:
         notifier.add(
             "TABLE_SCAN_COMPLETED",
-            data_collections=",".join(missing),
+            data_collections=names,
             scanned_collection=name,
             total_rows_scanned="0",
             status="UNKNOWN_SCHEMA",
         )
-    if incremental and alone:
+    if is_alone:
         notifier.add("COMPLETED")
     notifier.flush()
 

@@ -17,6 +17,7 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.plan.decisions import Range, Snapshot, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.schema import TableId
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.metrics import TIMES, Metrics
 from mssql_cdc.serve.sent import Sent
@@ -37,6 +38,7 @@ class _Seen:
     metrics: Metrics
     streaming: bool = False
     snapshot: bool = False
+    ended: set[TableId] = field(default_factory=set[TableId])
     failure: MssqlCdcError | None = None
     shown: dict[str, tuple[dict[str, Any], float]] = field(default_factory=dict[str, tuple[dict[str, Any], float]])
 
@@ -54,8 +56,7 @@ class Watch:
         """
         self._events, self._connector, self._sent = events, connector, sent
         self._seen: dict[str, _Seen] = {}
-        self._held: dict[str, tuple[str, Mapping[str, Any]]] = {}
-        self._unknown: set[str] = set()
+        self._held: list[tuple[str, str, str, Mapping[str, Any]]] = []
 
     def snapshot(self, progress: Progress) -> None:
         """Tell how far a snapshot has come."""
@@ -64,9 +65,11 @@ class Watch:
         self._begin_snapshot(database, kind, progress.signal)
         self._of(database).metrics.snapshot_progress(progress)
         self._show(database, "snapshot")
+        ended = {table: one.rows for table, one in progress.tables.items() if one.ended}
         total = progress.total
-        members = {"rows": total.rows, "chunks": total.chunks, "chunks_done": total.chunks_done}
-        self._tell(database, kind, "progress", **_id(progress.signal), **members)
+        if total.chunks_done and not self._tables_ended(database, kind, progress.signal, ended):
+            members = {"rows": total.rows, "chunks": total.chunks, "chunks_done": total.chunks_done}
+            self._tell(database, kind, "progress", **_id(progress.signal), **members)
 
     def __call__(self, follower: Follower, done: Done | None) -> None:
         """Tell what an attempt at a step led to."""
@@ -105,23 +108,23 @@ class Watch:
     def _hold_or_tell(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
         """Tell of an incremental snapshot, unless it has no table: that is a rejected signal.
 
-        Debezium notifies of its beginning and its end all the same, one right after the other.
+        Debezium notifies of its beginning, of each name and of its end all the same, one right after the other.
         """
-        if state == "started":
-            self._held[signal] = database, members
-        elif members.get("status") == "UNKNOWN_SCHEMA" and (signal in self._held or signal in self._unknown):
-            self._held.pop(signal, None)
-            self._unknown.add(signal)
-        elif state == "completed" and signal in self._unknown:
-            self._unknown.discard(signal)
-        else:
+        is_unknown = members.get("status") == "UNKNOWN_SCHEMA"
+        if state == "completed" and len(self._held) > 1:
+            self._held.clear()
+            return
+        if state == "started" or not (is_unknown and self._held):
             self._release()
+        if state == "started" or (is_unknown and self._held):
+            self._held.append((database, state, signal, members))
+        else:
             self._incremental(database, state, signal, members)
 
     def _release(self) -> None:
-        held, self._held = self._held, {}
-        for signal, (database, members) in held.items():
-            self._incremental(database, "started", signal, members)
+        held, self._held = self._held, []
+        for one in held:
+            self._incremental(*one)
 
     def _incremental(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
         self._of(database).metrics.incremental(state, members)
@@ -179,8 +182,18 @@ class Watch:
         seen = self._of(database)
         if not seen.snapshot:
             seen.snapshot = True
+            seen.ended.clear()
             seen.metrics.snapshot_began()
             self._tell(database, kind, "started", **_id(signal))
+
+    def _tables_ended(self, database: str, kind: str, signal: str | None, ended: Mapping[TableId, int]) -> bool:
+        """Tell, once, of tables that are read, with their rows; return whether one was told."""
+        known = self._of(database).ended
+        new = {table: rows for table, rows in ended.items() if table not in known}
+        for table, rows in new.items():
+            self._tell(database, kind, "table", **_id(signal), table=table.text, rows=rows)
+        known.update(new)
+        return bool(new)
 
     def _snapshot_done(self, database: str, done: Done, signal: str | None) -> None:
         found, kind, id_ = done.snapshot, _kind(signal), _id(signal)
@@ -193,9 +206,8 @@ class Watch:
             return  # A table that came later, of which no rows are read.
         # At the start, a mode that reads no rows takes a snapshot of the structure, as in Debezium.
         self._begin_snapshot(database, kind, signal)
-        for table, rows in found.rows.items():
-            if table not in found.failed:
-                self._tell(database, kind, "table", **id_, table=table.text, rows=rows)
+        ended = {table: rows for table, rows in found.rows.items() if table not in found.failed}
+        self._tables_ended(database, kind, signal, ended)
         for table, error in found.failed.items():
             self._tell(database, kind, "aborted", **id_, table=table.text, message=str(error))
         seen.metrics.snapshot_ended(found)

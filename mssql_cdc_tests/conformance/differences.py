@@ -230,6 +230,18 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="around its rows: beginning and progress before them, ends behind them; all have one id",
         why="rows are read together, and rendered later",
     ),
+    "interrupted_snapshot": Difference(
+        about="a snapshot that is interrupted",
+        debezium="`ABORTED`, where it can tell; an initial one begins anew, a blocking one is forgotten",
+        ours="goes on from its commits: one `STARTED`, and `ABORTED` only if it cannot be read",
+        why="what is committed is not read twice",
+    ),
+    "stopped_snapshot": Difference(
+        about="the notifications of a stop that removes the whole incremental snapshot",
+        debezium="`COMPLETED`, then `ABORTED` with a random id",
+        ours="`ABORTED` with the id of the snapshot",
+        why="a snapshot that was stopped is not complete",
+    ),
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
         debezium="bound what is read and not yet taken by the consumer",

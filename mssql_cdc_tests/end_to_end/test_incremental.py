@@ -53,6 +53,13 @@ def notes(place: Place) -> list[str]:
     return [" ".join(filter(None, (row["type"], dict(row["additional_data"]).get("status")))) for row in rows]
 
 
+def told(place: Place) -> list[tuple[str, str, dict[str, str]]]:
+    """Type, id and additional data of the notifications of incremental snapshots."""
+    query = "SELECT * FROM t WHERE aggregate_type LIKE 'Incr%' ORDER BY _batch, timestamp_ms"
+    rows = own_rows(place, "notifications", query)
+    return [(row["type"], row["id"], dict(row["additional_data"])) for row in rows]
+
+
 @pytest.mark.feature("INC-01", "INC-06", "NOT-04")
 def test_signal_without_a_type_reads_the_rows_beside_the_stream(empty: Place):
     empty.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
@@ -71,12 +78,10 @@ def test_signal_without_a_type_reads_the_rows_beside_the_stream(empty: Place):
     (signal,) = own_rows(empty, "signals", "SELECT status, result FROM t")
     assert signal["status"] == "requested"
     assert signal["result"] == f"an incremental snapshot of {empty.database}.dbo.orders"
-    assert notes(empty) == [
-        "STARTED",
-        *["IN_PROGRESS"] * notes(empty).count("IN_PROGRESS"),
-        "TABLE_SCAN_COMPLETED SUCCEEDED",
-        "COMPLETED",
-    ]
+    assert notes(empty) == ["STARTED", *["IN_PROGRESS"] * 4, "TABLE_SCAN_COMPLETED SUCCEEDED", "COMPLETED"]
+    chunks = [data for kind, _, data in told(empty) if kind == "IN_PROGRESS"]
+    assert [one["last_processed_key"] for one in chunks] == ["2", "5", "8", "9"], "one for each chunk of three rows"
+    assert {one["maximum_key"] for one in chunks} == {"9"}
 
 
 @pytest.mark.feature("INC-09", "INC-10")
@@ -163,8 +168,76 @@ def test_snapshots_are_paused_resumed_and_stopped(empty: Place):
     assert empty.catch_up() == 0
     assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [1, 2]
     assert not is_there(empty, "people")
-    assert notes(empty)[:5] == ["STARTED", "STARTED", "PAUSED", "ABORTED", "RESUMED"]
+    assert notes(empty)[:4] == ["STARTED", "PAUSED", "ABORTED", "RESUMED"]
     assert notes(empty)[-1] == "COMPLETED"
+
+
+@pytest.mark.feature("NOT-04", "INC-12", "INC-13")
+def test_notifications_have_the_id_of_the_last_request_and_an_abort_lists_what_it_removed(empty: Place):
+    for table in ("orders", "people", "places"):
+        empty.create(table, "id int NOT NULL PRIMARY KEY")
+        empty.sql(f"INSERT INTO dbo.{table} VALUES (1), (2)")
+    orders, people, places = (f"{empty.database}.dbo.{table}" for table in ("orders", "people", "places"))
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "orders")
+    ask(empty, "i2", "people", "places")
+    empty.sql("INSERT INTO dbo.signals VALUES ('p', 'pause-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    stop = '{"type": "incremental", "data-collections": [".*dbo.(pl|sig).*"]}'
+    empty.sql(f"INSERT INTO dbo.signals VALUES ('s', 'stop-snapshot', '{stop}')")
+    empty.sql("INSERT INTO dbo.signals VALUES ('r', 'resume-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    found = [(kind, id_, data.get("data_collections")) for kind, id_, data in told(empty)]
+    assert found == [
+        ("STARTED", "i1", orders),
+        ("PAUSED", "i2", f"{orders},{people},{places}"),
+        ("ABORTED", "i2", places),
+        ("RESUMED", "i2", f"{orders},{people}"),
+        ("IN_PROGRESS", "i2", f"{orders},{people}"),
+        ("TABLE_SCAN_COMPLETED", "i2", f"{orders},{people}"),
+        ("IN_PROGRESS", "i2", people),
+        ("TABLE_SCAN_COMPLETED", "i2", people),
+        ("COMPLETED", "i2", None),
+    ]
+    ask(empty, "i3", "places", "people")
+    empty.sql("INSERT INTO dbo.signals VALUES ('p2', 'pause-snapshot', NULL)")
+    assert empty.catch_up() == 0
+    empty.sql("INSERT INTO dbo.signals VALUES ('s2', 'stop-snapshot', '{\"type\": \"incremental\"}')")
+    assert empty.catch_up() == 0
+    assert [(kind, id_, data.get("data_collections")) for kind, id_, data in told(empty)][9:] == [
+        ("STARTED", "i3", f"{places},{people}"),
+        ("PAUSED", "i3", f"{places},{people}"),
+        ("ABORTED", "i3", f"{people},{places}"),
+    ]
+
+
+@pytest.mark.feature("INC-03", "INC-05", "NOT-04")
+def test_a_name_without_a_table_and_a_missing_surrogate_key_are_told_in_their_turn(empty: Place):
+    for table in ("orders", "people"):
+        empty.create(table, "id int NOT NULL PRIMARY KEY")
+        empty.sql(f"INSERT INTO dbo.{table} VALUES (1)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    names = [f"{empty.database}.dbo.{table}" for table in ("orders", "nothing", "people")]
+    orders, nothing, people = names
+    empty.signal("i1", **{"data-collections": names})
+    ask(empty, "i2", "orders", **{"surrogate-key": "missing"})
+    assert empty.catch_up() == 0
+    found = [
+        (kind, data.get("scanned_collection"), data.get("status"), data.get("data_collections"))
+        for kind, _, data in told(empty)
+        if kind != "IN_PROGRESS"
+    ]
+    assert found == [
+        ("STARTED", None, None, ",".join(names)),
+        ("TABLE_SCAN_COMPLETED", orders, "SUCCEEDED", ",".join([*names, orders])),
+        ("TABLE_SCAN_COMPLETED", nothing, "UNKNOWN_SCHEMA", f"{nothing},{people},{orders}"),
+        ("TABLE_SCAN_COMPLETED", people, "SUCCEEDED", f"{people},{orders}"),
+        ("TABLE_SCAN_COMPLETED", orders, "SQL_EXCEPTION", orders),
+        ("COMPLETED", None, None, None),
+    ]
+    assert empty.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 1}]
 
 
 @pytest.mark.feature("INC-04", "INC-05", "INC-07")

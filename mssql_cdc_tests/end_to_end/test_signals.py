@@ -42,7 +42,7 @@ def test_signals_with_filters_and_with_names_that_match_nothing(signalled: Place
     assert [row["status"] for row in signals] == ["requested", "ignored"]
     assert "no_such_table" in str(signals[1]["result"])
     skipped = own_rows(signalled, "notifications", "SELECT id, type, additional_data FROM t WHERE type = 'SKIPPED'")
-    assert [row["id"] for row in skipped] == ["s1"]
+    assert [(row["id"], row["additional_data"]) for row in skipped] == [("s1", [("connector_name", "shop")])]
 
 
 def own_rows(place: Place, name: str, sql: str) -> list[dict[str, Any]]:
@@ -98,6 +98,19 @@ def test_a_requested_snapshot_that_cannot_be_read_is_given_up_and_its_table_stre
         )
     ]
     assert statuses == ["SQL_EXCEPTION"]
+
+
+@pytest.mark.feature("SIG-08")
+def test_a_log_signal_shows_the_offset_at_which_it_arrived(place: Place):
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
+    place.create("signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048) NULL")
+    place.create_orders()
+    place.sql("INSERT INTO dbo.signals VALUES ('s1', 'log', '{\"message\": \"at {} {}\"}')")
+    assert place.catch_up() == 0
+    (change,) = place.query("SELECT source FROM t", "signals", "changes")
+    (signal,) = own_rows(place, "signals", "SELECT result FROM t")
+    commit, change_lsn = change["source"]["commit_lsn"], change["source"]["change_lsn"]
+    assert signal["result"] == f"at {{event_serial_no=1, commit_lsn={commit}, change_lsn={change_lsn}}} {{}}"
 
 
 @pytest.mark.feature("SIG-03")

@@ -166,6 +166,7 @@ def test_notification_channel_of_a_user_gets_what_the_table_has_and_stops_nothin
     assert pages.read_text() == "Initial Snapshot of shop\n"
     said = capsys.readouterr().err
     assert "notification channel deaf: ConnectionError: no answer" in said
-    assert "[Notification Service] {aggregateType='Initial Snapshot', type='COMPLETED'" in said
+    shown = r"aggregateType='Initial Snapshot', type='COMPLETED', additionalData=\{connector_name=shop\}"
+    assert re.search(rf"\[Notification Service\] \{{id='[0-9a-f-]+', {shown}, timestamp=\d+\}}", said)
     rows = own_rows(place, "notifications", "SELECT type FROM t ORDER BY timestamp_ms, _batch")
     assert [row["type"] for row in rows][0::3] == ["STARTED", "COMPLETED"]

@@ -73,7 +73,7 @@ def test_a_table_without_a_key_is_one_chunk(shop: Shop) -> None:
     assert len(rows(shop.chunk("t", chunk))) == 3
 
 
-@pytest.mark.feature("SNP-18", "SNP-32")
+@pytest.mark.feature("SNP-18")
 def test_rows_of_a_chunk_have_snapshot_positions(shop: Shop) -> None:
     shop.create("t", "id int NOT NULL PRIMARY KEY")
     shop.run("INSERT dbo.t VALUES (1), (2), (3)")

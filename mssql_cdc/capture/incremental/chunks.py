@@ -21,7 +21,7 @@ from mssql_cdc.lake.staged import staging
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import ChunkRead, SourceSession
-from mssql_cdc.source.values import CaptureInstance, Chunk
+from mssql_cdc.source.values import Bound, CaptureInstance, Chunk
 from mssql_cdc.spark.tasks import run_here
 
 GROUP_ROWS = 20_000
@@ -178,6 +178,7 @@ def read_group(
         hidden=table.schema.hidden - {*reading.keys},
     )
     written: list[Written] = []
+    uppers: list[Bound] = []
     upper, rows, mark = reading.reached, 0, None
     end = time.monotonic() + GROUP_SECONDS
     while mark is None or upper is None:
@@ -188,6 +189,7 @@ def read_group(
             reader = database.source.chunk_reader(database.catalog, wanted)
             task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
             written.append(Written.from_value(run_here([task], write)[0].unwrap()))
+            uppers.append(upper)
             rows += written[-1].rows
             if upper == reading.maximum or rows >= min(most or GROUP_ROWS, GROUP_ROWS) or time.monotonic() > end:
                 mark = session.mark()  # Before the window closes, so that its last row lies behind the mark.
@@ -202,6 +204,7 @@ def read_group(
         offsets=table.offsets,
         files=tuple(file.path for one in written for file in one.files),
         rows=rows,
+        uppers=tuple(uppers),
     )
     return replace(reading, staged=(*reading.staged, staged))
 

@@ -49,6 +49,7 @@ class Group:
         offsets: The newest row of `_offsets` before L was taken.
         files: The staged files.
         rows: The number of its rows.
+        uppers: The last key of each of its chunks.
     """
 
     number: int
@@ -61,6 +62,7 @@ class Group:
     offsets: int
     files: tuple[str, ...]
     rows: int
+    uppers: tuple[Bound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,12 +133,21 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """All incremental snapshots of a database; `taken` is the newest `_batch` of `_signals` that took effect."""
+    """All incremental snapshots of a database.
+
+    Attributes:
+        queue: The tables that wait.
+        reading: The table that is being read.
+        paused: Whether no further chunk is read.
+        taken: The newest `_batch` of `_signals` that took effect.
+        correlation: The id of the last signal that requested tables, which all notifications have (NOT-04).
+    """
 
     queue: tuple[Wanted, ...] = ()
     reading: Reading | None = None
     paused: bool = False
     taken: int = 0
+    correlation: str | None = None
 
     @property
     def tables(self) -> tuple[TableId, ...]:
@@ -163,19 +174,21 @@ class State:
         """Append tables to the queue (INC-12), unless the same already waits."""
         waiting = {(one.table, one.condition, one.surrogate) for one in self.queue}
         new = tuple(one for one in wanted if (one.table, one.condition, one.surrogate) not in waiting)
-        return replace(self, queue=self.queue + new)
+        return replace(self, queue=self.queue + new, correlation=new[-1].signal) if new else self
 
-    def stopped(self, tables: Collection[TableId] | None) -> State:
-        """Forget these tables (None: all); what they have staged is never emitted (INC-13)."""
-        if tables is None:
-            return replace(self, queue=(), reading=None, paused=False)
+    def stopped(self, tables: Collection[TableId]) -> State:
+        """Forget these tables; what they have staged is never emitted (INC-13)."""
         reading = None if self.reading is not None and self.reading.wanted.table in tables else self.reading
-        state = replace(self, queue=tuple(one for one in self.queue if one.table not in tables), reading=reading)
-        return state if state.is_running else replace(state, paused=False)
+        queue = tuple(one for one in self.queue if one.table not in tables)
+        return replace(self, queue=queue, reading=reading).settled()
 
     def next_table(self) -> State:
-        """Leave the table that was read, or could not be."""
-        return replace(self, reading=None)
+        """Leave the table that was read, or could not be; without one, the next one in the queue."""
+        return replace(self, reading=None) if self.reading is not None else replace(self, queue=self.queue[1:])
+
+    def settled(self) -> State:
+        """The state, which forgets the pause and the signal of a snapshot that has ended."""
+        return self if self.is_running else replace(self, paused=False, correlation=None)
 
     def without_staged(self) -> State:
         """Read again what is staged."""

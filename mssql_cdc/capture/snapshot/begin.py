@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
-from mssql_cdc.capture.notifications import Notifier
-from mssql_cdc.capture.requests import id_of
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
+from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
@@ -89,15 +90,20 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
                 raise
             failed[table] = error
             del chosen[table]
+    notes = SnapshotNotes(database, plan, is_new=fresh)
+    if chosen or failed:
+        notes.started()
     for table, error in failed.items():
         database.log(f"snapshot of {table} failed: {error}")
-    notifier = Notifier(database, id_of(plan.signal) if plan.signal else None, [t.text for t in chosen])
-    if fresh and chosen:
-        notifier.started()
-        warning = storage_warning(database.layout.warehouse)
-        if warning:
-            database.log(warning)
-    read_at, estimated = dict.fromkeys(chosen, session.server_time()), session.estimated_rows()
+        notes.failed(table)
+    notes.flush()
+    warning = storage_warning(database.layout.warehouse) if fresh and chosen else None
+    if warning:
+        database.log(warning)
+    done = {table: groups_done(state, wanted.id) for table, state in states.items()}
+    before = {table: sum(group.rows for group in groups) for table, groups in done.items()}
+    read_at = {table: group.read_at for table, groups in done.items() for group in groups if group.read_at}
+    estimated = session.estimated_rows()
     return Run(
         database=database,
         session=session,
@@ -105,15 +111,16 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         tables=chosen,
         schemas=schemas,
         states=states,
-        done={t: groups_done(state, wanted.id) for t, state in states.items()},
+        done=done,
         epoch=wanted.epoch,
         offsets=offsets,
-        notifier=notifier,
-        rows=dict.fromkeys(chosen, 0),
+        notes=notes,
+        rows=dict(before),
         read_at=read_at,
         failed=failed,
         is_little=is_little(estimated, [t.captured.object_id for t in chosen.values()]),
         expected={table: estimated.get(t.captured.object_id, 0) for table, t in chosen.items()},
+        before=before,
     )
 
 
@@ -206,7 +213,14 @@ def _plan(
                 raise
             failed[table] = error
     if known is None:
-        plan = SnapshotPlan(wanted.id, state.batch + 1, tuple(tables), wanted.signal)
+        plan = SnapshotPlan(
+            wanted.id,
+            state.batch + 1,
+            tuple(tables),
+            wanted.signal,
+            notice=str(uuid.uuid4()),
+            noticed=small_table(database.layout, "notifications", database.storage).state().batch,
+        )
     else:
         plan = replace(known, tables=tuple(tables))
     if plan != known and plan.tables:
@@ -277,5 +291,7 @@ def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:
     for entry in state.table.history():
         facts = facts_of(entry)
         if facts and facts.get("snapshot") == snapshot and "chunks" in facts:
-            found.append(GroupDone(tuple(facts["chunks"]), Lsn.parse(facts["low"])))
+            rows = sum(facts.get("operations", {}).values())
+            read_at = datetime.fromisoformat(facts["read_at"]) if "read_at" in facts else None
+            found.append(GroupDone(tuple(facts["chunks"]), Lsn.parse(facts["low"]), rows, read_at))
     return found

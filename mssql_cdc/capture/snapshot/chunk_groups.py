@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
 from mssql_cdc.capture.snapshot.delays import wait_to_stream
 from mssql_cdc.capture.snapshot.finish import end_table
-from mssql_cdc.capture.snapshot.progress import Progress, Run, fail, progress_of
+from mssql_cdc.capture.snapshot.progress import Run, fail
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
@@ -24,16 +24,16 @@ FIRST_CHUNKS = 2
 """Chunks in a group that this process reads because Spark is still starting, which takes it six seconds."""
 
 
-def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None] | None) -> None:
+def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
     """Read group after group until every table has ended or failed.
 
     Args:
         run: The run of the snapshot.
         group_chunks: The number of chunks per group.
-        progress: Called after each group.
+        show: Shows the progress, after each group and when tables end.
     """
     while True:
-        minima = run.session.minima()
+        minima, tables = run.session.minima(), len(run.tables)
         left: dict[TableId, tuple[Chunk, ...]] = {}
         lowest: dict[TableId, Lsn] = {}
         for table_plan in run.plan.tables:
@@ -50,6 +50,8 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
                 end_table(run, table_plan, minimum, min(one for one in (minimum, *shown) if one))
             elif not table_plan.locked:
                 left[table], lowest[table] = unread, minimum
+        if len(run.tables) < tables:
+            show()
         if not left:
             return
         here = run.is_little or not is_ready(run.database.spark)
@@ -58,8 +60,7 @@ def read_groups(run: Run, group_chunks: int, progress: Callable[[Progress], None
         captured = run.session.captured()
         assert captured is not None  # a capture instance exists
         _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group}, here=here)
-        if progress is not None:
-            progress(progress_of(run))
+        show()
 
 
 def _minimum(run: Run, table: TableId, minima: Mapping[str, Lsn | None]) -> Lsn | None:
@@ -93,6 +94,7 @@ def locked_if_exclusive(run: Run) -> Generator[None]:
 
 def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn], *, here: bool) -> None:
     """Read the chunks, in this process or in one job, and make one commit per table; L was taken before (rule C18)."""
+    _begin_tables(run, [table for table, _ in group])
     locked = run.lock is not None
     tasks = [
         _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
@@ -110,8 +112,13 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
             fail(run, table, error)
 
 
-def read_locked_tables(run: Run) -> None:
-    """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E."""
+def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
+    """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E.
+
+    Args:
+        run: The run of the snapshot.
+        show: Shows the progress, after each table.
+    """
     minima = run.session.minima()
     for table_plan in run.plan.tables:
         table, schema = table_plan.table, run.schemas[table_plan.table]
@@ -119,6 +126,7 @@ def read_locked_tables(run: Run) -> None:
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
         (chunk,) = table_plan.chunks
+        _begin_tables(run, [table])
         if not run.is_little:
             run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
@@ -131,6 +139,16 @@ def read_locked_tables(run: Run) -> None:
             _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
+        show()
+
+
+def _begin_tables(run: Run, tables: Iterable[TableId]) -> None:
+    """Say that tables are about to be read, and note the time, which all rows of a table have (SNP-32)."""
+    for table in dict.fromkeys(tables):
+        run.notes.in_progress(table)
+        if table not in run.read_at:
+            run.read_at[table] = run.session.server_time()
+    run.notes.flush()
 
 
 def _results(run: Run, tasks: list[WriteTask], *, here: bool) -> list[TaskResult]:
@@ -174,15 +192,15 @@ def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Writ
             "low": low.text,
             "epoch": run.epoch,
             "partition": run.plan.id,
+            "read_at": run.read_at[table].isoformat(),
             "run_id": run.database.run_id,
             "operations": dict(written.operations),
         },
         spark=run.database.spark,
     )
-    run.done[table].append(GroupDone(tuple(chunks), low))
+    run.done[table].append(GroupDone(tuple(chunks), low, written.rows, run.read_at[table]))
     run.rows[table] += written.rows
     run.committed[table] = monotonic()
-    run.notifier.in_progress(table.text)
     total = len(run.plan.of(table).chunks)
     read = len({number for group in run.done[table] for number in group.chunks})
     run.database.log(f"snapshot of {table}: {run.rows[table]} rows, {read} of {total} chunks")

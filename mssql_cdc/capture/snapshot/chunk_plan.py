@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 
 from pydantic import TypeAdapter
@@ -46,12 +47,18 @@ class TablePlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """A snapshot: its partition key, its number (part of `_pos`), its tables, the signal that requested it."""
+    """A snapshot: its partition key, its number (part of `_pos`), its tables, the signal that requested it.
+
+    `notice` is the id of its notifications where no signal has one, `noticed` the newest `_batch` of `_notifications`
+    when it was planned.
+    """
 
     id: str
     number: int
     tables: tuple[TablePlan, ...]
     signal: str | None = None
+    notice: str | None = None
+    noticed: int = 0
 
     def of(self, table: TableId) -> TablePlan:
         """The plan of one table."""
@@ -60,10 +67,15 @@ class SnapshotPlan:
 
 @dataclass(frozen=True, slots=True)
 class GroupDone:
-    """The snapshot facts of one commit of a table: the chunks that it contains and their low mark L."""
+    """The snapshot facts of one commit of a table: the chunks that it contains, their low mark L and their rows.
+
+    `read_at` is when the scan of the table began, by the source's clock.
+    """
 
     chunks: tuple[int, ...]
     low: Lsn
+    rows: int = 0
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

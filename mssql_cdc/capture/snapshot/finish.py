@@ -30,11 +30,12 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     for begun in run.offsets.begun_marks:
         run.session.require_mark(begun)  # Groups of another history would stay among the others.
     _record_gap(run, table_plan, outcome)
+    run.notes.scanned(table, run.rows[table])
+    if set(run.tables) == {table} and not run.failed:
+        run.notes.completed()
+    run.notes.flush()  # Before the end: what a run that dies here has not told, none would tell.
     run.offsets = _write_end(run, table, outcome, mark)
-    run.notifier.scanned(table.text, run.rows[table])
     del run.tables[table]
-    if not run.tables:
-        run.notifier.completed()
 
 
 def give_back(run: Run) -> None:

@@ -12,9 +12,9 @@ from time import monotonic
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
-from mssql_cdc.capture.notifications import Notifier
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.capture.snapshot.notes import SnapshotNotes
+from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId, TableSchema
@@ -28,14 +28,18 @@ class TableProgress:
     Attributes:
         chunks_done: The chunks that are committed.
         chunks: All chunks.
-        rows: The rows that this run has read.
+        rows: The rows that were read.
         expected: The rows of the table as the source estimates them; 0: unknown.
+        before: Those of its rows that earlier runs have read.
+        ended: Whether the table is read to its end, and streams.
     """
 
     chunks_done: int
     chunks: int
     rows: int
     expected: int = 0
+    before: int = 0
+    ended: bool = False
 
     @property
     def percent(self) -> int:
@@ -66,6 +70,7 @@ class Progress:
             sum(t.chunks for t in all_),
             sum(t.rows for t in all_),
             sum(t.expected for t in all_),
+            sum(t.before for t in all_),
         )
 
     @property
@@ -82,7 +87,8 @@ class Progress:
     @property
     def rows_per_second(self) -> float | None:
         """The rate of this run; None: it has not read anything yet."""
-        return self.total.rows / self.seconds if self.seconds and self.total.rows else None
+        rows = self.total.rows - self.total.before
+        return rows / self.seconds if self.seconds and rows else None
 
     @property
     def seconds_left(self) -> float | None:
@@ -106,7 +112,8 @@ class Run:
 
     `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it. `is_little`: the rows are
     read in this process. `committed` says when each table's last group was, in seconds of a monotonic clock; so does
-    `begun` of this run. `expected` are the rows of each table as the source estimates them.
+    `begun` of this run. `rows` are those of each table that were read, `before` those that earlier runs have read,
+    `expected` those that it has as the source estimates.
     """
 
     database: Database
@@ -118,7 +125,7 @@ class Run:
     done: dict[TableId, list[GroupDone]]
     epoch: int
     offsets: Offsets
-    notifier: Notifier
+    notes: SnapshotNotes
     rows: dict[TableId, int]
     read_at: dict[TableId, datetime]
     failed: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -127,6 +134,7 @@ class Run:
     is_little: bool = False
     begun: float = field(default_factory=monotonic)
     expected: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
+    before: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
@@ -138,7 +146,8 @@ def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
         error: The reason.
     """
     run.failed[table] = error
-    run.notifier.scanned(table.text, None)
+    if not isinstance(error, FencedError):
+        run.notes.failed(table)
     run.database.log(f"snapshot of {table} failed: {error}")
 
 
@@ -151,6 +160,8 @@ def progress_of(run: Run) -> Progress:
                 len(plan.chunks),
                 run.rows.get(plan.table, 0),
                 run.expected.get(plan.table, 0),
+                run.before.get(plan.table, 0),
+                plan.table not in run.tables,
             )
             for plan in run.plan.tables
         },

@@ -6,9 +6,10 @@ An interrupted snapshot resumes from its commits (A6). While it runs, its tables
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
@@ -18,11 +19,11 @@ from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_gr
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.delays import wait_to_read
 from mssql_cdc.capture.snapshot.finish import give_back
-from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.progress import Progress, Run, progress_of
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceRestoredError
+from mssql_cdc.errors import ConfigurationError, FencedError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.gaps import bound_gaps
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import Entry, positions_taken, signal_answered
@@ -40,8 +41,8 @@ NOT_CAPTURED = "the source no longer captures it; run `mssql-cdc discover` and r
 class SnapshotResult:
     """The result of a snapshot.
 
-    `rows` are those of this run, per table; `failed` tables keep the status `snapshot`; `notes` contain the reasons why
-    tables were not read.
+    `rows` are those of each table that this run read, also what earlier runs have read of it; `failed` tables keep the
+    status `snapshot`; `notes` contain the reasons why tables were not read.
     """
 
     id: str
@@ -70,7 +71,7 @@ def capture_snapshot(
         database: where to read and to write.
         survey: The survey on which the decision is based.
         decision: The tables, and who requested the snapshot.
-        progress: Called after every group.
+        progress: Called before the first read, after every group, and when tables end.
 
     Raises:
         ConfigurationError: the source no longer captures one of the tables.
@@ -88,7 +89,7 @@ def capture_snapshot(
     tables = [table for table in decision.tables if table not in notes]
     if not tables:
         if begun and decision.signal is None and _furthest(survey.offsets, survey.facts.epoch) is None:
-            _notify_of_positions(database, begun)
+            _notify_of_positions(database)
         _answer_signal(database, survey, decision)
         return SnapshotResult(decision.id, notes=notes)
     database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
@@ -99,20 +100,34 @@ def capture_snapshot(
     with database.session() as session:
         run = begin(database, session, survey, wanted)
         try:
-            read_locked_tables(run)
+            show = partial(_show, run, progress)
+            show()
+            read_locked_tables(run, show)
             with locked_if_exclusive(run):
-                read_groups(run, GROUP_CHUNKS, progress)
+                read_groups(run, GROUP_CHUNKS, show)
             give_back(run)
+            if any(not isinstance(error, FencedError) for error in run.failed.values()):
+                run.notes.aborted()
+        except FencedError:
+            raise  # Another run goes on with it.
+        except MssqlCdcError:
+            run.notes.aborted()
+            raise
         finally:
-            run.notifier.flush()
+            run.notes.flush()
     return SnapshotResult(decision.id, run.rows, run.failed, notes)
 
 
-def _notify_of_positions(database: Database, tables: Sequence[TableId]) -> None:
+def _show(run: Run, progress: Callable[[Progress], None] | None) -> None:
+    if progress is not None:
+        progress(progress_of(run))
+
+
+def _notify_of_positions(database: Database) -> None:
     """Notify of a snapshot that reads no rows: as in Debezium, it begins and is complete (NOT-03)."""
-    notifier = Notifier(database, None, [table.text for table in tables])
-    notifier.started()
-    notifier.completed()
+    notifier = Notifier(database, None)
+    notifier.add("STARTED")
+    notifier.add("COMPLETED")
     notifier.flush()
 
 

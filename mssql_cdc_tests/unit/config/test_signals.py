@@ -75,7 +75,8 @@ def test_pause_and_resume_ignore_data(data: str | None) -> None:
 def test_log_signal_puts_the_position_in_its_message() -> None:
     signal = parse_signal("1", "log", '{"message": "at {} now"}')
     assert isinstance(signal, LogMessage)
-    assert signal.text("27:ac0:2") == "at 27:ac0:2 now"
+    assert signal.text({"commit_lsn": "27:ac0:2"}) == "at {commit_lsn=27:ac0:2} now"
+    assert signal.text(None) == "at <none> now"
 
 
 @pytest.mark.feature("SIG-09")

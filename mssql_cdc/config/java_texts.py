@@ -1,0 +1,52 @@
+"""Texts as Java writes them: a map in the order of its hashes, a line of the log with a value in it.
+
+Regular expressions of Java belong to `java_regex.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_PLACE = re.compile(r"(?<!\\)\{\}")
+_DEFAULT_SIZE = 16
+
+
+def map_text(values: Mapping[str, object], *, copied: int = 0) -> str:
+    """The text of a `java.util.HashMap`, in whose order keys with the same place stand as they were put.
+
+    Args:
+        values: Keys and values; None is `null`.
+        copied: So many of them, the first ones, came from another map when it was made, which decides its size.
+    """
+    size = _size_for(int(copied / 0.75 + 1)) if copied else _DEFAULT_SIZE
+    while len(values) > size * 3 // 4:
+        size *= 2
+    ordered = sorted(values, key=lambda key: _spread(key) & (size - 1))
+    return "{" + ", ".join(f"{key}={'null' if values[key] is None else values[key]}" for key in ordered) + "}"
+
+
+def line_with(pattern: str, value: str) -> str:
+    r"""A line of the log as SLF4J makes it of one value: it takes the first `{}` that is not written `\{}`.
+
+    Args:
+        pattern: The line.
+        value: The value.
+    """
+    place = _PLACE.search(pattern)
+    if place is None:
+        return pattern
+    return pattern[: place.start()].replace(r"\{}", "{}") + value + pattern[place.end() :]
+
+
+def _size_for(count: int) -> int:
+    return 1 << (count - 1).bit_length()
+
+
+def _spread(key: str) -> int:
+    """The hash of a string, as `HashMap` spreads it. Characters are UTF-16 code units."""
+    units = key.encode("utf-16-be")
+    found = 0
+    for place in range(0, len(units), 2):
+        found = (31 * found + int.from_bytes(units[place : place + 2])) & 0xFFFF_FFFF
+    return found ^ (found >> 16)
