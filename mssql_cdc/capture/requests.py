@@ -17,7 +17,9 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.config.filter_statement import rows_with
 from mssql_cdc.config.signals import (
     ExecuteSnapshot,
+    Filter,
     IgnoredSignal,
+    Signal,
     SnapshotKind,
     expand_collections,
     parse_signal,
@@ -57,10 +59,10 @@ class Request:
         found, _ = expand_collections(self.action.collections, sorted(by_name))
         return tuple(by_name[name] for name in found)
 
-    def filters(self, tables: Collection[TableId]) -> dict[TableId, str]:
-        """Return the SELECT statements that replace some of these tables (BLK-04)."""
+    def filters(self, tables: Collection[TableId]) -> dict[TableId, Filter]:
+        """Return the filters of some of these tables (BLK-04)."""
         found = {table: self.action.filter_for(table.parts) for table in tables}
-        return {table: text for table, text in found.items() if text is not None}
+        return {table: one for table, one in found.items() if one is not None}
 
 
 def open_requests(database: Database, offsets: Offsets) -> list[Request]:
@@ -105,8 +107,9 @@ def ask_for_snapshot(
         data["additional-conditions"] = [{"data-collection": name, "filter": text} for name, text in filters.items()]
     row = SignalRow(signal_id, "execute-snapshot", json.dumps(data))
     action = parse_signal(row.id, row.type, row.data)
-    if isinstance(action, IgnoredSignal):
-        raise ConfigurationError(action.reason)
+    refused = action.reason if isinstance(action, IgnoredSignal) else _refused(action)
+    if refused is not None:
+        raise ConfigurationError(refused)
     what = f"{'an' if kind == 'incremental' else 'a'} {kind} snapshot of {', '.join(tables)}"
     what += f" where {condition}" if condition else ""
     note_signal(database, row, channel, REQUESTED, what)
@@ -189,6 +192,12 @@ def signal_row(
         "result": result,
         "at": at,
     }
+
+
+def _refused(action: Signal) -> str | None:
+    """Why a filter of the snapshot is refused."""
+    filters = action.conditions if isinstance(action, ExecuteSnapshot) else ()
+    return next((one.refused for one in filters if one.refused), None)
 
 
 def _request(row: Mapping[str, Any], epoch: int) -> Request | None:

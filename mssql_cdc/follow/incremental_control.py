@@ -90,12 +90,15 @@ def wanted(action: ExecuteSnapshot, tables: Collection[TableId]) -> list[Wanted]
     """
     by_name: Mapping[tuple[str, str, str], TableId] = {table.parts: table for table in tables}
     found, _ = expand_collections(action.collections, sorted(by_name))
-    return [
-        Wanted(
-            table=by_name[name],
-            signal=action.signal_id,
-            condition=action.filter_for(name),
-            surrogate=action.surrogate_key,
-        )
-        for name in found
-    ]
+    return [_wanted(action, by_name[name]) for name in found]
+
+
+def _wanted(action: ExecuteSnapshot, table: TableId) -> Wanted:
+    chosen = action.filter_for(table.parts)
+    return Wanted(
+        table=table,
+        signal=action.signal_id,
+        condition=chosen.text if chosen is not None else None,
+        surrogate=action.surrogate_key,
+        refused=chosen.refused if chosen is not None else None,
+    )

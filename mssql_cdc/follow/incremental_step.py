@@ -115,6 +115,9 @@ class Step:
         state = self.store.state
         first, *rest = state.queue
         state = replace(state, queue=tuple(rest))
+        if first.refused is not None:
+            self._leave(first, state, "SQL_EXCEPTION", 0, first.refused)
+            return
         try:
             reading = open_table(self.database, session, table, first)
         except ConfigurationError as error:

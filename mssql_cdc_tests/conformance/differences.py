@@ -224,6 +224,24 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="around its rows: beginning and progress before them, ends behind them; all have one id",
         why="rows are read together, and rendered later",
     ),
+    "filters": Difference(
+        about="subqueries, joins, comments, variables and calls of functions of users in `additional-conditions`",
+        debezium="run with the connector's rights",
+        ours="fail the table that they filter",
+        why="who may write a signal would read every table that the connector's login may read, row by row",
+    ),
+    "ordered-filter": Difference(
+        about="ORDER BY in a filter of `additional-conditions`",
+        debezium="orders the rows",
+        ours="has no effect: rows come as the server finds them",
+        why="the statement is read as a table, whose rows may be read in parts",
+    ),
+    "missing-columns": Difference(
+        about="captured columns that a filter of `additional-conditions` does not select",
+        debezium="are NULL in its records",
+        ours="fail the table",
+        why="a NULL that the source does not have is a wrong value",
+    ),
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
         debezium="bound what is read and not yet taken by the consumer",

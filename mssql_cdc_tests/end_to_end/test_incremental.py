@@ -179,6 +179,8 @@ def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key
     ask(empty, "i1", "orders", **{"additional-conditions": [{"data-collection": orders, "filter": "color = 'blue'"}]})
     ask(empty, "i2", "notes", **{"surrogate-key": "id"})
     ask(empty, "i3", "notes")
+    bad = {"data-collection": orders, "filter": "id IN (SELECT id FROM dbo.notes)"}
+    ask(empty, "i4", "orders", **{"additional-conditions": [bad]})
     assert empty.catch_up() == 0
     assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [2, 4, 6, 8]
     found = empty.query("SELECT after.note AS note FROM t WHERE op = 'r'", "notes", "changes")
@@ -187,6 +189,7 @@ def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key
         "TABLE_SCAN_COMPLETED SUCCEEDED",
         "TABLE_SCAN_COMPLETED SUCCEEDED",
         "TABLE_SCAN_COMPLETED NO_PRIMARY_KEY",
+        "TABLE_SCAN_COMPLETED SQL_EXCEPTION",
     ]
 
 

@@ -26,12 +26,14 @@ class Wanted:
         signal: The id of the signal that requested it.
         condition: Only the rows that fulfill it (INC-04).
         surrogate: The column that orders the chunks instead of the key (INC-05).
+        refused: Why the condition is not run, so that the table is not read.
     """
 
     table: TableId
     signal: str
     condition: str | None = None
     surrogate: str | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
