@@ -164,7 +164,7 @@ class SnapshotSettings:
     overridden: Annotated[tuple[str, ...], AfterValidator(_plain_names)] = prop(_OVERRIDES, (), "SNP-23")
     """Names the tables with a SELECT statement of their own, `schema.table` or `db.schema.table`."""
     overrides: Annotated[tuple[tuple[str, str], ...], members(_statement)] = prop(f"{_OVERRIDES}.<table>", (), "SNP-23")
-    """Replaces the SELECT statement of one table; every `*` stands for the captured columns."""
+    """Replaces the SELECT statement of one table; a `*` that selects columns stands for the captured columns."""
     only_captured_tables: bool = prop(f"{_HISTORY}.tables.ddl", False, "SNP-19 SCH-11", group=Group.HISTORY)
     """Describes in records only the tables that the filters let through. Otherwise the initial snapshot keeps the
     structure of every table of the database, and records describe them all."""
