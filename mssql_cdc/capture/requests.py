@@ -29,6 +29,7 @@ from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import START_SIGNAL, is_of_start
 from mssql_cdc.lsn import snapshot_key
 from mssql_cdc.schema import TableId
 
@@ -213,5 +214,6 @@ def identity(row: Mapping[str, Any]) -> str:
 
 
 def id_of(identity: str) -> str:
-    """The id that the sender gave the signal."""
-    return identity.rpartition("@")[0]
+    """The id that the sender gave the signal; a start gives its own a UUID, as Debezium does to an initial snapshot."""
+    found = identity.rpartition("@")[0]
+    return found.removeprefix(START_SIGNAL) if is_of_start(identity) else found

@@ -16,10 +16,9 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.steps import START_SIGNAL
 from mssql_cdc.run.preflight import Found, preflight
 from mssql_cdc.run.recovery import recover_history, require_recoverable
-
-_START = "start-"
 
 
 def start(databases: Sequence[Database]) -> None:
@@ -81,7 +80,7 @@ def snapshot_at_start(database: Database) -> None:
     offsets = load_offsets(database.layout, database.storage)
     if not policy(database, offsets).at_start:
         return
-    if any(asked.signal_id.startswith(_START) for asked in open_requests(database, offsets)):
+    if any(asked.signal_id.startswith(START_SIGNAL) for asked in open_requests(database, offsets)):
         return  # The snapshot requested by the last start has not begun yet.
     tables = database.connector.filters.tables
     names: list[str] = []
@@ -91,4 +90,4 @@ def snapshot_at_start(database: Database) -> None:
         if entry is not None and entry.status != "snapshot" and not tables.is_signal_table(*name):
             names.append(".".join(name))
     if names:
-        ask_for_snapshot(database, f"{_START}{uuid.uuid4()}", names, channel="start")
+        ask_for_snapshot(database, f"{START_SIGNAL}{uuid.uuid4()}", names, channel="start")
