@@ -76,18 +76,23 @@ def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> 
 
 
 def snapshot_at_start(database: Database) -> None:
-    """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway."""
+    """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway.
+
+    `snapshot.include.collection.list` limits it as it limits that (SNP-25).
+    """
     offsets = load_offsets(database.layout, database.storage)
     if not policy(database, offsets).at_start:
         return
     if any(asked.signal_id.startswith(START_SIGNAL) for asked in open_requests(database, offsets)):
         return  # The snapshot requested by the last start has not begun yet.
-    tables = database.connector.filters.tables
+    tables, listed = database.connector.filters.tables, database.connector.snapshot.collections
     names: list[str] = []
     for text, versions in load_history(database.layout, database.storage).versions.items():
         name = versions[-1].table_id.parts
         entry = offsets.entry(text)
-        if entry is not None and entry.status != "snapshot" and not tables.is_signal_table(*name):
+        if entry is None or entry.status == "snapshot" or tables.is_signal_table(*name):
+            continue
+        if listed.matches(*name):
             names.append(".".join(name))
     if names:
         ask_for_snapshot(database, f"{START_SIGNAL}{uuid.uuid4()}", names, channel="start")
