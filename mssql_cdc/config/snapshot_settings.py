@@ -98,7 +98,7 @@ class IncrementalSettings:
     """Incremental snapshots, which signals request."""
 
     chunk_rows: int = prop("incremental.snapshot.chunk.size", 1024, "INC-06", ge=1)
-    """Sets the rows of one chunk of an incremental snapshot. With a condition, the rows that fulfill it are fewer."""
+    """Sets the rows of one chunk of an incremental snapshot; with a condition, of those that fulfill it."""
     recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
     """Adds OPTION (RECOMPILE) to the statements that read chunks of incremental snapshots."""
     watermarking: Watermarking | None = prop(

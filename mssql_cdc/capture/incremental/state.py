@@ -77,7 +77,7 @@ class Reading:
         begun: L0: captured when it began.
         keys: The columns that order the chunks.
         definition: The fingerprint of these columns: bounds are texts of their types.
-        maximum: The largest key when it began; rows behind it are left to the stream.
+        maximum: The largest key of the wanted rows when it began; rows behind it are left to the stream.
         group: The number of the last emitted group.
         chunks: The number of emitted chunks.
         last: The last emitted key.
