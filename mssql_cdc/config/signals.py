@@ -147,6 +147,8 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
                 return AcknowledgeGaps(signal_id, _texts(_object(data), "data-collections"))
             case "log":
                 return _log(signal_id, _object(data))
+            case "schema-changes":
+                return IgnoredSignal(signal_id, "the structure of a table is read from the source, not from a signal")
             case _ if signal_type in WATERMARKS:
                 return IgnoredSignal(signal_id, "a watermark, which asks for nothing")
             case _:

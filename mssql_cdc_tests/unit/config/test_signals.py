@@ -141,3 +141,11 @@ def test_collections_are_expanded_with_case_each_table_once(
     tables, unmatched = expand_collections(collections, TABLES)
     assert [table[2] for table in tables] == found
     assert list(unmatched) == missing
+
+
+@pytest.mark.feature("SIG-08")
+def test_schema_changes_by_signal_are_ignored_with_the_reason() -> None:
+    data = {"database": "db1", "changes": [{"type": "ALTER", "id": '"db1"."s1"."t1"', "table": {"columns": []}}]}
+    signal = parse_signal("1", "schema-changes", json.dumps(data))
+    assert isinstance(signal, IgnoredSignal)
+    assert signal.reason == "the structure of a table is read from the source, not from a signal"
