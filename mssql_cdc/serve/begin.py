@@ -83,7 +83,7 @@ def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, Sour
         if offset is None or load_offsets(database.layout, database.storage).entries:
             continue
         mode = database.connector.snapshot.mode
-        if offset.commit is None or offset.is_unfinished_snapshot or mode == "always":
+        if offset.commit is None or offset.begins_again or mode == "always":
             continue
         if mode != _TAKES_OVER:
             raise ConfigurationError(
@@ -91,5 +91,5 @@ def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, Sour
                 f"lake. Run mssql-cdc take-over, set snapshot.mode={_TAKES_OVER}, or leave the offsets out to begin "
                 "with a snapshot"
             )
-        tables = take_over(database, offset.commit, again=offset.change_lsn is not None)
+        tables = take_over(database, offset)
         database.log(f"{database.catalog}: took over {len(tables)} tables at {offset.commit.text}")
