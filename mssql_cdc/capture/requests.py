@@ -17,7 +17,9 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.config.filter_statement import rows_with
 from mssql_cdc.config.signals import (
     ExecuteSnapshot,
+    Filter,
     IgnoredSignal,
+    Signal,
     SnapshotKind,
     expand_collections,
     parse_signal,
@@ -27,6 +29,7 @@ from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import START_SIGNAL, is_of_start
 from mssql_cdc.lsn import snapshot_key
 from mssql_cdc.schema import TableId
 
@@ -57,10 +60,10 @@ class Request:
         found, _ = expand_collections(self.action.collections, sorted(by_name))
         return tuple(by_name[name] for name in found)
 
-    def filters(self, tables: Collection[TableId]) -> dict[TableId, str]:
-        """Return the SELECT statements that replace some of these tables (BLK-04)."""
+    def filters(self, tables: Collection[TableId]) -> dict[TableId, Filter]:
+        """Return the filters of some of these tables (BLK-04)."""
         found = {table: self.action.filter_for(table.parts) for table in tables}
-        return {table: text for table, text in found.items() if text is not None}
+        return {table: one for table, one in found.items() if one is not None}
 
 
 def open_requests(database: Database, offsets: Offsets) -> list[Request]:
@@ -105,8 +108,9 @@ def ask_for_snapshot(
         data["additional-conditions"] = [{"data-collection": name, "filter": text} for name, text in filters.items()]
     row = SignalRow(signal_id, "execute-snapshot", json.dumps(data))
     action = parse_signal(row.id, row.type, row.data)
-    if isinstance(action, IgnoredSignal):
-        raise ConfigurationError(action.reason)
+    refused = action.reason if isinstance(action, IgnoredSignal) else _refused(action)
+    if refused is not None:
+        raise ConfigurationError(refused)
     what = f"{'an' if kind == 'incremental' else 'a'} {kind} snapshot of {', '.join(tables)}"
     what += f" where {condition}" if condition else ""
     note_signal(database, row, channel, REQUESTED, what)
@@ -191,6 +195,12 @@ def signal_row(
     }
 
 
+def _refused(action: Signal) -> str | None:
+    """Why a filter of the snapshot is refused."""
+    filters = action.conditions if isinstance(action, ExecuteSnapshot) else ()
+    return next((one.refused for one in filters if one.refused), None)
+
+
 def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
     action = parse_signal(row["id"], row["type"], row["data"])
     if not isinstance(action, ExecuteSnapshot) or action.kind != "blocking":
@@ -204,5 +214,6 @@ def identity(row: Mapping[str, Any]) -> str:
 
 
 def id_of(identity: str) -> str:
-    """The id that the sender gave the signal."""
-    return identity.rpartition("@")[0]
+    """The id that the sender gave the signal; a start gives its own a UUID, as Debezium does to an initial snapshot."""
+    found = identity.rpartition("@")[0]
+    return found.removeprefix(START_SIGNAL) if is_of_start(identity) else found

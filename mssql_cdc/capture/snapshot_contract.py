@@ -59,8 +59,9 @@ class SnapshotQuery(Protocol):
     def snapshot_query(self, table: str, columns: Sequence[str]) -> str | None:
         """Return a SELECT statement, or None: no rows are read, and the table streams.
 
-        A statement without ORDER BY, whose result has these columns; every `*` in it stands for them. What it leaves
-        out is not swept from the lake. `SELECT * FROM <the table>` reads the table as usual: in chunks, and whole.
+        A statement without ORDER BY, whose result has these columns; a `*` that selects columns stands for them. What
+        it leaves out is not swept from the lake. `SELECT * FROM <the table>` reads the table as usual: in chunks, and
+        whole.
 
         Args:
             table: `db.schema.table`.

@@ -7,38 +7,45 @@ from datetime import datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
+from mssql_cdc.capture.remaining_snapshots import request_remaining
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import ConfigurationError, DataLostError
 from mssql_cdc.lake.offsets import append_offsets
 from mssql_cdc.lake.steps import Entry, positions_taken
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.facts import Instance, Member
+from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.schema import TableId
 
 _ID = "take-over"
 
 
-def take_over(database: Database, commit: Lsn, *, again: bool) -> tuple[TableId, ...]:
-    """Let every table that was captured at a commit stream from it on; return these tables.
+def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
+    """Let every table that was captured at an offset stream from it on; return these tables.
 
-    A table whose capture instance is younger was unknown to the other connector: it begins as any new table does.
+    A table whose capture instance is younger was unknown to the other connector: it begins as any new table does. What
+    its incremental snapshot has not read is requested anew.
 
     Args:
         database: A database without a lake.
-        commit: The changes up to this commit are known elsewhere.
-        again: Read the commit itself again, of which only a part is known.
+        offset: The changes up to it are known elsewhere; of its own commit, perhaps only a part.
 
     Raises:
-        ConfigurationError: The lake has begun, or the source captures nothing that could be taken over.
+        ConfigurationError: The lake has begun, the offset has no position to stream from, or the source captures
+            nothing that could be taken over.
         DataLostError: The source no longer has all changes behind the position.
     """
+    commit = offset.commit
+    if commit is None or offset.begins_again:
+        raise ConfigurationError(f"The offset of {database.catalog} is not one behind a completed snapshot")
     seen = survey(database)
     if seen.offsets.entries:
         raise ConfigurationError(
             f"{database.layout.root} already has the state of {database.catalog}; expected none. Take over into a new "
             "folder, or leave the offsets out to go on from this state"
         )
-    position = commit.decrement() if again else commit
+    is_part = offset.change_lsn is not None or offset.is_unfinished_snapshot
+    position = commit.decrement() if is_part else commit
     taken = {one.table: found for one in seen.facts.members if (found := _instance(one, position)) is not None}
     lost = _lost(database, seen, [one for one in seen.facts.members if one.table not in taken], commit)
     lost += [
@@ -56,6 +63,8 @@ def take_over(database: Database, commit: Lsn, *, again: bool) -> tuple[TableId,
             f"No captured table of {database.catalog} has a capture instance that begins before {commit.text}; are "
             "these the offsets of this database?"
         )
+    # Before the state: a process that dies in between asks for the same again.
+    request_remaining(database, offset, tuple(seen.tables))
     _write(database, seen, taken, position)
     return tuple(taken)
 

@@ -34,7 +34,8 @@ from mssql_cdc.errors import ConfigurationError
 def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: Path, history: Path | None) -> None:
     """Go on where a Debezium connector stood.
 
-    Every table streams from the offset of the stopped connector on; no snapshot is taken. Afterwards, `run` captures,
+    Every table streams from the offset of the stopped connector on; no snapshot is taken, but an incremental one that
+    it had not finished is requested anew. Afterwards, `run` captures,
     and `records --offsets` writes the records behind the offset. Current tables have only rows that change from then
     on, until a snapshot is taken.
     """
@@ -50,13 +51,13 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
         known = read_history(history, connector, found) if history is not None else None
         for database in databases:
             offset = found.get(database.catalog)
-            if offset is None or offset.commit is None or offset.is_unfinished_snapshot:
+            if offset is None or offset.commit is None or offset.begins_again:
                 raise ConfigurationError(
                     f"{offsets} has no position of {database.catalog} behind a completed snapshot. Let the other "
                     "connector finish it, or begin with a snapshot: mssql-cdc run"
                 )
             look(database)
-            for table in begin_at(database, offset.commit, again=offset.change_lsn is not None):
+            for table in begin_at(database, offset):
                 output.line(f"{table} streams from {offset.commit.text} on")
             versions = load_history(database.layout, database.storage).versions.values()
             for line in known.differences([own[-1] for own in versions]) if known is not None else ():

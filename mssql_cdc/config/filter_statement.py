@@ -1,7 +1,8 @@
 """The filters of a signal's `additional-conditions`: texts that become part of a SELECT, and may do nothing but filter.
 
 Whoever may write into the signal table chooses them, and the connector's login runs them: a filter is one plain SELECT
-of the table that it filters, or one condition. `snapshot.select.statement.overrides`, which only the owner of the
+of the table that it filters, or one condition. It reads no other table, and calls only functions that compute a value
+of their arguments, no larger than these. `snapshot.select.statement.overrides`, which only the owner of the
 configuration writes, is not judged here.
 """
 
@@ -31,10 +32,14 @@ def _words(text: str) -> frozenset[str]:
 
 
 _ALLOWED_CALLS = _words("""
-    ABS CAST CEILING CHARINDEX COALESCE CONCAT CONVERT DATALENGTH DATEADD DATEDIFF DATEPART DATEFROMPARTS DAY FLOOR
-    GETDATE GETUTCDATE IIF ISNULL LEFT LEN LOWER LTRIM MONTH NULLIF REPLACE RIGHT ROUND RTRIM SUBSTRING SYSDATETIME
-    SYSUTCDATETIME TRIM TRY_CAST TRY_CONVERT UPPER YEAR
-    AND BETWEEN ELSE ESCAPE IN LIKE NOT OR THEN WHEN
+    ABS ACOS ASCII ASIN ATAN ATN2 BINARY_CHECKSUM CAST CEILING CHARINDEX CHECKSUM CHOOSE COALESCE CONCAT CONCAT_WS
+    CONVERT COS COT DATALENGTH DATEADD DATEDIFF DATEDIFF_BIG DATEFROMPARTS DATENAME DATEPART DATETIME2FROMPARTS
+    DATETIMEFROMPARTS DATETIMEOFFSETFROMPARTS DATETRUNC DAY DEGREES DIFFERENCE EOMONTH EXP FLOOR GETDATE GETUTCDATE
+    GREATEST HASHBYTES IIF ISDATE ISJSON ISNULL ISNUMERIC JSON_QUERY JSON_VALUE LEAST LEFT LEN LOG LOG10 LOWER LTRIM
+    MONTH NULLIF PARSENAME PATINDEX PI POWER QUOTENAME RADIANS REPLACE REVERSE RIGHT ROUND RTRIM SIGN SIN
+    SMALLDATETIMEFROMPARTS SOUNDEX SQRT SQUARE STR STUFF SUBSTRING SWITCHOFFSET SYSDATETIME SYSDATETIMEOFFSET
+    SYSUTCDATETIME TAN TIMEFROMPARTS TODATETIMEOFFSET TRANSLATE TRIM TRY_CAST TRY_CONVERT UNICODE UPPER YEAR
+    AND BETWEEN BY ELSE ESCAPE IN LIKE NOT OR THEN WHEN
     BINARY CHAR DATETIME2 DATETIMEOFFSET DECIMAL FLOAT NCHAR NUMERIC NVARCHAR TIME VARBINARY VARCHAR""")
 """What may stand before a parenthesis."""
 _WORDS_OF_STATEMENTS = _words("""
@@ -43,21 +48,35 @@ _WORDS_OF_STATEMENTS = _words("""
     OPENJSON OPENQUERY OPENROWSET OPENXML OPTION ORDER OUTER OUTPUT PIVOT PRINT RAISERROR READTEXT RECONFIGURE RESTORE
     RETURN REVERT REVOKE ROLLBACK SAVE SELECT SET SHUTDOWN THROW TOP TRUNCATE UNION UNPIVOT UPDATE UPDATETEXT USE VALUES
     WAITFOR WHERE WHILE WITH WRITETEXT""")
-_EXPECTED = "expected SELECT * FROM <the table> WHERE <condition>"
+_EXPECTED = "expected SELECT * FROM <the table> [WHERE <condition>] [ORDER BY <columns>]"
 
 
-def check_statement(text: str, collection: str) -> None:
-    """Check that a filter is `SELECT * FROM <the collection's table> [[AS] alias] [WHERE <condition>]`.
+def bounded_statement(text: str, collection: str) -> str:
+    """The filter `SELECT <* or columns> FROM <the collection's table> [[AS] alias] [WHERE …] [ORDER BY …] [;]`.
+
+    Args:
+        text: The filter.
+        collection: The name of the table.
+
+    Returns:
+        The filter without its ORDER BY: it is read as a derived table, in which an order means nothing and is an error.
 
     Raises:
         ValueError: it is something else; the message never repeats the filter.
     """
-    tokens = _tokens(text)
-    words = [token.upper() for token in tokens[:3]]
-    if words != ["SELECT", "*", "FROM"]:
+    statement = text.strip().removesuffix(";")
+    tokens = _tokens(statement)
+    words = [token.upper() for token in tokens]
+    source = words.index("FROM") + 1 if "FROM" in words else 0
+    if not source or words[0] != "SELECT" or not _is_select_list(tokens[1 : source - 1]):
         raise ValueError(f"the filter of {collection} does not begin with SELECT * FROM; {_EXPECTED}")
-    rest = tokens[3:]
-    name, rest = _name(rest)
+    ordered = _place_of_order(words)
+    statement = statement[: _starts(statement)[ordered]].rstrip() if ordered < len(tokens) else statement
+    if ordered < len(tokens):
+        if words[ordered + 1 : ordered + 2] != ["BY"] or len(tokens) == ordered + 2:
+            raise ValueError(f"the filter of {collection} has an incomplete ORDER BY; {_EXPECTED}")
+        _check_condition(tokens[ordered + 2 :], collection)
+    name, rest = _name(tokens[source:ordered])
     if not _is_table(name, collection):
         raise ValueError(f"the filter of {collection} reads another table; {_EXPECTED}")
     if rest and rest[0].upper() == "AS":
@@ -65,10 +84,11 @@ def check_statement(text: str, collection: str) -> None:
     if rest and _is_name(rest[0]) and rest[0].upper() not in _WORDS_OF_STATEMENTS:
         rest = rest[1:]
     if not rest:
-        return
+        return statement
     if rest[0].upper() != "WHERE" or len(rest) == 1:
         raise ValueError(f"the filter of {collection} does more than filter; {_EXPECTED}")
     _check_condition(rest[1:], collection)
+    return statement
 
 
 def rows_with(condition: str, collection: str) -> str:
@@ -102,8 +122,8 @@ def _check_condition(tokens: Sequence[str], collection: str) -> None:
             raise ValueError(f"the filter of {collection} has an unmatched closing parenthesis")
         if _is_word(token) and token.upper() in _WORDS_OF_STATEMENTS:
             raise ValueError(f"the filter of {collection} contains {token.upper()}, which no condition may contain")
-        called = place + 1 < len(tokens) and tokens[place + 1] == "("
-        if called and _is_name(token) and token.upper() not in _ALLOWED_CALLS:
+        called = _is_name(token) and place + 1 < len(tokens) and tokens[place + 1] == "("
+        if called and (token.upper() not in _ALLOWED_CALLS or (place > 0 and tokens[place - 1] == ".")):
             raise ValueError(f"the filter of {collection} calls {token}, which is not allowed in a filter")
     if depth:
         raise ValueError(f"the filter of {collection} has an unclosed parenthesis")
@@ -124,6 +144,35 @@ def _tokens(text: str) -> list[str]:
         if token.lastgroup != "blank":
             found.append(token[0])
     return found
+
+
+def _starts(text: str) -> list[int]:
+    """Where the tokens of a filter begin."""
+    return [token.start() for token in _TOKEN.finditer(text) if token.lastgroup != "blank"]
+
+
+def _place_of_order(words: Sequence[str]) -> int:
+    """The number of the ORDER that no parenthesis encloses; the number of words if there is none."""
+    depth = 0
+    for place, word in enumerate(words):
+        depth += (word == "(") - (word == ")")
+        if word == "ORDER" and depth == 0:
+            return place
+    return len(words)
+
+
+def _is_select_list(tokens: Sequence[str]) -> bool:
+    """Whether it is `*`, or names of columns."""
+    if list(tokens) == ["*"]:
+        return True
+    while tokens:
+        name, tokens = _name(tokens)
+        if not name or name.endswith(".") or (tokens and (tokens[0] != "," or len(tokens) == 1)):
+            return False
+        if not tokens:
+            return True
+        tokens = tokens[1:]
+    return False
 
 
 def _name(tokens: Sequence[str]) -> tuple[str, Sequence[str]]:

@@ -34,12 +34,11 @@ def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str,
         elif built_in == "jmx":
             report.notice(_CHANNELS, "jmx has no meaning here")
         elif built_in == "kafka":
-            report.complain(
+            report.notice(
                 _CHANNELS,
-                "found 'kafka', which is not supported: nothing reads Kafka here; remove it and send signals through "
-                "the signal table (source), a file (file), `mssql-cdc snapshot` or the launchpad of the asset "
-                "`signals`, or install a channel of your own as the entry point kafka in the group "
-                f"{ExtensionGroup.SIGNAL_CHANNELS}",
+                "kafka has no effect: nothing reads Kafka here. Send signals through the signal table (source), a file "
+                "(file), `mssql-cdc snapshot` or the launchpad of the asset `signals`, or install a channel of your "
+                f"own as the entry point kafka in the group {ExtensionGroup.SIGNAL_CHANNELS}",
             )
         else:
             require_installed(ExtensionGroup.SIGNAL_CHANNELS, name, setting=_CHANNELS, report=report)

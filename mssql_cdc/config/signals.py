@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from mssql_cdc.config.filter_statement import check_condition, check_statement
+from mssql_cdc.config.filter_statement import bounded_statement, check_condition
 from mssql_cdc.config.filters import plain_name, split_name
 from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.java_texts import line_with, map_text
@@ -35,26 +35,37 @@ SIGNAL_TYPES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class ExecuteSnapshot:
-    """Snapshot the tables that `collections` (regular expressions) name.
+class Filter:
+    """Which rows of a table are read: for an incremental snapshot a condition, for a blocking one a SELECT statement.
 
-    `conditions` are pairs (collection, filter): for an incremental snapshot the filter is a condition, for a blocking
-    one a whole SELECT statement (INC-04, BLK-04).
+    Attributes:
+        collection: The table's name, or a regular expression.
+        text: The filter.
+        refused: Why it is not run: it does more than filter.
     """
+
+    collection: str
+    text: str
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteSnapshot:
+    """Snapshot the tables that `collections` (regular expressions) name; `conditions` filter some (INC-04, BLK-04)."""
 
     signal_id: str
     kind: SnapshotKind
     collections: tuple[str, ...]
-    conditions: tuple[tuple[str, str], ...] = ()
+    conditions: tuple[Filter, ...] = ()
     surrogate_key: str | None = None
 
-    def filter_for(self, table: TableName) -> str | None:
-        """The filter of a table: the first condition whose collection matches, or None."""
-        for collection, text in self.conditions:
-            if self.kind == "incremental" and _matches(collection, table, case=False):
-                return text
-            if self.kind == "blocking" and _is_name_of(collection, table):
-                return text
+    def filter_for(self, table: TableName) -> Filter | None:
+        """The filter of a table: the first one whose collection matches, or None."""
+        for one in self.conditions:
+            if self.kind == "incremental" and _matches(one.collection, table, case=False):
+                return one
+            if self.kind == "blocking" and _is_name_of(one.collection, table):
+                return one
         return None
 
 
@@ -141,6 +152,8 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
                 return AcknowledgeGaps(signal_id, _texts(_object(data), "data-collections"))
             case "log":
                 return _log(signal_id, _object(data))
+            case "schema-changes":
+                return IgnoredSignal(signal_id, "the structure of a table is read from the source, not from a signal")
             case _ if signal_type in WATERMARKS:
                 return IgnoredSignal(signal_id, "a watermark, which asks for nothing")
             case _:
@@ -204,18 +217,26 @@ def _kind(data: Mapping[str, object]) -> SnapshotKind:
     raise _UnreadableError(f"type is {value!r}, expected incremental or blocking")
 
 
-def _conditions(data: Mapping[str, object], kind: SnapshotKind) -> tuple[tuple[str, str], ...]:
-    conditions: list[tuple[str, str]] = []
+def _conditions(data: Mapping[str, object], kind: SnapshotKind) -> tuple[Filter, ...]:
+    conditions: list[Filter] = []
     for one in _array(data, "additional-conditions", "an array"):
         condition = cast("dict[str, object]", one) if isinstance(one, dict) else {}
         collection, text = condition.get("data-collection"), condition.get("filter")
         if not isinstance(collection, str) or not isinstance(text, str) or not text.strip():
             raise _UnreadableError("each of additional-conditions needs the strings data-collection and filter")
         java_pattern(collection, ignore_case=True)
-        check = check_statement if kind == "blocking" else check_condition
-        check(text, collection.strip())
-        conditions.append((collection.strip(), text))
+        conditions.append(_filter(collection.strip(), text, kind))
     return tuple(conditions)
+
+
+def _filter(collection: str, text: str, kind: SnapshotKind) -> Filter:
+    try:
+        if kind == "blocking":
+            return Filter(collection, bounded_statement(text, collection))
+        check_condition(text, collection)
+    except ValueError as error:
+        return Filter(collection, text, refused=str(error))
+    return Filter(collection, text)
 
 
 def _texts(data: Mapping[str, object], name: str) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ class IncrementalSettings:
     """Incremental snapshots, which signals request."""
 
     chunk_rows: int = prop("incremental.snapshot.chunk.size", 1024, "INC-06", ge=1)
-    """Sets the rows of one chunk of an incremental snapshot. With a condition, the rows that fulfill it are fewer."""
+    """Sets the rows of one chunk of an incremental snapshot; with a condition, of those that fulfill it."""
     recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
     """Adds OPTION (RECOMPILE) to the statements that read chunks of incremental snapshots."""
     watermarking: Watermarking | None = prop(
@@ -164,7 +164,7 @@ class SnapshotSettings:
     overridden: Annotated[tuple[str, ...], AfterValidator(_plain_names)] = prop(_OVERRIDES, (), "SNP-23")
     """Names the tables with a SELECT statement of their own, `schema.table` or `db.schema.table`."""
     overrides: Annotated[tuple[tuple[str, str], ...], members(_statement)] = prop(f"{_OVERRIDES}.<table>", (), "SNP-23")
-    """Replaces the SELECT statement of one table; every `*` stands for the captured columns."""
+    """Replaces the SELECT statement of one table; a `*` that selects columns stands for the captured columns."""
     only_captured_tables: bool = prop(f"{_HISTORY}.tables.ddl", False, "SNP-19 SCH-11", group=Group.HISTORY)
     """Describes in records only the tables that the filters let through. Otherwise the initial snapshot keeps the
     structure of every table of the database, and records describe them all."""

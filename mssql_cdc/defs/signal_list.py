@@ -49,7 +49,7 @@ def _shown(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> dict[s
     found: dict[str, str | None] = {
         **{name: row[name] for name in ("id", "channel", "type", "position")},
         "effect": row["result"],
-        "condition": "; ".join(dict.fromkeys(text for _, text in conditions)),
+        "condition": "; ".join(dict.fromkeys(one.text for one in conditions)),
         "outcome": outcome(row, notes),
         "at": row["at"].astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S"),
     }

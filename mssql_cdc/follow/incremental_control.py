@@ -102,15 +102,18 @@ def wanted(action: ExecuteSnapshot, tables: Collection[TableId]) -> list[Wanted]
         found |= dict.fromkeys(by_name[name] for name in names) | ({} if unknown is None else {unknown: None})
     if found.keys().isdisjoint(tables):
         return []
-    return [
-        Wanted(
-            table=table,
-            signal=action.signal_id,
-            condition=action.filter_for(table.parts),
-            surrogate=action.surrogate_key,
-        )
-        for table in found
-    ]
+    return [_wanted(action, table) for table in found]
+
+
+def _wanted(action: ExecuteSnapshot, table: TableId) -> Wanted:
+    chosen = action.filter_for(table.parts)
+    return Wanted(
+        table=table,
+        signal=action.signal_id,
+        condition=chosen.text if chosen is not None else None,
+        surrogate=action.surrogate_key,
+        refused=chosen.refused if chosen is not None else None,
+    )
 
 
 def _unknown(name: str) -> TableId | None:

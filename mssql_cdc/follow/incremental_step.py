@@ -113,6 +113,10 @@ class Step:
 
     def _open(self, session: SourceSession, table: Streaming) -> None:
         state = self.store.state
+        refused = state.queue[0].refused
+        if refused is not None:
+            self.leave("SQL_EXCEPTION", refused)
+            return
         try:
             reading = open_table(self.database, session, table, state.queue[0])
         except ConfigurationError as error:

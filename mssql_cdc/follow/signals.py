@@ -208,6 +208,7 @@ def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName])
         said.append("surrogate-key applies to incremental snapshots only")
     if not found:
         return IGNORED, "; ".join(said)
+    said.extend(dict.fromkeys(one.refused for one in action.conditions if one.refused))
     names = ", ".join(".".join(name) for name in found)
     what = f"{'an' if action.kind == 'incremental' else 'a'} {action.kind} snapshot of {names}"
     return REQUESTED, "; ".join([what, *said])

@@ -7,6 +7,7 @@ that a snapshot must pass, the rows to sweep, the answered signal. `lake/offset_
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -139,6 +140,20 @@ class EpochBegun:
     step: Literal["epoch begun"] = "epoch begun"
     restored: str
     by: str | None
+
+
+START_SIGNAL = "start-"
+"""What the ids of the signals begin with that a start sends to itself; a UUID follows."""
+_AT_START = re.compile(rf"{START_SIGNAL}[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}@\d+:")
+
+
+def is_of_start(signal: str | None) -> bool:
+    """Whether a start requested the snapshot itself: to Debezium, such a one is initial.
+
+    Args:
+        signal: The identity of the signal that requested the snapshot.
+    """
+    return signal is not None and _AT_START.fullmatch(signal) is not None
 
 
 Facts = Opened | SnapshotBegun | SnapshotEnded | IncrementalEnded | Swept | EpochBegun

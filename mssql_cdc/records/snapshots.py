@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded
+from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded, is_of_start
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
@@ -22,7 +22,7 @@ from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
 from mssql_cdc.schema import TableId
 
-INITIAL = "INITIAL"
+INITIAL, BLOCKING = "INITIAL", "BLOCKING"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,20 @@ class _Known:
     described: set[str] = field(default_factory=set[str])
     position: str | None = None
     is_open: bool = False
+    repairs: bool = False
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether nobody asked for it: a start requests it itself, or it repairs a table that lost changes."""
+        facts = self.begun.facts
+        signal = facts.signal if isinstance(facts, SnapshotBegun | SnapshotEnded) else None
+        return is_of_start(signal) or (signal is None and self.repairs)
 
 
 def find_snapshots(
     logs: Mapping[TableId, ChangeLog], offsets: Offsets, cut: OffsetRow, order: Sequence[TableId]
 ) -> Snapshots:
-    """Find the snapshots of a database at a cut; the first is INITIAL, later ones are BLOCKING.
+    """Find the snapshots of a database at a cut; later ones than the first are BLOCKING if somebody asked for them.
 
     Args:
         logs: The change logs of the tables that had one at the cut.
@@ -100,7 +108,7 @@ def find_snapshots(
             positions[number],
             number,
             tuple(table for table in order if table.text in members[number]),
-            "BLOCKING" if place else INITIAL,
+            BLOCKING if place and not (number in known and known[number].is_initial) else INITIAL,
             number in firsts,
             tuple(table for table in order if table.text in described.get(number, ())),
             known[number].newest.at if number in known else None,
@@ -127,10 +135,12 @@ def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
         number = (
             str(numbers.get(row.partition, row.partition) if own is None else own) if row.kind == "snapshot" else ""
         )
+        lost = any(newest.get(name, ("", ""))[0] == "lost" for name in row.tables)
         newest |= {name: (entry.status, number) for name, entry in row.tables.items()}
         if row.kind != "snapshot":
             continue
         one = found.setdefault(number, _Known(row, row))
+        one.repairs = one.repairs or lost
         one.newest = row
         is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
         (one.tables if is_read else one.described).update(row.tables)

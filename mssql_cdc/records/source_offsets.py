@@ -19,12 +19,25 @@ _NONE = "NULL"
 """What Debezium stores for an LSN that is not there."""
 
 
+_COLLECTIONS = "incremental_snapshot_collections"
+
+
+@dataclass(frozen=True, slots=True)
+class Remaining:
+    """A table that an incremental snapshot has not finished, with what the signal said about it."""
+
+    collection: str
+    condition: str | None = None
+    surrogate: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
     """A position behind which a connector resumes (features §3.10).
 
     `serial` is the number of the last event with these LSNs. `snapshot` is the kind of the snapshot that the offset
-    belongs to; None while streaming. `transaction` is the open transaction's id. `values` is the offset as given.
+    belongs to; None while streaming. `transaction` is the open transaction's id, `remaining` are the tables of an
+    unfinished incremental snapshot, which the signal `correlation` asked for. `values` is the offset as given.
     """
 
     values: Mapping[str, Any]
@@ -34,6 +47,8 @@ class SourceOffset:
     snapshot: str | None = None
     completed: bool = False
     transaction: str | None = None
+    remaining: tuple[Remaining, ...] = ()
+    correlation: str | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SourceOffset:
@@ -49,17 +64,45 @@ class SourceOffset:
             snapshot = None if kind in {None, False, "false"} else "INITIAL" if kind in {True, "true"} else str(kind)
             completed = values.get("snapshot_completed") in {True, "true"}
             serial = int(values.get("event_serial_no") or 0)
-        except ValueError as error:
+            remaining = _remaining(values.get(_COLLECTIONS))
+        except (ValueError, TypeError, KeyError) as error:
             raise ConfigurationError(
                 f"{json.dumps(dict(values))} is not an offset of this connector: {error}"
             ) from error
         change_lsn = None if change is None else change.text
-        return cls(dict(values), commit, change_lsn, serial, snapshot, completed, values.get("transaction_id"))
+        return cls(
+            dict(values),
+            commit,
+            change_lsn,
+            serial,
+            snapshot,
+            completed,
+            values.get("transaction_id"),
+            remaining,
+            values.get("incremental_snapshot_correlation_id"),
+        )
 
     @property
     def is_unfinished_snapshot(self) -> bool:
         """Whether the snapshot has to be sent again from its beginning."""
         return self.snapshot is not None and not self.completed
+
+    @property
+    def begins_again(self) -> bool:
+        """Whether a connector that resumes there takes the snapshot again; it does not repeat a blocking one."""
+        return self.is_unfinished_snapshot and self.snapshot != "BLOCKING"
+
+
+def _remaining(text: Any) -> tuple[Remaining, ...]:
+    """The tables of an incremental snapshot that an offset names."""
+    return tuple(
+        Remaining(
+            str(one[f"{_COLLECTIONS}_id"]),
+            one.get(f"{_COLLECTIONS}_additional_condition"),
+            one.get(f"{_COLLECTIONS}_surrogate_key"),
+        )
+        for one in (json.loads(text) if text else ())
+    )
 
 
 def _lsn(text: Any) -> Lsn | None:

@@ -17,11 +17,16 @@ from mssql_cdc.records.transactions import Transaction
 
 @dataclass(frozen=True, slots=True)
 class InSnapshot:
-    """A snapshot of which everything up to the row at `position` in `table` (`TableId.text`) is written."""
+    """A snapshot of which everything up to the row at `position` in `table` (`TableId.text`) is written.
+
+    Its records show `kind` and `commit_lsn` in their offsets.
+    """
 
     number: str
     table: str | None = None
     position: str = ""
+    kind: str = "INITIAL"
+    commit_lsn: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +72,17 @@ class StreamState:
     def source_offset(self) -> dict[str, Any] | None:
         """Return Debezium's offset behind the last record; None before the first one.
 
-        A snapshot of which only a part is written has to be sent again.
+        An initial snapshot of which only a part is written has to be sent again; Debezium does not repeat a blocking
+        one, but streams on from its position.
         """
         if self.newest is None:
             return None
-        if self.newest.event_serial_no is not None and self.within is None:
+        if self.within is not None:
+            commit_lsn = self.within.commit_lsn or self.newest.commit_lsn
+            return {"snapshot": self.within.kind, "snapshot_completed": False, "commit_lsn": commit_lsn}
+        if self.newest.event_serial_no is not None:
             return offset_of(self.newest, self.transaction.offset())
-        completed = self.within is None
-        return {"snapshot": "INITIAL", "snapshot_completed": completed, "commit_lsn": self.newest.commit_lsn}
+        return {"snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": self.newest.commit_lsn}
 
     def restore(self, envelopes: Envelopes) -> None:
         """Let the envelopes go on from here."""

@@ -169,7 +169,7 @@ class _BlockBegin:
             if settings.schema_changes
             else []
         )
-        within = InSnapshot(self.block.number)
+        within = InSnapshot(self.block.number, kind=self.block.kind, commit_lsn=kept.commit_lsn)
         state = replace(state, within=within).behind(envelopes)
         return lambda: batch_of_records(records, self.block.position), state
 
@@ -190,7 +190,13 @@ class _BlockRows:
         kept = kept_position(rows.block, envelopes.newest)
         newest, serial = moved_to(kept, changes[-1]), kept.event_serial_no
         envelopes.newest = envelopes.source_info(newest, -1, markers[-1].as_py(), serial)
-        within = InSnapshot(rows.block.number, rows.table_id.text, newest.pos[-1].as_py())
+        within = InSnapshot(
+            rows.block.number,
+            rows.table_id.text,
+            newest.pos[-1].as_py(),
+            kind=rows.block.kind,
+            commit_lsn=kept.commit_lsn,
+        )
         state = replace(state, within=within).behind(envelopes)
 
         def build() -> pa.RecordBatch:

@@ -16,10 +16,9 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.steps import START_SIGNAL
 from mssql_cdc.run.preflight import Found, preflight
 from mssql_cdc.run.recovery import recover_history, require_recoverable
-
-_START = "start-"
 
 
 def start(databases: Sequence[Database]) -> None:
@@ -85,18 +84,23 @@ def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> 
 
 
 def snapshot_at_start(database: Database) -> None:
-    """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway."""
+    """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway.
+
+    `snapshot.include.collection.list` limits it as it limits that (SNP-25).
+    """
     offsets = load_offsets(database.layout, database.storage)
     if not policy(database, offsets).at_start:
         return
-    if any(asked.signal_id.startswith(_START) for asked in open_requests(database, offsets)):
+    if any(asked.signal_id.startswith(START_SIGNAL) for asked in open_requests(database, offsets)):
         return  # The snapshot requested by the last start has not begun yet.
-    tables = database.connector.filters.tables
+    tables, listed = database.connector.filters.tables, database.connector.snapshot.collections
     names: list[str] = []
     for text, versions in load_history(database.layout, database.storage).versions.items():
         name = versions[-1].table_id.parts
         entry = offsets.entry(text)
-        if entry is not None and entry.status != "snapshot" and not tables.is_signal_table(*name):
+        if entry is None or entry.status == "snapshot" or tables.is_signal_table(*name):
+            continue
+        if listed.matches(*name):
             names.append(".".join(name))
     if names:
-        ask_for_snapshot(database, f"{_START}{uuid.uuid4()}", names, channel="start")
+        ask_for_snapshot(database, f"{START_SIGNAL}{uuid.uuid4()}", names, channel="start")

@@ -82,7 +82,7 @@ def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, Sour
         known = load_offsets(database.layout, database.storage)
         if offset is None or known.entries:
             continue
-        if offset.commit is None or offset.is_unfinished_snapshot or database.connector.snapshot.mode == "always":
+        if offset.commit is None or offset.begins_again or database.connector.snapshot.mode == "always":
             continue
         if not policy(database, known).on_schema_error:
             raise ConfigurationError(
@@ -91,5 +91,5 @@ def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, Sour
                 f"{database.layout.root} has no lake. Run mssql-cdc take-over, set snapshot.mode=recovery, or leave "
                 "the offsets out to begin with a snapshot"
             )
-        tables = take_over(database, offset.commit, again=offset.change_lsn is not None)
+        tables = take_over(database, offset)
         database.log(f"{database.catalog}: took over {len(tables)} tables at {offset.commit.text}")

@@ -14,6 +14,7 @@ from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.config import Connector
 from mssql_cdc.config.signals import ExecuteSnapshot, parse_signal
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.steps import is_of_start
 from mssql_cdc.plan.decisions import Range, Snapshot, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
@@ -247,7 +248,7 @@ def _members(data: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _kind(signal: str | None) -> str:
-    return "initial" if signal is None else "blocking"
+    return "initial" if signal is None or is_of_start(signal) else "blocking"
 
 
 def _named_kind(data: str | None) -> str:
@@ -256,4 +257,4 @@ def _named_kind(data: str | None) -> str:
 
 
 def _id(signal: str | None) -> dict[str, str]:
-    return {} if signal is None else {"id": id_of(signal)}
+    return {} if signal is None or is_of_start(signal) else {"id": id_of(signal)}

@@ -249,7 +249,13 @@ class SourceSession(Protocol):
         ...
 
     def next_bound(
-        self, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
+        self,
+        schema: TableSchema,
+        rows: int,
+        last: Bound | None,
+        *,
+        until: Bound | None = None,
+        condition: str | None = None,
     ) -> Bound | None:
         """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
 
@@ -258,11 +264,12 @@ class SourceSession(Protocol):
             rows: The number of rows of a chunk.
             last: The bound of the chunk before; None at the beginning of the table.
             until: Look no further than this bound.
+            condition: Count only the rows that fulfill it.
         """
         ...
 
-    def last_bound(self, schema: TableSchema) -> Bound | None:
-        """Return the largest key of a table; None if it is empty."""
+    def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
+        """Return the largest key of a table's rows, or of those that fulfill a condition; None if there are none."""
         ...
 
     def retention(self) -> timedelta | None:

@@ -242,6 +242,37 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="`ABORTED` with the id of the snapshot",
         why="a snapshot that was stopped is not complete",
     ),
+    "filters": Difference(
+        about="subqueries, joins, comments, variables and calls of functions of users in `additional-conditions`",
+        debezium="run with the connector's rights",
+        ours="fail the table that they filter",
+        why="who may write a signal would read every table that the connector's login may read, row by row",
+    ),
+    "ordered-filter": Difference(
+        about="ORDER BY in a filter of `additional-conditions`",
+        debezium="orders the rows",
+        ours="has no effect: rows come as the server finds them",
+        why="the statement is read as a table, whose rows may be read in parts",
+    ),
+    "missing-columns": Difference(
+        about="captured columns that a filter of `additional-conditions` does not select",
+        debezium="are NULL in its records",
+        ours="fail the table",
+        why="a NULL that the source does not have is a wrong value",
+    ),
+    "schema-changes-signal": Difference(
+        about="the signal `schema-changes`",
+        debezium="writes the structure that the signal describes to the schema history, shows it as a schema change, "
+        "and reads later events under it",
+        ours="is ignored, with the reason",
+        why="every row is read under the structure that the source has for it; under another one it has wrong values",
+    ),
+    "kafka-signals": Difference(
+        about="the signal channel `kafka`",
+        debezium="reads signals from a topic",
+        ours="is left out, with a notice at each start; the other channels work",
+        why="nothing here reads or writes Kafka yet",
+    ),
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
         debezium="bound what is read and not yet taken by the consumer",

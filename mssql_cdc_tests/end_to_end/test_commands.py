@@ -92,16 +92,19 @@ def test_initial_only_yields_a_verified_lake_and_records_and_then_stops_capturin
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.feature("SNP-01")
-def test_always_takes_a_snapshot_at_every_start(place: Place):
-    place.configure(snapshot_mode="always")
-    place.create("orders", "id int NOT NULL PRIMARY KEY")
-    place.sql("INSERT INTO dbo.orders VALUES (1)")
+@pytest.mark.feature("SNP-01", "SNP-25")
+def test_always_takes_a_snapshot_of_the_listed_tables_at_every_start(place: Place):
+    place.configure(snapshot_mode="always", snapshot_include_collection_list=f"{place.database}.dbo.orders")
+    for table in ("orders", "others"):
+        place.create(table, "id int NOT NULL PRIMARY KEY")
+        place.sql(f"INSERT INTO dbo.{table} VALUES (1)")
     place.settle()
+    assert place.catch_up() == 0
+    place.sql("INSERT INTO dbo.others VALUES (2)")
     for _ in range(2):
         assert place.catch_up() == 0
-    assert place.check() == 0
-    assert [row["op"] for row in place.query("SELECT op FROM t", "orders", "changes")] == ["r", "r"]
+    assert [row["op"] for row in place.query("SELECT op FROM t", "orders", "changes")] == ["r", "r", "r"]
+    assert [row["op"] for row in place.query("SELECT op FROM t", "others", "changes")] == ["c"]
 
 
 @pytest.mark.spark

@@ -87,9 +87,6 @@ def test_a_signal_that_cannot_be_followed_is_rejected_with_its_reason(items: Pla
         found.wait_for(has("completed", kind="initial"))
         signal(found, "unknown", "execute-snapshot", **{"data-collections": [f"{items.database}.dbo.nothing"]})
         signal(found, "empty", "execute-snapshot", type="blocking", **{"data-collections": []})
-        condition = {"data-collection": table, "filter": "DELETE FROM dbo.items"}
-        data = {"type": "blocking", "data-collections": [table], "additional-conditions": [condition]}
-        signal(found, "bad", "execute-snapshot", **data)
         signal(found, "idle", "stop-snapshot", type="incremental")
         found.wait_for(has("rejected", id="idle"))
         signal(found, "fails", "execute-snapshot", **_filtered(table, "SELECT * FROM dbo.items WHERE missing = 1"))
@@ -100,12 +97,11 @@ def test_a_signal_that_cannot_be_followed_is_rejected_with_its_reason(items: Pla
         assert found.end() == 0
     told = {one["id"]: one for one in found.events if one.get("state") == "rejected"}
     assert {id_: one["kind"] for id_, one in told.items()} == {
-        "unknown": "incremental", "empty": "blocking", "bad": "blocking", "idle": "incremental",
+        "unknown": "incremental", "empty": "blocking", "idle": "incremental",
     }  # fmt: skip
     assert states(found, id="unknown") == ["rejected"], "Debezium notifies of a beginning and an end all the same"
     assert "dbo.nothing" in told["unknown"]["message"]
     assert "data-collections is missing or empty" in told["empty"]["message"]
-    assert "does not begin with SELECT * FROM" in told["bad"]["message"]
     assert "no incremental snapshot" in told["idle"]["message"]
     codes = [one["code"] for one in found.events if one["event"] == "log" and one["level"] != "INFO"]
     assert codes.count("signal-ignored") == len(told)
@@ -113,6 +109,25 @@ def test_a_signal_that_cannot_be_followed_is_rejected_with_its_reason(items: Pla
     assert keys_of(found.records)[-1] == ("r", 7)
     last = snapshot_metrics(found)[-1]
     assert (last["SnapshotCompleted"], last["RowsScanned"]) == (True, {table: 1})
+
+
+@pytest.mark.feature("BLK-04", "BLK-06")
+def test_a_filter_may_order_and_one_that_fails_costs_its_own_table_only(items: Place):
+    """The filters of Debezium's `aFailedBlockingSnapshotShouldNotCauseInitialSnapshotOnRestart`."""
+    table, other = f"{items.database}.dbo.items", f"{items.database}.dbo.others"
+    filters = {table: f"SELECT * FROM {table} ORDER BY id ASC", other: "SELECT failing query"}
+    conditions = [{"data-collection": name, "filter": text} for name, text in filters.items()]
+    with followed(items, control=True) as found:
+        found.wait_for(has("completed", kind="initial"))
+        data = {"data-collections": [table, other], "additional-conditions": conditions}
+        signal(found, "b1", "execute-snapshot", type="blocking", **data)
+        found.wait_for(has("aborted", id="b1", kind="blocking"))
+        items.sql("INSERT INTO dbo.others VALUES (2)")
+        found.wait_for(lambda one: ("c", 2) in keys_of(one.records))
+        assert found.end() == 0
+    (aborted,) = [one for one in found.events if one.get("state") == "aborted"]
+    assert (aborted["table"], "does not begin with SELECT * FROM" in aborted["message"]) == (other, True)
+    assert keys_of(found.records)[ROWS + 1 :] == [*(("r", number) for number in range(1, ROWS + 1)), ("c", 2)]
 
 
 @pytest.mark.feature("SNP-05", "NOT-03")

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.load import writing
+from mssql_cdc_tests.end_to_end.test_reading_settings import statements
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
 from mssql_cdc_tests.storm.lake import Killed, killed_at
 
@@ -252,6 +253,8 @@ def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key
     ask(empty, "i1", "orders", **{"additional-conditions": [{"data-collection": orders, "filter": "color = 'blue'"}]})
     ask(empty, "i2", "notes", **{"surrogate-key": "id"})
     ask(empty, "i3", "notes")
+    bad = {"data-collection": orders, "filter": "id IN (SELECT id FROM dbo.notes)"}
+    ask(empty, "i4", "orders", **{"additional-conditions": [bad]})
     assert empty.catch_up() == 0
     assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [2, 4, 6, 8]
     found = empty.query("SELECT after.note AS note FROM t WHERE op = 'r'", "notes", "changes")
@@ -260,7 +263,32 @@ def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key
         "TABLE_SCAN_COMPLETED SUCCEEDED",
         "TABLE_SCAN_COMPLETED SUCCEEDED",
         "TABLE_SCAN_COMPLETED NO_PRIMARY_KEY",
+        "TABLE_SCAN_COMPLETED SQL_EXCEPTION",
     ]
+
+
+@pytest.mark.sandbox
+@pytest.mark.feature("INC-04", "INC-06")
+def test_a_condition_steps_over_the_rows_that_nobody_wants(empty: Place):
+    empty.create("orders", "id int NOT NULL PRIMARY KEY, color varchar(10) NULL")
+    empty.sql("INSERT INTO dbo.orders SELECT value, IIF(value = 70, 'blue', 'red') FROM GENERATE_SERIES(1, 200)")
+    empty.settle()
+    assert empty.catch_up() == 0
+    orders = f"{empty.database}.dbo.orders"
+    empty.sql("EXEC sandbox.statement_log")
+    for id_, color in (("i1", "blue"), ("i2", "green")):
+        condition = {"data-collection": orders, "filter": f"t.color = '{color}'"}
+        ask(empty, id_, "orders", **{"additional-conditions": [condition]})
+    assert empty.catch_up() == 0
+    assert [row["id"] for row in empty.query(READS, "orders", "changes")] == [70]
+    assert [one for one in notes(empty) if one.startswith(("IN", "TABLE"))] == [
+        "IN_PROGRESS",
+        "TABLE_SCAN_COMPLETED SUCCEEDED",
+        "TABLE_SCAN_COMPLETED EMPTY",
+    ]
+    read = [text for text in statements(empty, "SELECT") if "FROM [dbo].[orders]" in text]
+    # The largest key, the end of the chunk, the chunk; the largest key of none.
+    assert len(read) == 4, read
 
 
 def test_command_requests_snapshots_and_a_quiet_database_shows_their_rows(place: Place):

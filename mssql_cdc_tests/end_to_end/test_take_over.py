@@ -207,6 +207,62 @@ def test_changes_that_cleanup_has_removed_are_named_and_nothing_is_written(
     assert not (place.warehouse / "shop").exists()
 
 
+@pytest.mark.feature("INC-11", "STR-22")
+def test_an_incremental_snapshot_that_was_not_finished_is_requested_anew(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1), (2, 2)", "INSERT INTO dbo.b VALUES (1, 1), (2, 2)")
+    place.settle()
+    remaining = [
+        {f"{_KEY}_id": f"[{place.database}].[dbo].[a]", f"{_KEY}_additional_condition": "id = 2"},
+        {f"{_KEY}_id": f"{place.database}.dbo.b", f"{_KEY}_additional_condition": None, f"{_KEY}_surrogate_key": "n"},
+        {f"{_KEY}_id": f"{place.database}.dbo.gone"},
+    ]
+    offset = _newest_offset(place) | {
+        _KEY: json.dumps(remaining),
+        "incremental_snapshot_primary_key": "aced0005",
+        "incremental_snapshot_correlation_id": "ad-hoc-1",
+    }
+    assert place.command("take-over", "--offsets", str(_offsets_file(place, offset))) == 0
+    said = capsys.readouterr().err
+    assert f"incremental snapshot of {place.database}.dbo.a where id = 2" in said
+    assert f"{place.database}.dbo.gone is not continued: it is not captured" in said
+    assert place.catch_up() == 0
+    for table, keys in (("a", [2]), ("b", [1, 2])):
+        rows = place.query("SELECT after.id AS id FROM t WHERE op = 'r' ORDER BY _pos", table, "changes")
+        assert [row["id"] for row in rows] == keys
+
+
+@pytest.mark.feature("BLK-05")
+def test_a_blocking_snapshot_that_was_not_finished_is_missing_and_said_so(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Debezium streams on from its position after a restart, too."""
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1)", "INSERT INTO dbo.b VALUES (1, 1)")
+    place.settle()
+    offset = {"snapshot": "BLOCKING", "snapshot_completed": False, "commit_lsn": _newest_offset(place)["commit_lsn"]}
+    assert place.command("take-over", "--offsets", str(_offsets_file(place, offset))) == 0
+    assert "blocking snapshot was not finished" in capsys.readouterr().err
+
+
+_KEY = "incremental_snapshot_collections"
+
+
+def _newest_offset(place: Place) -> dict[str, Any]:
+    newest = place.control.value("SELECT CONVERT(char(20), MAX(__$start_lsn), 2) FROM cdc.dbo_b_CT", doing="reading")
+    lsn = f"{newest[:8]}:{newest[8:16]}:{newest[16:]}".lower()
+    return {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
+
+
+def _offsets_file(place: Place, offset: dict[str, Any]) -> Path:
+    path = place.folder / "offsets.json"
+    partition = {"server": "shop", "database": place.database}
+    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    return path
+
+
 def _properties(place: Place) -> dict[str, str]:
     server = place.server
     return {

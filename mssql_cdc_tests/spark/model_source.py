@@ -363,14 +363,22 @@ class ModelSession:
         return {}
 
     def next_bound(
-        self, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
+        self,
+        schema: TableSchema,
+        rows: int,
+        last: Bound | None,
+        *,
+        until: Bound | None = None,
+        condition: str | None = None,
     ) -> Bound | None:
+        assert condition is None  # the model has no conditions
         low, high = (None if bound is None else int(str(bound[0])) for bound in (last, until))
         keys = sorted(self.source.tables[schema.table_id.name].rows)
         found = [key for key in keys if (low is None or key > low) and (high is None or key <= high)]
         return (str(found[rows - 1]),) if len(found) >= rows else None
 
-    def last_bound(self, schema: TableSchema) -> Bound | None:
+    def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
+        assert condition is None  # the model has no conditions
         keys = self.source.tables[schema.table_id.name].rows
         return (str(max(keys)),) if keys else None
 

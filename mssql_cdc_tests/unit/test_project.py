@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import mssql_cdc
-from mssql_cdc_tests.feature_index import known_ids, marks
+from mssql_cdc_tests.feature_index import NOT_BUILT, known_ids, marks
 
 ROOT = Path(__file__).parents[2]
 CONVENTION_SINCE = "Move the sandbox into a distribution of its own"
@@ -47,9 +47,9 @@ def test_feature_marks_name_at_most_three_known_behaviors() -> None:
     assert not wrong
 
 
-def test_a_test_shows_each_behavior() -> None:
+def test_a_test_shows_each_behavior_that_is_built() -> None:
     shown = {feature for mark in marks() for feature in mark.ids}
-    assert sorted(set(known_ids()) - shown) == []
+    assert sorted(set(known_ids()) - shown) == sorted(NOT_BUILT)
 
 
 def _fault(subject: str) -> str | None:

@@ -109,7 +109,7 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
 
 
 def open_table(database: Database, session: SourceSession, table: Streaming, wanted: Wanted) -> Reading | None:
-    """Begin to read a table: L0, and the largest key; None if it is empty.
+    """Begin to read a table: L0, and the largest key; None if no row is wanted.
 
     Args:
         database: The database.
@@ -123,7 +123,7 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
     """
     by = ordered(database.connector, table.schema, wanted.surrogate)
     begun = _low_mark(session, table)
-    maximum = session.last_bound(by)
+    maximum = session.last_bound(by, wanted.condition)
     if maximum is None:
         return None
     return Reading(
@@ -183,7 +183,10 @@ def read_group(
     end = time.monotonic() + GROUP_SECONDS
     while mark is None or upper is None:
         with session.window():
-            last, upper = upper, session.next_bound(by, rows_per_chunk, upper, until=reading.maximum)
+            last = upper
+            upper = session.next_bound(
+                by, rows_per_chunk, last, until=reading.maximum, condition=reading.wanted.condition
+            )
             upper = upper or reading.maximum
             wanted = replace(common, chunk=Chunk(first + len(written), last, upper))
             reader = database.source.chunk_reader(database.catalog, wanted)

@@ -26,12 +26,14 @@ class Wanted:
         signal: The id of the signal that requested it.
         condition: Only the rows that fulfill it (INC-04).
         surrogate: The column that orders the chunks instead of the key (INC-05).
+        refused: Why the condition is not run, so that the table is not read.
     """
 
     table: TableId
     signal: str
     condition: str | None = None
     surrogate: str | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +79,7 @@ class Reading:
         begun: L0: captured when it began.
         keys: The columns that order the chunks.
         definition: The fingerprint of these columns: bounds are texts of their types.
-        maximum: The largest key when it began; rows behind it are left to the stream.
+        maximum: The largest key of the wanted rows when it began; rows behind it are left to the stream.
         group: The number of the last emitted group.
         chunks: The number of emitted chunks.
         last: The last emitted key.

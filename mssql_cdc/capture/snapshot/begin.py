@@ -14,6 +14,7 @@ from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
+from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.log import TableState, facts_of
@@ -48,7 +49,7 @@ class Wanted:
     chunk_rows: int
     epoch: int = 0
     signal: str | None = None
-    filters: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
+    filters: Mapping[TableId, Filter] = field(default_factory=dict[TableId, Filter])
 
 
 def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wanted) -> Run:
@@ -237,7 +238,8 @@ def _table_plan(
         raise DataLostError("No capture instance exists any more; nothing can be read")
     member = survey.tables[table]
     schema = member.captured.newest.schema
-    select = wanted.filters.get(table) or chosen_query(database, schema).statement
+    asked = wanted.filters.get(table)
+    select = asked.text if asked is not None else chosen_query(database, schema).statement
     keyless = not schema.key_columns
     chunks = [Chunk(0)] if keyless or select else session.plan_chunks(schema, wanted.chunk_rows)
     return TablePlan(
@@ -249,6 +251,7 @@ def _table_plan(
         keyless,
         again=member.entry is not None or (member.state is not None and member.state.batch > 0),
         key=_key(member),
+        refused=asked.refused if asked is not None else None,
     )
 
 

@@ -11,7 +11,7 @@ from mssql_cdc.capture.snapshot.delays import wait_to_stream
 from mssql_cdc.capture.snapshot.finish import end_table
 from mssql_cdc.capture.snapshot.progress import Run, fail
 from mssql_cdc.capture.write_task import WriteTask, Written, write
-from mssql_cdc.errors import MssqlCdcError, SourceError
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
@@ -61,6 +61,17 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
         assert captured is not None  # a capture instance exists
         _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group}, here=here)
         show()
+
+
+def fail_refused(run: Run) -> None:
+    """Fail the tables whose filter does more than filter, as the server would; the others are read (BLK-06).
+
+    Args:
+        run: The run of the snapshot.
+    """
+    for one in run.plan.tables:
+        if one.refused is not None and one.table in run.tables:
+            fail(run, one.table, ConfigurationError(one.refused))
 
 
 def _minimum(run: Run, table: TableId, minima: Mapping[str, Lsn | None]) -> Lsn | None:
@@ -122,7 +133,7 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
     minima = run.session.minima()
     for table_plan in run.plan.tables:
         table, schema = table_plan.table, run.schemas[table_plan.table]
-        minimum = _minimum(run, table, minima) if table_plan.locked else None
+        minimum = _minimum(run, table, minima) if table_plan.locked and table not in run.failed else None
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
         (chunk,) = table_plan.chunks

@@ -27,7 +27,7 @@ class TablePlan:
     was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
     `locked` tables are read whole, under a lock (a table without a key, rule C21). `again`: the lake has rows of the
     table from before, which have to be swept afterwards (rule C19). `key` is the definition of the key that the
-    chunks' bounds are made of.
+    chunks' bounds are made of. `refused` says why the signal's filter is not run, so that the table is not read.
     """
 
     table: TableId
@@ -38,6 +38,7 @@ class TablePlan:
     locked: bool = False
     again: bool = False
     key: str | None = None
+    refused: str | None = None
 
     @property
     def numbers(self) -> tuple[int, ...]:

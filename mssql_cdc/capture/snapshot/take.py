@@ -15,7 +15,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.notifications import Notifier
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
-from mssql_cdc.capture.snapshot.chunk_groups import locked_if_exclusive, read_groups, read_locked_tables
+from mssql_cdc.capture.snapshot.chunk_groups import fail_refused, locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.delays import wait_to_read
 from mssql_cdc.capture.snapshot.finish import give_back
@@ -23,6 +23,7 @@ from mssql_cdc.capture.snapshot.progress import Progress, Run, progress_of
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
+from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import ConfigurationError, FencedError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.gaps import bound_gaps
 from mssql_cdc.lake.offsets import Offsets, append_offsets
@@ -102,6 +103,7 @@ def capture_snapshot(
         try:
             show = partial(_show, run, progress)
             show()
+            fail_refused(run)
             read_locked_tables(run, show)
             with locked_if_exclusive(run):
                 read_groups(run, GROUP_CHUNKS, show)
@@ -223,24 +225,27 @@ def _furthest(offsets: Offsets, epoch: int) -> Lsn | None:
     return max((Lsn.parse(to) for to in reached if to), default=None)
 
 
-def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, str]:
+def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, Filter]:
     """The SELECT statements of the signal's `additional-conditions` (BLK-04).
 
-    A table that lost changes or has another key is read whole: what a filter leaves out would stay wrong or missing.
+    A table that lost changes or has another key is read whole: what a filter leaves out would stay wrong or missing. A
+    new one is not failed by a filter that is refused, since it is read whole without a signal, too.
     """
     request = next((one for one in survey.requests if one.signal_id == decision.signal), None)
     found = request.filters(decision.tables) if request is not None else {}
-    why = {table: _must_be_whole(_member(survey, table)) for table in found}
+    why = {table: _must_be_whole(_member(survey, table), one) for table, one in found.items()}
     for table, reason in why.items():
         if reason:
             database.log(f"{table}: read in full without the signal's filter because {reason}")
-    return {table: text for table, text in found.items() if not why[table]}
+    return {table: one for table, one in found.items() if not why[table]}
 
 
-def _must_be_whole(member: Member) -> str | None:
+def _must_be_whole(member: Member, asked: Filter) -> str | None:
     """Why a snapshot of a part of the table would leave its current table wrong; None when it would not."""
     if member.status == "lost":
         return "changes were lost"
+    if member.status == "new" and asked.refused:
+        return asked.refused
     return "its key definition changed" if member.rekeyed else None
 
 

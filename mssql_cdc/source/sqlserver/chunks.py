@@ -113,12 +113,19 @@ def estimated_rows(control: Control) -> dict[int, int]:
 
 
 def next_bound(
-    control: Control, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
+    control: Control,
+    schema: TableSchema,
+    rows: int,
+    last: Bound | None,
+    *,
+    until: Bound | None = None,
+    condition: str | None = None,
 ) -> Bound | None:
     """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
 
-    A step through the key's index: however large the table, each statement reads the keys of one chunk. Rows that
-    share a surrogate key's value stay in one chunk, since a chunk reaches up to and including its bound.
+    A step through the key's index: however large the table, each statement reads the keys of one chunk; with a
+    condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate key's value stay in one
+    chunk, since a chunk reaches up to and including its bound.
 
     Args:
         control: a connection to the table's database.
@@ -126,6 +133,7 @@ def next_bound(
         rows: how many rows the chunk has, at least 1.
         last: the bound of the chunk before; None at the beginning of the table.
         until: look no further than this bound.
+        condition: count only the rows that fulfill it.
     """
     keys = schema.keys
     names = ", ".join(quote(column.name) for column in keys)
@@ -133,7 +141,7 @@ def next_bound(
     doing = f"planning a chunk of {schema.table_id}"
     left, parts = rows, pieces(Chunk(0, last, until), keys)
     for part in parts:
-        source = f"FROM {table_name(schema)}{f' WHERE {part.sql}' if part.sql else ''}"
+        source = _rows(schema, part.sql, condition)
         found = control.row(
             f"SELECT {texts} {source} ORDER BY {names} OFFSET ? ROWS FETCH NEXT 1 ROWS ONLY",
             *part.parameters,
@@ -147,8 +155,13 @@ def next_bound(
     return None
 
 
-def last_bound(control: Control, schema: TableSchema) -> Bound | None:
+def last_bound(control: Control, schema: TableSchema, condition: str | None = None) -> Bound | None:
     """Return the largest key of the table in the order of its chunks; None if it is empty.
+
+    Args:
+        control: a connection to the table's database.
+        schema: the table, with its key.
+        condition: look only at the rows that fulfill it.
 
     Raises:
         SchemaError: keys of this type cannot bound a chunk.
@@ -156,10 +169,17 @@ def last_bound(control: Control, schema: TableSchema) -> Bound | None:
     names = ", ".join(f"{quote(column.name)} DESC" for column in schema.keys)
     texts = ", ".join(bound_expression(column) for column in schema.keys)
     found = control.row(
-        f"SELECT TOP (1) {texts} FROM {table_name(schema)} ORDER BY {names}",
+        f"SELECT TOP (1) {texts} {_rows(schema, '', condition)} ORDER BY {names}",
         doing=f"looking for the largest key of {schema.table_id}",
     )
     return None if found is None else tuple(found)
+
+
+def _rows(schema: TableSchema, sql: str, condition: str | None) -> str:
+    """FROM and WHERE for the rows of a piece; the table has the name under which a chunk reads it."""
+    conditions = [text for text in (sql, f"({condition})" if condition else "") if text]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"FROM {table_name(schema)} AS t{where}"
 
 
 # -- Bounds: key values as texts, and predicates over them --------------------------

@@ -5,6 +5,7 @@ Runs inside Spark executors, as `changes` does. Locks, log ends and the order of
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -54,6 +55,11 @@ the end of the snapshot even where `snapshot.mode` does not stream. The locks of
 chunk, escalate to the table's and keep writers out.
 """
 
+_STARS = re.compile(
+    r"""'(?:[^']|'')*' | \[(?:[^\]]|\]\])*\] | "(?:[^"]|"")*" | --[^\n]* | /\*.*?\*/
+    | (?P<list>(?:\bSELECT(?:\s+(?:ALL|DISTINCT))?(?:\s+TOP\s*(?:\([^()]*\)|\d+)(?:\s+PERCENT)?)?|,|\.)\s*)\*""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
 _SNAPSHOT_COMMAND = 0xFFFFFFFF
 UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128))"
 
@@ -172,7 +178,7 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
     source = table_name(wanted.schema)
     if wanted.statement is not None:
         names = ", ".join(quote(one.name) for one in wanted.schema.columns if one.name not in wanted.hidden)
-        source = f"({wanted.statement.replace('*', names)})"
+        source = f"({_with_columns(wanted.statement, names)})"
     conditions = [text for text in (piece.sql, f"({wanted.condition})" if wanted.condition else "") if text]
     sql = f"SELECT {', '.join(plan.select_list('t', hidden=wanted.hidden))} FROM {source} AS t"
     if conditions:
@@ -180,6 +186,15 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
     if piece.sql:
         sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in wanted.schema.keys)}"
     return f"{sql} OPTION (RECOMPILE)" if wanted.recompile else sql
+
+
+def _with_columns(statement: str, names: str) -> str:
+    """A statement whose stars stand for columns; those in texts, names and products stay."""
+
+    def named(found: re.Match[str]) -> str:
+        return found[0] if found["list"] is None else f"{found['list']}{names}"
+
+    return _STARS.sub(named, statement)
 
 
 @contextmanager

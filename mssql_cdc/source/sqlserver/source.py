@@ -332,7 +332,13 @@ class SqlServerSession:
         return chunks.estimated_rows(self.control)
 
     def next_bound(
-        self, schema: TableSchema, rows: int, last: Bound | None, *, until: Bound | None = None
+        self,
+        schema: TableSchema,
+        rows: int,
+        last: Bound | None,
+        *,
+        until: Bound | None = None,
+        condition: str | None = None,
     ) -> Bound | None:
         """The key that ends the next rows after a bound (`chunks`).
 
@@ -341,12 +347,13 @@ class SqlServerSession:
             rows: The number of rows of a chunk.
             last: The bound of the chunk before.
             until: Look no further than this bound.
+            condition: Count only the rows that fulfill it.
         """
-        return chunks.next_bound(self.control, schema, rows, last, until=until)
+        return chunks.next_bound(self.control, schema, rows, last, until=until, condition=condition)
 
-    def last_bound(self, schema: TableSchema) -> Bound | None:
+    def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
         """The largest key of a table (`chunks`)."""
-        return chunks.last_bound(self.control, schema)
+        return chunks.last_bound(self.control, schema, condition)
 
     def window(self) -> AbstractContextManager[None]:
         """Rows of the signal table around a chunk, if they are asked for (`watermarks`)."""

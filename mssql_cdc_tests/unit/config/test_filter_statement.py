@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from mssql_cdc.config.filter_statement import MOST_CHARACTERS, check_condition, check_statement
-from mssql_cdc.config.signals import ExecuteSnapshot, IgnoredSignal, parse_signal
+from mssql_cdc.config.filter_statement import MOST_CHARACTERS, bounded_statement, check_condition
+from mssql_cdc.config.signals import ExecuteSnapshot, Filter, parse_signal
 
 TABLE = "shop.dbo.orders"
 
@@ -18,6 +18,7 @@ CONDITIONS = [
     "created >= DATEADD(day, -1, GETDATE()) AND CAST(price AS decimal(10, 2)) * 2 <= 0x1F",
     "o.\"first name\" BETWEEN 'a' AND 'b'",
     "CASE WHEN id = 1 THEN 1 ELSE 0 END = 1",
+    "JSON_VALUE(note, '$.color') = 'blue' AND HASHBYTES('SHA2_256', note) > 0x00",
 ]
 BAD_CONDITIONS = {
     "id = 1) AS t; DELETE FROM dbo.secret; COMMIT; SELECT * FROM (SELECT * FROM dbo.orders": "unmatched closing|';'",
@@ -29,7 +30,9 @@ BAD_CONDITIONS = {
     "id IN (SELECT id FROM dbo.secret)": "SELECT",
     "EXISTS (TABLE dbo.secret)": "calls EXISTS",
     "id = 1 UNION ALL (SELECT 2)": "UNION",
-    "id = 1 ORDER BY id": "ORDER",
+    "id IN (SELECT id FROM dbo.orders ORDER BY id)": "SELECT",
+    "dbo.ABS(id) = 1": "calls ABS",
+    "REPLICATE(note, 2000000000) = ''": "calls REPLICATE",
     "id = NEXT VALUE FOR dbo.numbers": "NEXT",
     "dbo.spy(id) = 1": "calls spy",
     "[dbo].[spy] (id) = 1": "calls \\[spy\\]",
@@ -47,7 +50,7 @@ BAD_CONDITIONS = {
 def test_a_condition_is_taken(condition: str) -> None:
     check_condition(condition, TABLE)
     for head in ("SELECT * FROM dbo.orders", "select * from [shop].[dbo].orders AS o", "SELECT * FROM orders o"):
-        check_statement(f"{head} WHERE {condition}", TABLE)
+        bounded_statement(f"{head} WHERE {condition}", TABLE)
 
 
 @pytest.mark.parametrize(("condition", "said"), BAD_CONDITIONS.items(), ids=range(len(BAD_CONDITIONS)))
@@ -56,14 +59,25 @@ def test_what_does_more_than_filter_is_refused(condition: str, said: str) -> Non
         check_condition(condition, TABLE)
     assert condition not in str(caught.value)
     with pytest.raises(ValueError, match=f"{said}|characters"):
-        check_statement(f"SELECT * FROM dbo.orders WHERE {condition}", TABLE)
+        bounded_statement(f"SELECT * FROM dbo.orders WHERE {condition}", TABLE)
 
 
 @pytest.mark.parametrize(
     "statement",
     [
         "DELETE FROM dbo.orders",
-        "SELECT id FROM dbo.orders",
+        "SELECT id, FROM dbo.orders",
+        "SELECT id AS other FROM dbo.orders",
+        "SELECT dbo.spy(id) FROM dbo.orders",
+        "SELECT DISTINCT id FROM dbo.orders",
+        "SELECT (SELECT 1), id FROM dbo.orders",
+        "SELECT * FROM dbo.orders ORDER BY",
+        "SELECT * FROM dbo.orders ORDER id",
+        "SELECT * FROM dbo.orders ORDER BY dbo.spy(id)",
+        "SELECT * FROM dbo.orders ORDER BY id OFFSET 1 ROWS",
+        "SELECT * FROM dbo.orders ORDER BY id FOR XML AUTO",
+        "SELECT * FROM dbo.orders ORDER BY id) AS t; DELETE FROM dbo.secret; SELECT * FROM (SELECT 1 AS x",
+        "SELECT failing query",
         "SELECT TOP (1) * FROM dbo.orders",
         "SELECT * FROM dbo.secret",
         "SELECT * FROM dbo.secret AS orders",
@@ -82,25 +96,40 @@ def test_what_does_more_than_filter_is_refused(condition: str, said: str) -> Non
 )
 def test_a_statement_of_another_form_is_refused(statement: str) -> None:
     with pytest.raises(ValueError, match="filter"):
-        check_statement(statement, TABLE)
+        bounded_statement(statement, TABLE)
 
 
-def test_a_statement_without_a_condition_is_taken() -> None:
-    check_statement("SELECT * FROM dbo.orders", TABLE)
+@pytest.mark.parametrize(
+    ("statement", "run"),
+    [
+        ("SELECT * FROM dbo.orders", "SELECT * FROM dbo.orders"),
+        ("SELECT * FROM dbo.orders;", "SELECT * FROM dbo.orders"),
+        ("SELECT * FROM [shop].dbo.orders ORDER BY id ASC", "SELECT * FROM [shop].dbo.orders"),
+        ("SELECT id, o.[first name] FROM dbo.orders o ORDER BY 1", "SELECT id, o.[first name] FROM dbo.orders o"),
+        (
+            "SELECT * FROM dbo.orders WHERE note = N'ü ORDER BY' order by LEFT(note, 2) DESC, o.id",
+            "SELECT * FROM dbo.orders WHERE note = N'ü ORDER BY'",
+        ),
+    ],
+)
+def test_a_statement_is_taken_without_its_order(statement: str, run: str) -> None:
+    assert bounded_statement(statement, TABLE) == run
 
 
 @pytest.mark.parametrize("kind", ["blocking", "incremental"])
-def test_a_signal_with_such_a_filter_is_ignored_and_says_why(kind: str) -> None:
+def test_a_filter_that_is_refused_is_that_of_its_table_alone(kind: str) -> None:
     text = "SELECT * FROM dbo.orders WHERE id = 1) AS t; DELETE FROM dbo.secret; SELECT * FROM (SELECT 1"
-    conditions = [{"data-collection": TABLE, "filter": text}]
-    data = {"type": kind, "data-collections": [TABLE], "additional-conditions": conditions}
+    good = "SELECT * FROM dbo.people WHERE id = 1" if kind == "blocking" else "id = 1"
+    conditions = [
+        {"data-collection": TABLE, "filter": text},
+        {"data-collection": "shop.dbo.people", "filter": good},
+    ]
+    data = {"type": kind, "data-collections": [TABLE, "shop.dbo.people"], "additional-conditions": conditions}
     signal = parse_signal("1", "execute-snapshot", json.dumps(data))
-    assert isinstance(signal, IgnoredSignal)
-    assert "filter" in signal.reason
-    assert "secret" not in signal.reason
-
-
-def test_a_signal_with_a_plain_filter_is_taken() -> None:
-    conditions = [{"data-collection": TABLE, "filter": "SELECT * FROM dbo.orders WHERE id IN (2, 3)"}]
-    data = {"type": "blocking", "data-collections": [TABLE], "additional-conditions": conditions}
-    assert isinstance(parse_signal("1", "execute-snapshot", json.dumps(data)), ExecuteSnapshot)
+    assert isinstance(signal, ExecuteSnapshot)
+    bad = signal.filter_for(("shop", "dbo", "orders"))
+    assert bad is not None
+    assert bad.refused is not None
+    assert "filter" in bad.refused
+    assert "secret" not in bad.refused
+    assert signal.filter_for(("shop", "dbo", "people")) == Filter("shop.dbo.people", good)

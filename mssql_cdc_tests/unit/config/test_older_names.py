@@ -58,16 +58,10 @@ def test_sanitize_field_names_means_avro() -> None:
     assert connector_with({"sanitize.field.names": "true"}).records.field_name_adjustment == "avro"
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("signal.enabled.channels", "source,kafka"),
-        ("capture.instance.include.list", "dbo_.*"),
-    ],
-)
-def test_what_would_change_rows_and_is_not_built_is_refused(name: str, value: str) -> None:
-    assert f"{name}: " in problems_of(MINIMAL | {name: value})
-    assert "not supported" in problems_of(MINIMAL | {name: value})
+def test_what_would_change_rows_and_is_not_built_is_refused() -> None:
+    problems = problems_of(MINIMAL | {"capture.instance.include.list": "dbo_.*"})
+    assert "capture.instance.include.list: " in problems
+    assert "not supported" in problems
 
 
 @pytest.mark.parametrize(

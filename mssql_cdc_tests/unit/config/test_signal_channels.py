@@ -19,10 +19,12 @@ def test_channels_are_the_signal_table_by_default_and_a_file_on_demand() -> None
     assert found.file == str(Path("in/signals.txt").absolute())
 
 
-@pytest.mark.feature("SIG-05")
-def test_kafka_is_refused_with_what_to_do_instead() -> None:
-    with pytest.raises(ConfigurationError, match=r"signal\.enabled\.channels: found 'kafka'.*through the signal table"):
-        connector_with({"signal.enabled.channels": "source,kafka"})
+def test_kafka_is_left_out_with_a_notice_of_what_to_do_instead_and_the_others_work() -> None:
+    connector = connector_with({"signal.enabled.channels": "source,Kafka,file", "signal.file": "signals.txt"})
+    assert connector.signals.channels == ("source", "file")
+    (notice,) = connector.notices
+    assert notice.startswith("signal.enabled.channels: kafka has no effect: nothing reads Kafka here")
+    assert "signal table (source)" in notice
 
 
 @pytest.mark.feature("SIG-07")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mssql_cdc.config.signals import (
     ExecuteSnapshot,
+    Filter,
     IgnoredSignal,
     LogMessage,
     PauseSnapshot,
@@ -29,10 +30,10 @@ def test_incremental_snapshot_with_conditions_and_surrogate_key() -> None:
     }
     signal = parse_signal("ad-hoc-1", "execute-snapshot", json.dumps(data))
     assert signal == ExecuteSnapshot(
-        "ad-hoc-1", "incremental", ("db1.s1.products",), (("db1.s1.products", "color='blue'"),), "col"
+        "ad-hoc-1", "incremental", ("db1.s1.products",), (Filter("db1.s1.products", "color='blue'"),), "col"
     )
     assert isinstance(signal, ExecuteSnapshot)
-    assert signal.filter_for(("DB1", "s1", "PRODUCTS")) == "color='blue'"
+    assert signal.filter_for(("DB1", "s1", "PRODUCTS")) == Filter("db1.s1.products", "color='blue'")
     assert signal.filter_for(("db1", "s1", "orders")) is None
     assert parse_signal("ad-hoc-1", "execute-snapshot", data) == signal, "other channels carry objects"
 
@@ -47,7 +48,7 @@ def test_blocking_snapshot_finds_its_statement_by_the_exact_name() -> None:
     signal = parse_signal("1", "execute-snapshot", json.dumps(data))
     assert isinstance(signal, ExecuteSnapshot)
     assert signal.kind == "blocking"
-    assert signal.filter_for(("db1", "s1", "t1")) == "SELECT * FROM s1.t1 WHERE a = 0"
+    assert signal.filter_for(("db1", "s1", "t1")) == Filter("s1.t1", "SELECT * FROM s1.t1 WHERE a = 0")
     assert signal.filter_for(("db1", "s1", "t2")) is None
 
 
@@ -141,3 +142,11 @@ def test_collections_are_expanded_with_case_each_table_once(
     tables, unmatched = expand_collections(collections, TABLES)
     assert [table[2] for table in tables] == found
     assert list(unmatched) == missing
+
+
+@pytest.mark.feature("SIG-08")
+def test_schema_changes_by_signal_are_ignored_with_the_reason() -> None:
+    data = {"database": "db1", "changes": [{"type": "ALTER", "id": '"db1"."s1"."t1"', "table": {"columns": []}}]}
+    signal = parse_signal("1", "schema-changes", json.dumps(data))
+    assert isinstance(signal, IgnoredSignal)
+    assert signal.reason == "the structure of a table is read from the source, not from a signal"

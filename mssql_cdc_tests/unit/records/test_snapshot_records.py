@@ -13,7 +13,13 @@ import pytest
 from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc.lake.structures import record_structures
 from mssql_cdc.records import JsonLinesStream, write_records
+from mssql_cdc.records.database_view import DatabaseView
+from mssql_cdc.records.envelope import Envelopes
+from mssql_cdc.records.extending import Extensions
+from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
+from mssql_cdc.records.state import StreamState
+from mssql_cdc.records.stream import stream
 from mssql_cdc.schema import TableId, TableStructure
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
@@ -222,8 +228,12 @@ def test_a_table_of_which_a_snapshot_took_only_the_position_is_described_in_it(t
     assert shown == (alone if cut_between else [("a", "INITIAL"), ("b", "INITIAL")])
 
 
-def again(tmp_path: Path) -> Lake:
-    """A lake with events of a and b, then a blocking snapshot of both that reads later, then another event."""
+START = "start-6f0e2a52-9f0b-4a38-9c59-0f4f0e7f9d11@4:"
+"""The snapshot that a start with `snapshot.mode=always` asks for."""
+
+
+def again(tmp_path: Path, signal: str | None = "s1@4:0001") -> Lake:
+    """A lake with events of a and b, then another snapshot of both that reads later, then another event."""
     lake = snapshotted(tmp_path)
     a, b = lake.add(table("a")), lake.add(table("b"))
     lake.append(a, Change(8, "c", after={"id": 8}))
@@ -231,7 +241,7 @@ def again(tmp_path: Path) -> Lake:
     lake.cut(9)
     lake.append(a, *(Change(10, "r", after={"id": key}, sequence=key, snapshot=2) for key in (1, 8)), snapshot="2")
     lake.append(b, Change(10, "r", after={"id": 9}, snapshot=2), snapshot="2")
-    begun = SnapshotBegun(snapshot="again", number=2)
+    begun = SnapshotBegun(snapshot="again", number=2, signal=signal)
     lake.cut(10, kind="snapshot", only=["a", "b"], partition="again", facts=begun)
     lake.append(a, Change(11, "c", after={"id": 11}))
     lake.cut(11)
@@ -254,12 +264,64 @@ def test_a_blocking_snapshot_describes_its_tables_and_keeps_the_position_of_the_
     assert [one["sourceOffset"]["snapshot_completed"] for one in block] == [False] * 4 + [True]
 
 
+@pytest.mark.feature("SNP-01", "SCH-05")
+def test_a_snapshot_at_a_start_is_an_initial_one_with_a_position_of_its_own(tmp_path: Path):
+    lake = again(tmp_path, START)
+    structure = TableStructure(TableId(DATABASE, "dbo", "other"), (column("id", "int"),))
+    record_structures(lake.layout, [structure], at=AT)
+    records = lake.records()
+    block = [one for one in records if one["sourceOffset"].get("commit_lsn") == lsn(10).text and "op" not in one]
+    block = [one for one in block if "snapshot" in one["sourceOffset"]]
+    ops = [one["value"].get("op", one["value"]["source"]["table"]) for one in block]
+    assert ops == ["a", "b", "other", "r", "r", "r"]
+    assert block[-1]["sourceOffset"] == {
+        "snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": lsn(10).text,
+    }  # fmt: skip
+    assert {one["sourceOffset"].get("snapshot") for one in records} == {"INITIAL", None}
+
+
+@pytest.mark.feature("SNP-07")
+def test_a_snapshot_that_repairs_a_table_without_being_asked_is_an_initial_one(tmp_path: Path):
+    lake = snapshotted(tmp_path)
+    a = lake.add(table("a"))
+    lake.cut(9)
+    lake.cut(9, complete=False, kind="status", status="lost", only=["a"])
+    lake.append(a, Change(10, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    begun = SnapshotBegun(snapshot="again", number=2)
+    lake.cut(9, complete=False, kind="snapshot", status="snapshot", only=["a"], partition="again", facts=begun)
+    lake.cut(10, complete=False, kind="snapshot", only=["a"], partition="again", facts=begun)
+    lake.cut(11)
+    *_, last = lake.records()
+    assert last["sourceOffset"] == {"snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": lsn(10).text}
+
+
 @pytest.mark.feature("BLK-05")
+@pytest.mark.parametrize("signal", ["s1@4:0001", START])
+def test_a_stream_that_ends_within_a_snapshot_has_the_offset_of_its_kind(tmp_path: Path, signal: str):
+    lake = again(tmp_path, signal)
+    extensions = Extensions.of(lake.connector)
+    view = DatabaseView.load(
+        lake.connector, DATABASE, warehouse=None, state=None, selection=Selection(), extensions=extensions
+    )
+    assert view is not None
+    kind = "INITIAL" if signal == START else "BLOCKING"
+    found = [
+        one.state.source_offset()
+        for one in stream(view, Envelopes(lake.connector, DATABASE, extensions), StreamState())
+        if one.state.within is not None and one.state.within.number == "2"
+    ]
+    shown = lsn(10).text if signal == START else lsn(9).text
+    assert found
+    assert all(one == {"snapshot": kind, "snapshot_completed": False, "commit_lsn": shown} for one in found)
+
+
+@pytest.mark.feature("BLK-05")
+@pytest.mark.parametrize("signal", ["s1@4:0001", START])
 @pytest.mark.parametrize("interval", [0, 3_600_000])
-def test_a_consumer_that_goes_on_behind_any_record_around_a_blocking_snapshot_misses_nothing(
-    tmp_path: Path, interval: int
+def test_a_consumer_that_goes_on_behind_any_record_around_another_snapshot_misses_nothing(
+    tmp_path: Path, interval: int, signal: str
 ):
-    lake = again(tmp_path)
+    lake = again(tmp_path, signal)
     lake.properties = {"heartbeat.interval.ms": interval}
     records = lake.records()
     for place, record in enumerate(records):

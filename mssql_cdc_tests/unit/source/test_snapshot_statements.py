@@ -69,6 +69,27 @@ def test_every_star_of_an_override_becomes_the_columns() -> None:
     assert select_statement(wanted, PLAN, Piece("")).endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
 
 
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        (
+            "SELECT * FROM v WHERE name = 'a*b' AND id * 2 > 4",
+            "SELECT [id], [name] FROM v WHERE name = 'a*b' AND id * 2 > 4",
+        ),
+        ("SELECT TOP (5) * FROM [a.*] ORDER BY (id) * 2", "SELECT TOP (5) [id], [name] FROM [a.*] ORDER BY (id) * 2"),
+        (
+            "select v.* from v, (select all * from w) w",
+            "select v.[id], [name] from v, (select all [id], [name] from w) w",
+        ),
+    ],
+)
+def test_a_star_that_selects_no_columns_stays(statement: str, read: str) -> None:
+    """A column's name can have an apostrophe, which would end the text of a signal's filter."""
+    wanted = replace(WANTED, chunk=Chunk(0), statement=statement)
+
+    assert select_statement(wanted, PLAN, Piece("")).endswith(f"FROM ({read}) AS t")
+
+
 def test_positions_number_the_rows_of_the_chunk() -> None:
     expected = [snapshot_position_text(1, lsn(20), number=3, chunk=2, row=row) for row in (7, 8)]
 
