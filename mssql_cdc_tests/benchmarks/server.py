@@ -133,3 +133,21 @@ def connector_file(server: Server, database: str, folder: Path, **settings: str)
     }
     path.write_text(json.dumps({"name": database, "config": config}))
     return path
+
+
+def clean_up(server: Server, database: str, tables: Sequence[str]) -> None:
+    """Remove change rows that every reader has read, but for the newest transactions: readers keep their positions.
+
+    Args:
+        server: The sandbox.
+        database: The database.
+        tables: Its captured tables.
+    """
+    with server.connect(database) as connection:
+        newest = "SELECT TOP 100 start_lsn FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC"
+        mark = connection.execute(f"SELECT MIN(start_lsn) FROM ({newest}) AS newest").fetchval()
+        for table in tables:
+            connection.execute(
+                f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_{table}', "
+                f"@low_water_mark = 0x{bytes(mark).hex()}"
+            )
