@@ -52,9 +52,9 @@ def markdown(found: Sequence[dict[str, Any]], *, parts: Sequence[str], sizes: Si
     yield from ("| what | target | figure | measured |", "|---|--:|--:|---|")
     for name, goal in wanted.items():
         one = by_name.get(name)
-        said = (
-            "still to be measured | " if one is None else f"{_value(one)}{'' if one['holds'] else ' ✗'} | {_when(one)}"
-        )
+        said = "still to be measured |"
+        if one is not None:
+            said = f"{_value(one)}{'' if one['holds'] else ' ✗'} | {_when(one)}"
         yield f"| {name} | {goal.bound} {goal.target:g} {goal.unit} | {said} |"
     for part in parts:
         rest = [one for one in found if one["part"] == part and one["name"] not in wanted]

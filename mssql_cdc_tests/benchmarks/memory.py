@@ -1,8 +1,7 @@
-"""The peaks of driver, JVM and workers: of snapshots of so many rows and of four times as many, and of one command that
-streams until it has read so many change rows, and until it has read four times as many.
+"""The peaks of driver, JVM and workers, behind so many rows and behind four times as many.
 
-The changes are updates of the same rows, in slices that are cleaned up behind the command: the sandbox keeps its rows in
-memory.
+Once of snapshots, each by a command of its own, and once of one command that streams. The changes are updates of the
+same rows, in slices that are cleaned up behind the command, since the sandbox keeps its rows in memory.
 """
 
 from __future__ import annotations

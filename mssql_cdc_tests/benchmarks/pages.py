@@ -171,8 +171,9 @@ def _wait(pages: Pages, process: subprocess.Popen[bytes], log: Path) -> None:
     while True:
         try:
             pages.ask("{ version }")
-            return
         except (urllib.error.URLError, ConnectionError):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(log.read_text()) from None
             time.sleep(0.2)
+        else:
+            return

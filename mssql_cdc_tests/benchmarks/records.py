@@ -22,7 +22,7 @@ from mssql_cdc_tests.benchmarks.sizes import TABLES
 
 
 def rendering(bench: Bench) -> Iterator[Figure]:
-    """Render the changes of twenty tables; medians, Debezium's of as many rounds of as many changes behind a warm-up."""
+    """Render the changes of twenty tables; medians, also of Debezium's rounds behind a warm-up."""
     sizes, folder = bench.sizes, bench.folder
     rounds = (sizes.warm, *[sizes.records] * sizes.repeat)
     theirs = list[float]()
