@@ -75,7 +75,7 @@ TINY = Sizes(
     many=2,
     captured=3,
     days=1,
-    seconds=5,
+    seconds=30,
     followed=3,
     repeat=1,
 )
