@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from mssql_cdc_tests.benchmarks.__main__ import main, parse, sizes_of
-from mssql_cdc_tests.benchmarks.goals import GOALS
+from mssql_cdc_tests.benchmarks.goals import GOALS, goals
 from mssql_cdc_tests.benchmarks.parts import PARTS
 from mssql_cdc_tests.benchmarks.sizes import FULL, SMALL, TINY
 
@@ -66,3 +69,17 @@ def test_a_figure_has_the_direction_of_its_target(key: str, value: float, holds:
     found = GOALS[key].figure(value, FULL).to_json()
     assert found["holds"] is holds
     assert found["bound"] == ("at least" if key == "log/fetch" else "at most")
+
+
+def test_the_document_has_each_target_with_a_figure_and_its_date_or_says_that_it_is_still_to_be_measured():
+    text = (Path(__file__).parents[3] / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("|")]
+    said = {row[0]: row[1:] for row in rows if row}
+    for goal in goals(list(PARTS), FULL):
+        target, figure, measured = said[goal.name]
+        assert target == f"{goal.bound} {goal.target:g} {goal.unit}"
+        if figure == "still to be measured":
+            assert not measured
+        else:
+            assert re.match(r"[\d,.]+ [a-z]+( ✗)?$", figure)
+            assert re.match(r"\d{4}-\d\d-\d\d(;|$)", measured)
