@@ -20,8 +20,6 @@ from mssql_cdc_tests.benchmarks.server import Server, clean_up, create_database
 from mssql_cdc_tests.benchmarks.sizes import TABLES
 from mssql_cdc_tests.benchmarks.start import command
 
-SLICES = 5
-"""So many slices make the smaller number of rows. An update has two change rows."""
 PATIENCE = 1800.0
 
 
@@ -60,7 +58,8 @@ def _snapshot(bench: Bench, rows: int) -> Measured:
 
 
 def _streaming(bench: Bench) -> dict[int, Measured]:
-    each = max(bench.sizes.memory // SLICES // 2 // TABLES, 1)
+    slices = bench.sizes.slices
+    each = bench.sizes.memory // slices // 2 // TABLES  # An update has two change rows.
     found: dict[int, Measured] = {}
     with bench.sandbox() as server:
         create_database(server, "streamed", {f"t{number}": each for number in range(TABLES)})
@@ -68,12 +67,12 @@ def _streaming(bench: Bench) -> dict[int, Measured]:
         words = command(server, "streamed", bench.folder, warehouse, caught_up=False)
         with measure.watched(words, log=bench.folder / "streamed.log") as running:
             _wait(running, warehouse.as_posix(), each)
-            for number in range(1, 4 * SLICES + 1):
-                bench.say(f"memory: slice {number} of {4 * SLICES}, {2 * each * TABLES:,} change rows each")
+            for number in range(1, 4 * slices + 1):
+                bench.say(f"memory: slice {number} of {4 * slices}, {2 * each * TABLES:,} change rows each")
                 _update(server, each)
                 _wait(running, warehouse.as_posix(), each * (1 + number))
                 clean_up(server, "streamed", [f"t{table}" for table in range(TABLES)])
-                if number == SLICES:
+                if number == slices:
                     found[bench.sizes.memory] = running.measured()
             found[4 * bench.sizes.memory] = running.measured()
     return found
@@ -99,4 +98,4 @@ def _wait(running: Watched, warehouse: str, rows: int) -> None:
             running.check()
             if time.monotonic() > end:
                 raise TimeoutError(f"{uri} has {row_count(uri)} of {rows} rows")
-            time.sleep(1)
+            time.sleep(0.5)

@@ -22,6 +22,7 @@ class Sizes:
         warm: Changes before the first round.
         rows: Rows of the large table of `snapshots`.
         memory: Rows behind which memory is measured, and again behind four times as many.
+        slices: Parts of `memory` that are changed, read and cleaned up in turn.
         large: Rows of the table of `large`.
         records: Changes whose records are rendered, a round.
         cold: Rows of the eight tables of `start` together.
@@ -39,6 +40,7 @@ class Sizes:
     warm: int = 40_000
     rows: int = 1_000_000
     memory: int = 1_000_000
+    slices: int = 5
     large: int = 1_000_000
     records: int = 200_000
     cold: int = 200_000
@@ -68,6 +70,7 @@ TINY = Sizes(
     warm=200,
     rows=500,
     memory=2_000,
+    slices=1,
     large=2_000,
     records=400,
     cold=800,
