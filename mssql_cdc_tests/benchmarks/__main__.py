@@ -30,7 +30,9 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(EVERY)} (default: all)")
     presets = parser.add_mutually_exclusive_group()
-    presets.add_argument("--full", action="store_true", help="the sizes of issue 11: hours, and 20 GiB of memory")
+    presets.add_argument(
+        "--full", action="store_true", help="the sizes of issue 11: two to three hours, 20 GiB of memory"
+    )
     presets.add_argument("--tiny", action="store_true", help="see that everything works; the figures say nothing")
     parser.add_argument("--rows", type=int, help="rows of the large tables of snapshots, large and memory")
     parser.add_argument("--changes", type=int, help="changes over twenty tables, a round")

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -77,7 +77,7 @@ def _wait_for(records: Queue[int], row: int) -> None:
 
 
 @contextmanager
-def _following(config: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Queue[int]]]:
+def _following(config: Path, folder: Path) -> Generator[tuple[subprocess.Popen[bytes], Queue[int]]]:
     """The running command, and the ids of the rows in its records."""
     command = ["records", "--follow", "--config", str(config), "--state-dir", str(folder / "followed-state")]
     found: Queue[int] = Queue()
@@ -92,9 +92,13 @@ def _following(config: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[by
                 if value is not None and "op" in value["payload"]:
                     found.put(value["payload"]["after"]["id"])
 
-        Thread(target=read, daemon=True).start()
+        reader = Thread(target=read, daemon=True)
+        reader.start()
         try:
             yield process, found
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(30)
+            reader.join(30)
+            if process.stdout is not None:
+                process.stdout.close()

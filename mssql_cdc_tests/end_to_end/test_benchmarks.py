@@ -45,7 +45,11 @@ def test_every_part_is_tested():
     assert set(SHOWN) == set(PARTS)
 
 
-@pytest.mark.parametrize("part", PARTS)
+# The demo starts a sandbox, Spark, Dagster and a webserver, and compares every cell at its end.
+_PARAMETERS = [pytest.param(part, marks=pytest.mark.timeout(600)) if part == "demo" else part for part in PARTS]
+
+
+@pytest.mark.parametrize("part", _PARAMETERS)
 def test_a_part_shows_its_targets_in_miniature(tmp_path: Path, part: str):
     found = {figure.name: figure for figure in PARTS[part](Bench(tmp_path, TINY))}
     assert {goal.name for goal in goals([part], TINY)} | set(SHOWN[part]) <= found.keys()
