@@ -76,33 +76,36 @@ class LagReader:
 
 @dataclass(frozen=True, slots=True)
 class LagFigures:
-    """What the samples say: seconds of lag; None without samples. `cost` is the CPU seconds of a sample."""
+    """What the samples say: seconds of lag; `missed` could not be read; `cost` is the CPU seconds of a sample."""
 
     samples: int
     median: float
     percentile: float
     worst: float
     cost: float
+    missed: int = 0
 
     @classmethod
-    def of(cls, samples: Sequence[float], *, cpu: float = 0.0) -> LagFigures | None:
-        """Sum up the samples.
+    def of(cls, samples: Sequence[float], *, cpu: float = 0.0, missed: int = 0) -> LagFigures | None:
+        """Sum up the samples; None if there are none.
 
         Args:
             samples: The lags in seconds.
             cpu: The CPU seconds that all of them took.
+            missed: How many could not be read.
         """
         if not samples:
             return None
         ordered = sorted(samples)
         rank = math.ceil(0.95 * len(ordered)) - 1
-        return cls(len(ordered), statistics.median(ordered), ordered[rank], ordered[-1], cpu / len(ordered))
+        return cls(len(ordered), statistics.median(ordered), ordered[rank], ordered[-1], cpu / len(ordered), missed)
 
     @property
     def text(self) -> str:
         """The line for people."""
+        missed = f" ({self.missed:,} more could not be read)" if self.missed else ""
         return (
-            f"Lag of the worst current table in {self.samples:,} samples: median {self.median:.1f} s,"
+            f"Lag of the worst current table in {self.samples:,} samples{missed}: median {self.median:.1f} s,"
             f" 95 % {self.percentile:.1f} s, worst {self.worst:.1f} s (a sample took {1000 * self.cost:.0f} ms of CPU)"
         )
 
@@ -110,7 +113,12 @@ class LagFigures:
         """The figures as `make bench` writes them."""
         values = {"median": self.median, "95 %": self.percentile, "worst": self.worst}
         found = [_figure(f"lag of current tables, {name}", value, TARGETS[name]) for name, value in values.items()]
-        return [*found, _figure("lag samples", self.samples), _figure("CPU of a lag sample", self.cost)]
+        return [
+            *found,
+            _figure("lag samples", self.samples),
+            _figure("lag samples missed", self.missed),
+            _figure("CPU of a lag sample", self.cost),
+        ]
 
 
 def _figure(name: str, value: float, target: float | None = None) -> dict[str, object]:
@@ -133,12 +141,15 @@ class LagSamples:
         counting: Samples count from when it is set.
         latest: The lags of all tables, as they were read last.
         found: The samples.
+        missed: How many samples could not be read.
+        error: What ended the thread.
     """
 
     reader: LagReader
     counting: threading.Event = field(default_factory=threading.Event)
     latest: Mapping[TableId, Lag] = field(default_factory=dict[TableId, Lag])
     found: list[float] = field(default_factory=list[float])
+    missed: int = 0
     error: Exception | None = None
     _cpu: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -160,7 +171,7 @@ class LagSamples:
             self._thread.join(30)
         if self.error is not None:
             raise self.error
-        return LagFigures.of(self.found, cpu=self._cpu)
+        return LagFigures.of(self.found, cpu=self._cpu, missed=self.missed)
 
     def _run(self) -> None:
         try:
@@ -176,7 +187,11 @@ class LagSamples:
     def take(self) -> None:
         """Take a sample: the largest lag of the current tables that the demo shows."""
         counting = self.counting.is_set()
-        self.latest = self.reader.read()
+        try:
+            self.latest = self.reader.read()
+        except MssqlCdcError:  # Such as a log that is cleaned up this moment.
+            self.missed += counting
+            return
         known = [lag.current for table in TABLES if (lag := self.latest.get(table)) and lag.current is not None]
         if counting and known:
             self.found.append(max(known))

@@ -52,6 +52,7 @@ def demo(bench: Bench) -> Iterator[Figure]:
         yield bench.goal(f"demo/{name}", found[f"lag of current tables, {name}"])
     what = f"make demo, {bench.sizes.seconds:,.0f} s"
     yield Figure(f"{what}: lag samples", found["lag samples"], "")
+    yield Figure(f"{what}: lag samples that could not be read", found["lag samples missed"], "")
     yield Figure(f"{what}: CPU of a lag sample", 1000 * found["CPU of a lag sample"], "ms")
     yield Figure(f"{what}: times that the open page asked for all states", asked, "")
 

@@ -12,6 +12,7 @@ import pytest
 from mssql_cdc.capture.lag import Lag
 from mssql_cdc.demo.evidence import TABLES
 from mssql_cdc.demo.lags import LagFigures, LagReader, LagSamples, write
+from mssql_cdc.errors import StorageError
 from mssql_cdc.schema import TableId
 
 
@@ -73,6 +74,22 @@ def test_the_figures_are_written_with_their_targets(tmp_path: Path):
         "lag of current tables, 95 %": (16.0, "at most", 6.0, False),
         "lag of current tables, worst": (16.0, "at most", 15.0, False),
     }
+
+
+def test_a_sample_that_cannot_be_read_is_counted():
+    class Broken:
+        def read(self) -> Mapping[TableId, Lag]:
+            raise StorageError("the log is gone")
+
+    taking = LagSamples(cast("LagReader", Broken()))
+    taking.take()
+    assert taking.missed == 0, "streaming has not begun"
+    taking.counting.set()
+    taking.take()
+    taking.found.append(1.0)
+    figures = taking.stop()
+    assert figures is not None
+    assert "1 samples (1 more could not be read)" in figures.text
 
 
 def test_an_error_of_the_thread_is_not_lost():
