@@ -78,7 +78,7 @@ kills: $(STAMP)  ## kill runs in every step (KILLS=200) and `records --follow` (
 	MSSQL_CDC_SNAPSHOT_KILLS=$(KILLS) MSSQL_CDC_KILLS=$(FOLLOW_KILLS) MSSQL_CDC_SEED=$(SEED) $(PYTHON) -m pytest \
 		mssql_cdc_tests/end_to_end/test_snapshot_kills.py mssql_cdc_tests/end_to_end/test_follow_kills.py
 
-bench: $(ORACLE)  ## run the benchmarks: ratios within one run, printed as a table
+bench: $(ORACLE)  ## run the benchmarks in small (ARGS="--full --json FILE": every target, three hours; or some parts)
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)
 
 # Maven fetches Debezium's test jars.

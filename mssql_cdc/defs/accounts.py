@@ -155,24 +155,31 @@ class Accounts:
         return count_by_window(account.home.changes, length, storage=self.database.storage, **what)
 
 
-def owed_windows(setup: Setup, instance: dg.DagsterInstance, table: TableId, now: datetime) -> set[datetime]:
-    """Return the windows that are missing, and the newest one unless it was reported after its end.
+def owed_windows(
+    setup: Setup, instance: dg.DagsterInstance, tables: Collection[TableId], now: datetime
+) -> Mapping[TableId, set[datetime]]:
+    """Return the windows of each table that are missing, and the newest one unless it was reported after its end.
+
+    All tables have the same windows: their keys are listed once, without Dagster, which runs croniter for each.
 
     Args:
         setup: The database.
         instance: The instance that has the earlier events.
-        table: The table.
+        tables: The tables.
         now: The current time.
     """
-    windows, key = setup.windows, setup.names.log_key(table)
-    reported = instance.get_materialized_partitions(key)
-    owed = {one for one in windows.between(windows.since, now) if windows.key(one) not in reported}
-    event = instance.get_latest_materialization_event(key)
-    newest = event.asset_materialization if event is not None else None
-    if newest is not None and newest.partition in reported:
+    windows = setup.windows
+    keys = {windows.key(one): one for one in windows.between(windows.since, now)} if tables else {}
+    owed: dict[TableId, set[datetime]] = {}
+    for table in tables:
+        key = setup.names.log_key(table)
+        reported = instance.get_materialized_partitions(key)
+        owed[table] = {at for name, at in keys.items() if name not in reported}
+        event = instance.get_latest_materialization_event(key)
+        newest = event.asset_materialization if event is not None else None
+        if newest is None or newest.partition not in reported or newest.partition not in keys:
+            continue
         complete = newest.metadata.get(COMPLETE)
-        with_end = complete is not None and bool(complete.value)
-        known = newest.partition in windows.definition.get_partition_keys(current_time=now)
-        if known and not with_end:
-            owed.add(windows.parse(newest.partition))
+        if complete is None or not complete.value:
+            owed[table].add(keys[newest.partition])
     return owed

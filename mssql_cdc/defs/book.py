@@ -162,11 +162,11 @@ class Book:
             self.through = at
 
     def _open_accounts(self, done: Done) -> None:
-        for table, lake in done.seen.tables.items():
-            if self._wanted(table) and self._streams(table):
-                opening = self.only is None and table not in self.accounts.tables
-                instance, now = self.writer.instance, self.clock()
-                self.accounts.take_in(table, lake, owed_windows(self.setup, instance, table, now) if opening else ())
+        found = {t: lake for t, lake in done.seen.tables.items() if self._wanted(t) and self._streams(t)}
+        opening = [table for table in found if self.only is None and table not in self.accounts.tables]
+        owed = owed_windows(self.setup, self.writer.instance, opening, self.clock())
+        for table, lake in found.items():
+            self.accounts.take_in(table, lake, owed.get(table, ()))
 
     # -- What is written -----------------------------------------------------------------------------------------
 

@@ -37,12 +37,21 @@ class Line:
     lag: Lag
 
 
-def lines(connection: pyodbc.Connection, database: Database) -> list[Line]:
-    """Return the current numbers, in the order of `TABLES`."""
+def lines(
+    connection: pyodbc.Connection, database: Database, *, lags: Mapping[TableId, Lag] | None = None
+) -> list[Line]:
+    """Return the current numbers, in the order of `TABLES`.
+
+    Args:
+        connection: A connection to the source.
+        database: The database.
+        lags: The lags, if they are known; None: they are read.
+    """
     counts = {name: int(rows) for name, rows in connection.execute(COUNT_ROWS).fetchall()}
-    lags: Mapping[TableId, Lag] = {}
-    with suppress(SourceUnavailableError):  # A busy machine: the lags are unknown for a moment.
-        lags = read_lags(database)
+    if lags is None:
+        lags = {}
+        with suppress(SourceUnavailableError):  # A busy machine: the lags are unknown for a moment.
+            lags = read_lags(database)
     return [
         Line(
             (name := f"{one.schema}.{one.name}"),

@@ -1,101 +1,129 @@
-"""`make bench`: prints a table of figures; `ARGS="ticks"` for some of them, `ARGS="--json FILE"` to keep them."""
+"""`make bench`: prints a table of figures; `ARGS="ticks"` for some, `ARGS="--full --json FILE"` for all of issue 11.
+
+Each part runs in a process of its own, one after another, with sandboxes of its own.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterator
+import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from mssql_cdc_tests.benchmarks.current import folds, large
-from mssql_cdc_tests.benchmarks.follow import follow
-from mssql_cdc_tests.benchmarks.measure import Figure
-from mssql_cdc_tests.benchmarks.records import rendering
-from mssql_cdc_tests.benchmarks.server import sandbox
-from mssql_cdc_tests.benchmarks.start import memory, start
-from mssql_cdc_tests.benchmarks.stream import changes, snapshots
-from mssql_cdc_tests.benchmarks.ticks import CASES, Case, ticks
-from mssql_cdc_tests.benchmarks.windows import windows
+from mssql_cdc_tests.benchmarks.bench import Bench, say
+from mssql_cdc_tests.benchmarks.figures_file import FiguresFile, markdown
+from mssql_cdc_tests.benchmarks.goals import goals
+from mssql_cdc_tests.benchmarks.parts import PARTS
+from mssql_cdc_tests.benchmarks.sizes import FULL, SMALL, TINY, Sizes
 
-PARTS = (
-    "sandbox",
-    "current",
-    "large",
-    "start",
-    "ticks",
-    "changes",
-    "snapshots",
-    "records",
-    "follow",
-    "memory",
-    "windows",
-)
 SANDBOX = Path(__file__).parents[2] / "sandbox"
+EVERY = (*PARTS, "sandbox")
 
 
-def main() -> None:
-    """Run the selected benchmarks, each on its own sandbox."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (default: all)")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the large table (default: %(default)s)")
-    parser.add_argument(
-        "--changes", type=int, default=200_000, help="changes over twenty tables, a round (default: %(default)s)"
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse the command line."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(EVERY)} (default: all)")
+    presets = parser.add_mutually_exclusive_group()
+    presets.add_argument(
+        "--full", action="store_true", help="the sizes of issue 11: two to three hours, 20 GiB of memory"
     )
-    parser.add_argument("--tables", type=int, help="only the ticks over so many tables; windows of so many (300)")
-    parser.add_argument("--days", type=int, default=60, help="days of windows (default: %(default)s)")
-    parser.add_argument("--repeat", type=int, default=3, help="rounds behind each median (default: %(default)s)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as a list, too")
-    options = parser.parse_args()
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    parts = options.parts or PARTS
-    if "sandbox" in parts:
-        subprocess.run([sys.executable, "-m", "benchmarks"], cwd=SANDBOX, check=True)
-    found: list[Figure] = []
-    with tempfile.TemporaryDirectory() as name:
-        for figure in _figures(options, Path(name), parts):
-            found.append(figure)
-            print(figure.text, flush=True)  # noqa: T201 (a report)
-            if options.json:
-                options.json.write_text(json.dumps([one.to_json() for one in found], indent=1) + "\n")
+    presets.add_argument("--tiny", action="store_true", help="see that everything works; the figures say nothing")
+    parser.add_argument("--rows", type=int, help="rows of the large tables of snapshots, large and memory")
+    parser.add_argument("--changes", type=int, help="changes over twenty tables, a round")
+    parser.add_argument("--tables", type=int, help="tables of ticks and windows")
+    parser.add_argument("--days", type=int, help="days of windows")
+    parser.add_argument("--seconds", type=float, help="how long the demo streams")
+    parser.add_argument("--repeat", type=int, help="rounds behind each median")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures as a list, too, part by part")
+    parser.add_argument("--update", action="store_true", help="keep what FILE has of other parts")
+    parser.add_argument("--list-targets", action="store_true", help="only print what has a target")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="only print the tables of such a file")
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if unknown := set(options.parts) - set(EVERY):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(EVERY)}")
+    return options
 
 
-def _figures(options: argparse.Namespace, folder: Path, parts: Collection[str]) -> Iterator[Figure]:
-    if "current" in parts:
-        yield from folds(folder / "current")
-    if "large" in parts:
-        yield from large(folder / "large", rows=options.rows)
-    if not set(parts) - {"current", "large", "sandbox"}:
-        return
-    with sandbox(folder) as server:
-        if "start" in parts:
-            yield from start(server, folder)
-        if "ticks" in parts:
-            yield from ticks(server, folder, cases=_cases(options.tables), repeat=options.repeat)
-        if "changes" in parts:
-            yield from changes(server, folder, rows=options.changes, repeat=options.repeat)
-        if "snapshots" in parts:
-            yield from snapshots(server, folder, rows=options.rows)
-        if "records" in parts:
-            yield from rendering(server, folder, rows=options.changes, repeat=options.repeat)
-        if "follow" in parts:
-            yield from follow(server, folder, repeat=options.repeat)
-        if "memory" in parts:
-            yield from memory(server, folder, rows=options.rows)
-        if "windows" in parts:
-            count = options.tables or 300
-            yield from windows(server, folder, tables=count, days=options.days, repeat=options.repeat)
+def sizes_of(options: argparse.Namespace) -> Sizes:
+    """The sizes that the options ask for."""
+    sizes = FULL if options.full else TINY if options.tiny else SMALL
+    if options.rows:
+        sizes = replace(sizes, rows=options.rows, memory=options.rows, large=options.rows)
+    if options.changes:
+        sizes = replace(sizes, stream=options.changes, records=options.changes)
+    if options.tables:
+        sizes = replace(sizes, many=min(sizes.many, options.tables), captured=options.tables)
+    given = {name: found for name in ("days", "seconds", "repeat") if (found := getattr(options, name))}
+    return replace(sizes, **given)
 
 
-def _cases(tables: int | None) -> list[Case]:
-    if tables is None:
-        return list(CASES)
-    known = [case for case in CASES if case.tables == tables]
-    return known or [Case(tables, ((1, None), (tables, None)))]
+def main(arguments: Sequence[str]) -> int:
+    """Run the selected parts; return 1 if one of them could not be run."""
+    options = parse(arguments)
+    sizes, parts = sizes_of(options), [part for part in EVERY if part in (options.parts or EVERY)]
+    if options.list_targets:
+        for goal in goals(parts, sizes):
+            _print(f"{goal.name}: {goal.bound} {goal.target:g} {goal.unit}")
+        return 0
+    if options.markdown:
+        _print("\n".join(markdown(FiguresFile(options.markdown).read(), parts=parts, sizes=sizes)))
+        return 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # What was started is stopped.
+    if options.here:
+        _run_here(parts[0], sizes, options.json)
+        return 0
+    if options.json:
+        options.json.unlink(missing_ok=True) if not options.update else FiguresFile(options.json).drop(parts)
+    failed = [part for part in parts if not _run_apart(part, arguments, options.parts)]
+    if failed:
+        say(f"could not be run: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _run_apart(part: str, arguments: Sequence[str], named: Sequence[str]) -> bool:
+    """Run a part in a process of its own; whether it was run.
+
+    Args:
+        part: The part.
+        arguments: The arguments of this command.
+        named: The parts among them.
+    """
+    say(f"part {part} begins")
+    begun = time.monotonic()
+    command, folder = [sys.executable, "-m", "benchmarks"], SANDBOX
+    if part != "sandbox":
+        rest = [word for word in arguments if word not in named]
+        command, folder = [sys.executable, "-m", "mssql_cdc_tests.benchmarks", part, *rest, "--here"], None
+    # A session of its own: it gets one signal, ours, and stops what it has started.
+    process = subprocess.Popen(command, cwd=folder, start_new_session=True)
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:
+        process.terminate()
+        process.wait(120)
+        raise
+    say(f"part {part} {'took' if code == 0 else 'FAILED after'} {time.monotonic() - begun:,.0f} s")
+    return code == 0
+
+
+def _run_here(part: str, sizes: Sizes, file: Path | None) -> None:
+    with tempfile.TemporaryDirectory(prefix=f"bench-{part}-") as name:
+        for figure in PARTS[part](Bench(Path(name), sizes)):
+            _print(figure.text)
+            if file is not None:
+                FiguresFile(file).add(part, figure)
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 (a report)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:]))

@@ -32,13 +32,13 @@ from mssql_cdc.lake.table_log import load_log
 from mssql_cdc.lsn import position_text
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
 from mssql_cdc.spark.session import SparkSettings, start_session
+from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.measure import Figure, tree_cpu
 from mssql_cdc_tests.lake_kit import AT, change_log, column, lsn, orders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ROUNDS = 3
 _TEXTS = [f"text{number}" for number in range(6)]
 _NUMBERS = [f"number{number}" for number in range(5)]
 
@@ -57,9 +57,6 @@ class Case:
         return f"{self.tables} x {self.rows:,} rows, {self.changes:,} random changes each"
 
 
-CASES = (Case(4, 10_000, 100), Case(1, 1_000_000, 10_000))
-
-
 class Oracle(TableHome):
     """The same change log with another current table."""
 
@@ -69,24 +66,20 @@ class Oracle(TableHome):
         return f"{self.folder}/merged"
 
 
-def folds(folder: Path) -> Iterator[Figure]:
+def folds(bench: Bench) -> Iterator[Figure]:
     """Compare both ways."""
     session = start_session(SparkSettings.from_environment(short_lived=False))
-    for number, case in enumerate(CASES):
-        ours, merged, same = _compare(session, folder / str(number), case)
+    for number, case in enumerate(Case(*one) for one in bench.sizes.folds):
+        ours, merged, same = _compare(session, bench.folder / str(number), case, bench.sizes.repeat)
         yield Figure(f"{case.text}: MERGE, CPU of a round", merged, "s")
         yield Figure(f"{case.text}: tasks, CPU of a round", ours, "s")
         yield Figure(f"{case.text}: MERGE against tasks", merged / ours, "x", at_least=5)
         yield Figure(f"{case.text}: tables that differ", 0 if same else 1, "", at_most=0)
 
 
-def large(folder: Path, *, rows: int) -> Iterator[Figure]:
-    """Fill one large table and update it: CPU, and what is stored beside the rows.
-
-    Args:
-        folder: Where the tables go.
-        rows: How many rows the table has.
-    """
+def large(bench: Bench) -> Iterator[Figure]:
+    """Fill one large table and update it: CPU, and what is stored beside the rows."""
+    folder, rows = bench.folder, bench.sizes.large
     session = start_session(SparkSettings.from_environment(short_lived=False))
     random, schema, logs = np.random.default_rng(1), _columns(), CurrentLogs()
     home = _home(folder, 0)
@@ -103,9 +96,10 @@ def large(folder: Path, *, rows: int) -> Iterator[Figure]:
     yield Figure("first rows: Spark against tasks, CPU of a row", merged / some / (filled / rows), "x", at_least=2)
     for number, case in enumerate(_LARGE_CASES):
         spent: list[float] = []
-        for round_ in range(1 + ROUNDS):
-            keys = random.choice(rows, case.count, replace=False)
-            keys = keys if case.random else np.arange(rows - case.count, rows)
+        for round_ in range(1 + bench.sizes.repeat):
+            count = min(case.count, rows)
+            keys = random.choice(rows, count, replace=False)
+            keys = keys if case.random else np.arange(rows - count, rows)
             state = _append(state, schema, keys, at=10 * number + round_ + 2, op="u")
             spent.append(_timed(lambda: _tasks(session, [home], schema, state.batch, logs)))  # noqa: B023
         if number == 0:
@@ -154,14 +148,14 @@ def _columns() -> TableSchema:
     )
 
 
-def _compare(session: SparkSession, folder: Path, case: Case) -> tuple[float, float, bool]:
+def _compare(session: SparkSession, folder: Path, case: Case, repeat: int) -> tuple[float, float, bool]:
     random = np.random.default_rng(1)
     schema = _columns()
     homes = [_home(folder, number) for number in range(case.tables)]
     states = {home.folder: change_log(home, schema) for home in homes}
     oracles = [Oracle(home.folder, home.app_id) for home in homes]
     logs, spent = CurrentLogs(), dict[str, list[float]](tasks=[], merge=[])
-    for round_ in range(1 + ROUNDS):
+    for round_ in range(2 + repeat):
         for home in homes:
             whole = round_ == 0
             keys = np.arange(case.rows) if whole else random.choice(case.rows, case.changes, replace=False)
@@ -169,7 +163,7 @@ def _compare(session: SparkSession, folder: Path, case: Case) -> tuple[float, fl
         up_to = states[homes[0].folder].batch
         tasks = _timed(lambda: _tasks(session, homes, schema, up_to, logs))  # noqa: B023 (called at once)
         merges = _timed(lambda: _merges(session, oracles, schema, up_to))  # noqa: B023
-        if round_ > 1:  # The first round warms up.
+        if round_ > 1:  # The first rounds fill the tables and warm up.
             spent["tasks"].append(tasks)
             spent["merge"].append(merges)
     same = all(_sum(home.current) == _sum(oracle.current) for home, oracle in zip(homes, oracles, strict=True))

@@ -12,21 +12,27 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from threading import Thread
 
+from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.measure import Figure, descendants, process_name
 from mssql_cdc_tests.benchmarks.server import Server, change, connector_file, create_database
 
-CHANGES = 40
 PATIENCE = 120.0
 
 
-def follow(server: Server, folder: Path, *, repeat: int) -> Iterator[Figure]:
-    """Follow a table whose rows come one by one; the median of `repeat` warm starts."""
+def follow(bench: Bench) -> Iterator[Figure]:
+    """Follow a table whose rows come one by one; medians, also of warm starts."""
+    with bench.sandbox() as server:
+        yield from _follow(bench, server)
+
+
+def _follow(bench: Bench, server: Server) -> Iterator[Figure]:
+    folder = bench.folder
     create_database(server, "followed", {"t": 100})
     config = connector_file(server, "followed", folder)
     rows = 100
@@ -34,7 +40,7 @@ def follow(server: Server, folder: Path, *, repeat: int) -> Iterator[Figure]:
         for _ in range(rows):
             records.get(timeout=PATIENCE)
     starts, machines = list[float](), list[int]()
-    for _ in range(repeat):
+    for _ in range(bench.sizes.repeat):
         rows += 1
         _insert(server, rows)
         begun = time.perf_counter()
@@ -47,7 +53,7 @@ def follow(server: Server, folder: Path, *, repeat: int) -> Iterator[Figure]:
     delays = list[float]()
     chance = random.Random(1)
     with _following(config, folder) as (_, records):
-        for number in range(CHANGES + 1):
+        for number in range(bench.sizes.followed + 1):
             rows += 1
             begun = time.perf_counter()
             _insert(server, rows)
@@ -71,7 +77,7 @@ def _wait_for(records: Queue[int], row: int) -> None:
 
 
 @contextmanager
-def _following(config: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], Queue[int]]]:
+def _following(config: Path, folder: Path) -> Generator[tuple[subprocess.Popen[bytes], Queue[int]]]:
     """The running command, and the ids of the rows in its records."""
     command = ["records", "--follow", "--config", str(config), "--state-dir", str(folder / "followed-state")]
     found: Queue[int] = Queue()
@@ -86,9 +92,13 @@ def _following(config: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[by
                 if value is not None and "op" in value["payload"]:
                     found.put(value["payload"]["after"]["id"])
 
-        Thread(target=read, daemon=True).start()
+        reader = Thread(target=read, daemon=True)
+        reader.start()
         try:
             yield process, found
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(30)
+            reader.join(30)
+            if process.stdout is not None:
+                process.stdout.close()

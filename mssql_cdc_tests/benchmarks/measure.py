@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,18 +15,24 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line of the report; `at_least` or `at_most` is what it must reach."""
+    """One line of the report; `at_least` or `at_most` is what it must reach, `note` what has to be said of it."""
 
     name: str
     value: float
     unit: str
     at_least: float | None = None
     at_most: float | None = None
+    note: str = ""
 
     @property
     def target(self) -> float | None:
         """The bound."""
         return self.at_least if self.at_least is not None else self.at_most
+
+    @property
+    def bound(self) -> str | None:
+        """The direction of the bound."""
+        return None if self.target is None else "at least" if self.at_least is not None else "at most"
 
     @property
     def holds(self) -> bool | None:
@@ -38,10 +44,10 @@ class Figure:
     @property
     def text(self) -> str:
         """The line for people."""
-        said = f"{self.value:,.0f}" if abs(self.value) >= 100 else f"{self.value:,.2f}"
         verdict = {None: "", True: "holds", False: "FAILS"}[self.holds]
-        bound = "" if self.target is None else f"{'>=' if self.at_least is not None else '<='} {self.target:g}"
-        return f"{self.name:<86} {said:>12} {self.unit:<8} {bound:<10} {verdict}".rstrip()
+        bound = "" if self.target is None else f"{self.bound} {self.target:g}"
+        note = f" ({self.note})" if self.note else ""
+        return f"{self.name:<100} {shown(self.value):>10} {self.unit:<7} {bound:<13} {verdict}{note}".rstrip()
 
     def to_json(self) -> dict[str, object]:
         """What `--json` writes."""
@@ -50,8 +56,15 @@ class Figure:
             "value": round(self.value, 4),
             "unit": self.unit,
             "target": self.target,
+            "bound": self.bound,
             "holds": self.holds,
+            **({"note": self.note} if self.note else {}),
         }
+
+
+def shown(value: float) -> str:
+    """A value for people."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
 
 
 ROWS_A_SECOND = "rows/s"
@@ -71,11 +84,11 @@ class Spent:
 
 
 @contextmanager
-def spending(spent: Spent) -> Iterator[None]:
+def spending(spent: Spent) -> Generator[Spent]:
     """Add what the block takes."""
     started, before = time.perf_counter(), tree_cpu(os.getpid())
     try:
-        yield
+        yield spent
     finally:
         spent.seconds += time.perf_counter() - started
         spent.cpu += tree_cpu(os.getpid()) - before
@@ -92,23 +105,51 @@ class Measured:
     workers_mib: float
 
 
-def run(command: Sequence[str], *, log: Path) -> Measured:
-    """Run the command to completion; raise an error with the end of its log if it fails."""
-    started = time.time()
-    with log.open("w") as out:
-        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+@dataclass
+class Watched:
+    """A running command and the peaks of its memory until now."""
+
+    process: subprocess.Popen[bytes]
+    started: float
+    log: Path
+    peaks: dict[str, float]
+
+    def measured(self) -> Measured:
+        """What was seen until now."""
+        peaks = self.peaks
+        return Measured(self.started, time.time() - self.started, peaks["driver"], peaks["jvm"], peaks["workers"])
+
+    def check(self) -> None:
+        """Raise an error with the end of its log if the command has failed."""
+        if self.process.poll():
+            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-20:])
+            raise RuntimeError(f"the command ended with {self.process.returncode}:\n{tail}")
+
+
+@contextmanager
+def watched(command: Sequence[str], *, log: Path) -> Generator[Watched]:
+    """Run the command and watch its memory; stop it at the end if it still runs."""
     peaks = {"driver": 0.0, "jvm": 0.0, "workers": 0.0}
     done = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(process.pid, peaks, done))
-    watcher.start()
-    code = process.wait()
-    seconds = time.time() - started
-    done.set()
-    watcher.join()
-    if code:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
-        raise RuntimeError(f"{' '.join(command)} ended with {code}:\n{tail}")
-    return Measured(started, seconds, peaks["driver"], peaks["jvm"], peaks["workers"])
+    with log.open("w") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+        watcher = threading.Thread(target=_watch, args=(process.pid, peaks, done))
+        watcher.start()
+        try:
+            yield Watched(process, time.time(), log, peaks)
+        finally:
+            process.terminate()
+            process.wait(120)
+            done.set()
+            watcher.join()
+
+
+def run(command: Sequence[str], *, log: Path) -> Measured:
+    """Run the command to completion; raise an error with the end of its log if it fails."""
+    with watched(command, log=log) as running:
+        running.process.wait()
+        running.check()
+        return running.measured()
 
 
 def commits(folder: Path, *, since: float = 0.0, tables: str = "changes") -> list[float]:

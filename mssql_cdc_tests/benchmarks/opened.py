@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,8 @@ from mssql_cdc.run.databases import open_databases
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import catch_up
 from mssql_cdc_tests.benchmarks.server import Server, connector_file
+
+_COUNT = "SELECT COUNT_BIG(*) FROM cdc.dbo_{}_CT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,18 @@ def opened(server: Server, name: str, folder: Path) -> Iterator[Opened]:
         yield Opened(databases[0], Follower(databases[0], merge=False), Follower(databases[0]))
 
 
+def captured_rows(server: Server, name: str, tables: Sequence[str]) -> dict[str, int]:
+    """The rows of the change tables of these tables."""
+    with server.connect(name) as connection:
+        return {table: int(connection.execute(_COUNT.format(table)).fetchval()) for table in tables}
+
+
 def wait_for_capture(server: Server, name: str, rows: dict[str, int], *, timeout: float = 1800) -> None:
     """Wait until the change tables of these tables have so many rows."""
     end = time.monotonic() + timeout
     with server.connect(name) as connection:
         for table, count in rows.items():
-            while connection.execute(f"SELECT COUNT_BIG(*) FROM cdc.dbo_{table}_CT").fetchval() < count:
+            while connection.execute(_COUNT.format(table)).fetchval() < count:
                 if time.monotonic() > end:
                     raise TimeoutError(f"{table} was not captured")
                 time.sleep(0.1)

@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ import dagster as dg
 from mssql_cdc_tests.benchmarks.measure import tree_cpu
 
 START_SECONDS = 180
+NODES = "{ assetNodes { assetKey { path } } }"
 BATCH = 10
 """The browser asks for the state of so many assets at once."""
 WORKSPACE = """query LocationWorkspaceAssetsQuery($name: String!) { workspaceLocationEntryOrError(name: $name) {
@@ -83,8 +84,8 @@ class Pages:
     port: int
     pid: int
 
-    def ask(self, query: str, **variables: Any) -> None:
-        """Send a query; an error in its answer is one of the benchmark."""
+    def ask(self, query: str, **variables: Any) -> Any:
+        """Send a query and return its data; an error in its answer is one of the benchmark."""
         body = json.dumps({"query": query, "variables": variables}).encode()
         address = f"http://127.0.0.1:{self.port}/graphql"
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
@@ -92,6 +93,15 @@ class Pages:
             found = json.loads(answer.read())
         if "errors" in found or "PythonError" in json.dumps(found)[:2000]:
             raise RuntimeError(f"{query[:60]}: {json.dumps(found)[:2000]}")
+        return found["data"]
+
+    def asset_keys(self) -> list[dg.AssetKey]:
+        """The assets of the graph."""
+        return [dg.AssetKey(node["assetKey"]["path"]) for node in self.ask(NODES)["assetNodes"]]
+
+    def ask_states(self, keys: Sequence[dg.AssetKey]) -> None:
+        """Ask what an open page asks for these assets every few seconds."""
+        self._states(keys, LIVE)
 
     def kinds(self, keys: Sequence[dg.AssetKey]) -> Mapping[str, Callable[[], None]]:
         """The pages: what they show, and what sends their queries.
@@ -126,13 +136,19 @@ class Pages:
 
 
 @contextmanager
-def webserver(folder: Path) -> Iterator[Pages]:
-    """Start a webserver for the connectors in `folder` and the instance in `folder/home`."""
+def webserver(folder: Path, *, home: Path | None = None, connectors: Path | None = None) -> Generator[Pages]:
+    """Start a webserver.
+
+    Args:
+        folder: Where its log goes.
+        home: The folder of the instance; by default `folder/home`.
+        connectors: The folder of the connectors; by default `folder`.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     command = [str(Path(sys.executable).parent / "dagster-webserver"), "-m", "mssql_cdc.definitions"]
-    environment = {"DAGSTER_HOME": str(folder / "home"), "MSSQL_CDC_CONNECTORS": str(folder)}
+    environment = {"DAGSTER_HOME": str(home or folder / "home"), "MSSQL_CDC_CONNECTORS": str(connectors or folder)}
     log_file = folder / "webserver.log"
     with log_file.open("w") as log:
         process = subprocess.Popen(
@@ -154,8 +170,10 @@ def _wait(pages: Pages, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
         try:
-            return pages.ask("{ version }")
+            pages.ask("{ version }")
         except (urllib.error.URLError, ConnectionError):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(log.read_text()) from None
             time.sleep(0.2)
+        else:
+            return

@@ -15,6 +15,8 @@ import pyodbc
 
 NUMBERS = 10_000
 """The minimum number of rows in `dbo.numbers`."""
+BLOCK = 500_000
+"""Rows of a table are inserted in blocks, so that `dbo.numbers`, which needs memory as well, has no more."""
 DIGITS = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
 COLUMNS = """
     id int NOT NULL PRIMARY KEY, customer_id int NOT NULL, status tinyint NOT NULL, quantity bigint NOT NULL,
@@ -86,12 +88,12 @@ def create_database(server: Server, name: str, tables: dict[str, int]) -> None:
         connection.execute(f"CREATE DATABASE {name}")
     with server.connect(name) as connection:
         connection.execute("EXEC sys.sp_cdc_enable_db")
-        most = max(tables.values(), default=0)
-        fill_numbers(connection, most)
+        fill_numbers(connection, min(max(tables.values(), default=0), BLOCK))
         for table, rows in tables.items():
             connection.execute(f"CREATE TABLE dbo.{table} ({COLUMNS})")
-            if rows:
-                connection.execute(f"INSERT INTO dbo.{table} SELECT {VALUES} FROM dbo.numbers n WHERE n.i <= {rows}")
+            for start in range(0, rows, BLOCK):
+                numbers = f"SELECT i + {start} AS i FROM dbo.numbers WHERE i <= {min(rows - start, BLOCK)}"
+                connection.execute(f"INSERT INTO dbo.{table} SELECT {VALUES} FROM ({numbers}) AS n")
         for table in tables:
             connection.execute(
                 f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL"
@@ -133,3 +135,21 @@ def connector_file(server: Server, database: str, folder: Path, **settings: str)
     }
     path.write_text(json.dumps({"name": database, "config": config}))
     return path
+
+
+def clean_up(server: Server, database: str, tables: Sequence[str]) -> None:
+    """Remove change rows that every reader has read, but for the newest transactions: readers keep their positions.
+
+    Args:
+        server: The sandbox.
+        database: The database.
+        tables: Its captured tables.
+    """
+    with server.connect(database) as connection:
+        newest = "SELECT TOP 100 start_lsn FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC"
+        mark = connection.execute(f"SELECT MIN(start_lsn) FROM ({newest}) AS newest").fetchval()
+        for table in tables:
+            connection.execute(
+                f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_{table}', "
+                f"@low_water_mark = 0x{bytes(mark).hex()}"
+            )

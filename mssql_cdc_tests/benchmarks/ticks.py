@@ -10,7 +10,6 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
@@ -19,6 +18,7 @@ import mssql_cdc.follow.current as current
 import mssql_cdc.run.execute as execute
 import mssql_cdc.run.follower as follower
 from mssql_cdc.lake.current import CurrentTables
+from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.measure import Figure, Spent, spending, tree_cpu
 from mssql_cdc_tests.benchmarks.opened import opened, until_idle, wait_for_capture
 from mssql_cdc_tests.benchmarks.server import Server, change, create_database
@@ -37,13 +37,10 @@ PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """So many captured tables, of which so many change; `most` is the target in seconds."""
+    """So many captured tables, of which so many change."""
 
     tables: int
-    changed: Sequence[tuple[int, float | None]]
-
-
-CASES = (Case(50, ((50, 1.5),)), Case(300, ((1, 0.3), (20, None), (300, None))))
+    changed: Sequence[int]
 
 
 @dataclass(slots=True)
@@ -53,20 +50,27 @@ class _Tick:
     parts: dict[str, Spent] = field(default_factory=dict[str, Spent])
 
 
-def ticks(server: Server, folder: Path, *, cases: Sequence[Case] = CASES, repeat: int = 3) -> Iterator[Figure]:
-    """Measure all cases; the median of `repeat` ticks behind a first one that warms up."""
-    for case in cases:
-        name = f"ticks{case.tables}"
-        create_database(server, name, {f"t{i}": 0 for i in range(case.tables)})
-        with opened(server, name, folder) as connector:
-            rows: dict[str, int] = dict.fromkeys((f"t{i}" for i in range(case.tables)), 0)
-            for changed, most in case.changed:
-                found: list[_Tick] = []
-                for _ in range(1 + repeat):
-                    _change(server, name, rows, changed)
-                    found.append(_tick(connector.whole, server))
-                    until_idle(connector.whole)
-                yield from _figures(case, changed, most, found[1:])
+def ticks(bench: Bench) -> Iterator[Figure]:
+    """Measure all cases; medians of ticks behind a first one that warms up."""
+    sizes = bench.sizes
+    some = sorted({1, *({20} if sizes.captured > 20 else ()), sizes.captured})
+    with bench.sandbox() as server:
+        for case in (Case(sizes.many, (sizes.many,)), Case(sizes.captured, tuple(some))):
+            yield from _case(bench, server, case)
+
+
+def _case(bench: Bench, server: Server, case: Case) -> Iterator[Figure]:
+    name = f"ticks{case.tables}"
+    create_database(server, name, {f"t{i}": 0 for i in range(case.tables)})
+    with opened(server, name, bench.folder) as connector:
+        rows: dict[str, int] = dict.fromkeys((f"t{i}" for i in range(case.tables)), 0)
+        for changed in case.changed:
+            found: list[_Tick] = []
+            for _ in range(1 + bench.sizes.repeat):
+                _change(server, name, rows, changed)
+                found.append(_tick(connector.whole, server))
+                until_idle(connector.whole)
+            yield from _figures(bench, case, changed, found[1:])
 
 
 def _change(server: Server, name: str, rows: dict[str, int], changed: int) -> None:
@@ -103,10 +107,12 @@ def _measured(function: Any, tick: _Tick, part: str) -> Any:
     return wrapper
 
 
-def _figures(case: Case, changed: int, most: float | None, found: Sequence[_Tick]) -> Iterator[Figure]:
+def _figures(bench: Bench, case: Case, changed: int, found: Sequence[_Tick]) -> Iterator[Figure]:
     what = f"warm tick, {changed} of {case.tables} tables with {ROWS} changes each"
     median = sorted(found, key=lambda tick: tick.whole.seconds)[len(found) // 2]
-    yield Figure(what, median.whole.seconds, "s", at_most=most)
+    keys = {(bench.sizes.many, bench.sizes.many): "tick/many", (bench.sizes.captured, 1): "tick/one"}
+    key = keys.get((case.tables, changed))
+    yield bench.goal(key, median.whole.seconds) if key else Figure(what, median.whole.seconds, "s")
     own = statistics.median(tick.whole.cpu - tick.server_cpu for tick in found)
     yield Figure(f"{what}: CPU of the connector", own, "s")
     yield Figure(f"{what}: CPU of the server", statistics.median(tick.server_cpu for tick in found), "s")

@@ -20,6 +20,7 @@ from mssql_cdc.cli import program
 from mssql_cdc.config import load_connector
 from mssql_cdc.config.signals import IgnoredSignal, parse_signal
 from mssql_cdc.demo.__main__ import parse as parse_demo
+from mssql_cdc_tests.benchmarks.__main__ import parse as parse_bench
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [
@@ -60,6 +61,8 @@ def _check_make(words: list[str]) -> None:
     arguments = next((word.removeprefix("ARGS=") for word in words if word.startswith("ARGS=")), None)
     if arguments is not None and targets == ["demo"]:
         parse_demo(shlex.split(arguments))
+    if arguments is not None and targets == ["bench"]:
+        parse_bench(shlex.split(arguments))
 
 
 def _check_click(command: Any, words: list[str]) -> None:

@@ -1,0 +1,84 @@
+"""How much each part works on: in small, as issue 11 wants it, and for tests. Names of figures give the sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TABLES = 20
+"""The tables of `changes`, `records` and `memory`."""
+SMALL_TABLES = 50
+"""The small tables of `snapshots`, of a fiftieth of the large one each."""
+COLD_TABLES = 8
+"""The tables of `start`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """The sizes of a run.
+
+    Attributes:
+        stream: Changes over twenty tables, a round, for the rates.
+        step: Changes over twenty tables, a round, for the current tables' time on top of the change logs'.
+        warm: Changes before the first round.
+        rows: Rows of the large table of `snapshots`.
+        memory: Rows behind which memory is measured, and again behind four times as many.
+        slices: Parts of `memory` that are changed, read and cleaned up in turn.
+        large: Rows of the table of `large`.
+        records: Changes whose records are rendered, a round.
+        cold: Rows of the eight tables of `start` together.
+        folds: For `current`: tables, their rows, the random changes of each.
+        many: Tables that all change in a tick.
+        captured: Tables of which one, twenty and all change in a tick; the tables of `windows`.
+        days: Days of windows.
+        seconds: How long the demo streams.
+        followed: Changes that `follow` waits for.
+        repeat: Rounds behind each median.
+    """
+
+    stream: int = 200_000
+    step: int = 200_000
+    warm: int = 40_000
+    rows: int = 1_000_000
+    memory: int = 1_000_000
+    slices: int = 5
+    large: int = 1_000_000
+    records: int = 200_000
+    cold: int = 200_000
+    folds: tuple[tuple[int, int, int], ...] = ((4, 10_000, 100), (1, 1_000_000, 10_000))
+    many: int = 50
+    captured: int = 300
+    days: int = 60
+    seconds: float = 1200
+    followed: int = 40
+    repeat: int = 3
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The sizes as names of figures give them."""
+        found = {name: f"{getattr(self, name):,}" for name in ("stream", "step", "rows", "memory", "records", "cold")}
+        more = {"small": self.rows // SMALL_TABLES, "more": 4 * self.memory, "many": self.many, "days": self.days}
+        return found | {name: f"{value:,}" for name, value in (more | {"captured": self.captured}).items()} | {
+            "seconds": f"{self.seconds:,.0f}"
+        }  # fmt: skip
+
+
+SMALL = Sizes()
+FULL = Sizes(stream=5_000_000, rows=5_000_000, memory=5_000_000, large=20_000_000)
+TINY = Sizes(
+    stream=400,
+    step=200,
+    warm=200,
+    rows=500,
+    memory=2_000,
+    slices=1,
+    large=2_000,
+    records=400,
+    cold=800,
+    folds=((1, 1_000, 10),),
+    many=2,
+    captured=3,
+    days=1,
+    seconds=30,
+    followed=3,
+    repeat=1,
+)

@@ -1,0 +1,1 @@
+"""Tests of the benchmarks themselves: targets, files of figures, the command line."""
