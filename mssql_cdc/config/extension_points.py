@@ -74,8 +74,9 @@ class ExtensionSettings:
     """Lists custom converters of values, by names of your choice. `<name>.type` is an entry point in the group
     `mssql_cdc.converters` (docs/extensions.md)."""
     post_processors: tuple[str, ...] = prop("post.processors", (), "SPI-10")
-    """Lists post-processors of records, by names of your choice. `<name>.type` is an entry point in the group
-    `mssql_cdc.post_processors`, or `io.debezium.processors.reselect.ReselectColumnsPostProcessor`."""
+    """Lists post-processors of records, by names of your choice. `post.processors.<name>.type` (or `<name>.type`, an
+    older form) is an entry point in the group `mssql_cdc.post_processors`, or
+    `io.debezium.processors.reselect.ReselectColumnsPostProcessor`."""
     given: Annotated[tuple[tuple[str, str, str | Secret], ...], members(_of_extension)] = prop(
         EXTENSION_FAMILY, (), "SPI-05 SPI-10", late=True
     )

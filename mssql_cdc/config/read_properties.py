@@ -25,6 +25,8 @@ from mssql_cdc.extensions import installed_names
 _REMOTE = "spark.remote"
 _NAME_OTHERS = ("converters", "post.processors")
 """Each name in these lists is the prefix of further properties."""
+_PROCESSORS = "post.processors."
+"""May stand before the name of a post-processor; Debezium calls the form without it deprecated."""
 _NAME_EXTENSIONS = (
     "signal.enabled.channels",
     "notification.enabled.channels",
@@ -106,10 +108,11 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
     chosen = _extension_prefixes(given) if None in known.values() else ()  # It looks through all distributions.
     for name, text in given.items():
         found = known[name]
-        own = [one for one in listed if name.startswith(f"{one}.")]
+        short = name.removeprefix(_PROCESSORS)
+        own = [one for one in listed if short.startswith(f"{one}.")]
         if found is None and own:
             extension = max(own, key=len)
-            parts = (extension, name.removeprefix(f"{extension}."))
+            parts = (extension, short.removeprefix(f"{extension}."))
             _put(tree, EXTENSION_PROPERTIES, GivenProperty(name, parts, text), report)
         elif found is None and name.startswith(chosen):
             pass  # The extension reads it; `Connector.properties` has it.

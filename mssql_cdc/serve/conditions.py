@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LOGGER = "mssql_cdc"
+"""The logger of what Debezium does not log."""
+
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -18,12 +21,14 @@ class Condition:
         level: How much it matters: INFO, WARN or ERROR, as Debezium has it where it logs the same.
         meaning: What it means, for the documentation.
         says: Pieces of the lines that tell of it; none: whoever logs it names it.
+        logger: The class that logs the same in Debezium, so that rules about loggers keep working.
     """
 
     code: str
     level: str
     meaning: str
     says: tuple[str, ...] = ()
+    logger: str = LOGGER
 
 
 PROPERTY_NOTICE = "property-notice"
@@ -40,12 +45,14 @@ CONDITIONS = (
         "WARN",
         "more captured tables than `guardrail.collections.max` allows",
         ("Guardrail limit exceeded",),
+        logger="io.debezium.config.CommonConnectorConfig",
     ),
     Condition(
         "no-captured-tables",
         "WARN",
         "no table is enabled for CDC, or the filters leave none",
         ("has no table enabled for CDC", "captures no table: ", "no changes will be captured"),
+        logger="io.debezium.relational.RelationalDatabaseSchema",
     ),
     Condition(
         "table-not-readable",
@@ -54,7 +61,11 @@ CONDITIONS = (
         (" that the login cannot see (", " cannot be captured: "),
     ),
     Condition(
-        "agent-not-running", "ERROR", "SQL Server Agent stands, so nothing is captured", ("Agent is not running",)
+        "agent-not-running",
+        "ERROR",
+        "SQL Server Agent stands, so nothing is captured",
+        ("Agent is not running",),
+        logger="io.debezium.connector.sqlserver.SqlServerStreamingChangeEventSource",
     ),
     Condition(
         "capture-stalled",
@@ -83,6 +94,7 @@ CONDITIONS = (
         "INFO",
         "`snapshot.mode` streams no changes: the connector ends behind its snapshot",
         ("Streaming is disabled for snapshot mode",),
+        logger="io.debezium.connector.sqlserver.SqlServerStreamingChangeEventSource",
     ),
     Condition("schema-history-rebuilt", "WARN", "a lost schema history was rebuilt", ("was rebuilt from the source",)),
     Condition(
@@ -99,15 +111,52 @@ CONDITIONS = (
         "WARN",
         "a change left out of the records (`event.processing.failure.handling.mode=warn`)",
         ("; its records are left out",),
+        logger="io.debezium.pipeline.EventDispatcher",
     ),
-    Condition("reselect-disabled", "WARN", "ReselectColumns has nothing to look for", ("nothing is read again",)),
-    Condition("reselect-failed", "WARN", "ReselectColumns could not ask the source", ("Failed to re-select columns",)),
-    Condition("reselect-row-missing", "WARN", "ReselectColumns found no such row", ("Failed to find row in table",)),
-    Condition("signal-ignored", "WARN", "a signal is not understood, or refused", (" is ignored: ",)),
-    Condition("signal-log", "INFO", "the message of a signal of type `log`", (" (log): ",)),
+    Condition(
+        "reselect-disabled",
+        "WARN",
+        "ReselectColumns has nothing to look for",
+        ("nothing is read again",),
+        logger="io.debezium.processors.reselect.ReselectColumnsPostProcessor",
+    ),
+    Condition(
+        "reselect-failed",
+        "WARN",
+        "ReselectColumns could not ask the source",
+        ("Failed to re-select columns",),
+        logger="io.debezium.processors.reselect.ReselectColumnsPostProcessor",
+    ),
+    Condition(
+        "reselect-row-missing",
+        "WARN",
+        "ReselectColumns found no such row",
+        ("Failed to find row in table",),
+        logger="io.debezium.processors.reselect.ReselectColumnsPostProcessor",
+    ),
+    Condition(
+        "signal-ignored",
+        "WARN",
+        "a signal is not understood, or refused",
+        (" is ignored: ",),
+        logger="io.debezium.pipeline.signal.SignalProcessor",
+    ),
+    Condition(
+        "signal-log",
+        "INFO",
+        "the message of a signal of type `log`",
+        (" (log): ",),
+        logger="io.debezium.pipeline.signal.actions.Log",
+    ),
     Condition("channel-failed", "WARN", "a channel of signals cannot be read", ("; it is tried again",)),
     Condition("sink-failed", "ERROR", "a channel of notifications failed", ("notification channel ",)),
-    Condition("notification", "INFO", "a notification (channel `log`)", ("[Notification Service]",)),
+    Condition(
+        "notification",
+        "INFO",
+        "a notification (channel `log`)",
+        ("[Notification Service]",),
+        logger="io.debezium.pipeline.notification.channels.LogNotificationChannel",
+    ),
     Condition("snapshot-given-up", "ERROR", "a requested snapshot failed", ("the requested snapshot is given up",)),
     Condition(
         "snapshot-not-filtered",
@@ -125,7 +174,13 @@ CONDITIONS = (
         "database-left-out", "ERROR", "one of several databases cannot be followed now", ("is left out for a minute",)
     ),
     Condition("overtaken", "WARN", "another process writes to the same lake", ("; surveying again",)),
-    Condition("retry", "WARN", "the source did not answer; the event `retry` says the same", ("; retry ",)),
+    Condition(
+        "retry",
+        "WARN",
+        "the source did not answer; the event `retry` says the same",
+        ("; retry ",),
+        logger="io.debezium.pipeline.ErrorHandler",
+    ),
     Condition(
         "unsafe-storage",
         "WARN",

@@ -19,9 +19,7 @@ from threading import Lock
 from typing import Any, TextIO
 
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.serve.conditions import condition_named, condition_of
-
-_LOGGER = "mssql_cdc"
+from mssql_cdc.serve.conditions import LOGGER, condition_named, condition_of
 
 
 class Events:
@@ -50,18 +48,19 @@ class Events:
             self._stream.write(f"{self.redact(text)}\n")
             self._stream.flush()
 
-    def log(self, message: str, level: str | None = None, *, logger: str = _LOGGER, code: str | None = None) -> None:
+    def log(self, message: str, level: str | None = None, *, logger: str = LOGGER, code: str | None = None) -> None:
         """Write a line of the log.
 
         Args:
             message: The line.
             level: INFO, WARN or ERROR; None: that of the condition that the line tells of.
-            logger: Who says it.
+            logger: Who says it, where the condition names nobody.
             code: The condition; None: the message tells which it is, if any.
         """
         found = condition_named(code) if code is not None else condition_of(message)
         members = {} if found is None else {"code": found.code}
         level = level or ("INFO" if found is None else found.level)
+        logger = logger if found is None or found.logger == LOGGER else found.logger
         self.emit("log", level=level, logger=logger, message=message, **members)
 
     def error(self, error: BaseException) -> None:

@@ -11,6 +11,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notifications import INCREMENTAL, notify_of_skipped
 from mssql_cdc.capture.requests import IGNORED, id_of
 from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.config import Connector
 from mssql_cdc.config.signals import ExecuteSnapshot, parse_signal
 from mssql_cdc.errors import MssqlCdcError
@@ -88,8 +89,11 @@ class Watch:
             self._begin_streaming(follower.database)
             if done.range is not None:
                 seen.metrics.range_done(done.range)
-        elif isinstance(done.decision, Wait) and done.seen.facts.policy.stream:
-            self._begin_streaming(follower.database)
+        elif isinstance(done.decision, Wait):
+            if not done.seen.tables and not done.offsets.entries and not seen.metrics.has_snapshot:
+                self._snapshot_without_tables(database)
+            if done.seen.facts.policy.stream:
+                self._begin_streaming(follower.database)
         self._show_all(database)
 
     def notified(self, database: str, notification: Mapping[str, Any]) -> None:
@@ -186,6 +190,14 @@ class Watch:
             seen.ended.clear()
             seen.metrics.snapshot_began()
             self._tell(database, kind, "started", **_id(signal))
+
+    def _snapshot_without_tables(self, database: str) -> None:
+        """Tell of the initial snapshot of a database without captured tables, which is complete at once."""
+        self._begin_snapshot(database, "initial", None)
+        seen = self._of(database)
+        seen.metrics.snapshot_ended(SnapshotResult("initial"))
+        seen.snapshot = False
+        self._tell(database, "initial", "completed", rows=0)
 
     def _tables_ended(self, database: str, kind: str, signal: str | None, ended: Mapping[TableId, int]) -> bool:
         """Tell, once, of tables that are read, with their rows; return whether one was told."""

@@ -46,6 +46,8 @@ def test_tables_may_come_after_the_start(place: Place):
     with followed(place) as found:
         found.wait_for(lambda one: any(event["event"] == "streaming" for event in one.events))
         assert [one["code"] for one in found.events if one.get("level") == "WARN"] == ["no-captured-tables"]
+        states = [one["state"] for one in found.events if one["event"] == "snapshot"]
+        assert states == ["started", "completed"], "the snapshot of no table"
         place.create("items", "id int NOT NULL PRIMARY KEY")
         place.sql("INSERT INTO dbo.items VALUES (1)")
         assert keys_of(found.changes(1)) == [("r", 1)]

@@ -102,6 +102,16 @@ def test_wrong_option_of_reselect_columns_is_refused(option: str, value: str, ex
     assert expected in found
 
 
+@pytest.mark.parametrize("prefix", ["", "post.processors."])
+@pytest.mark.feature("SPI-10")
+def test_options_of_a_post_processor_may_have_the_lists_name_in_front(prefix: str) -> None:
+    """Debezium calls the form without it deprecated."""
+    options = {f"{prefix}own.type": RESELECT, f"{prefix}own.reselect.null.values": "false"}
+    found = connector_with({"post.processors": "own", **options}).records.extensions.reselect
+    assert found is not None
+    assert found.null_values is False
+
+
 def test_reselect_columns_behind_another_post_processor_refuses_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

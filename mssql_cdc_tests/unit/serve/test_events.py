@@ -62,12 +62,13 @@ def test_a_line_of_progress_is_info_and_has_no_code(said: io.StringIO):
     ]
 
 
-def test_a_line_of_a_condition_has_its_level_and_code(said: io.StringIO):
+def test_a_line_of_a_condition_has_its_level_its_code_and_debeziums_logger(said: io.StringIO):
     Events(said).log(
         "shop: Guardrail limit exceeded: 5 tables configured for capture, but guardrail.collections.max allows 4"
     )
     (line,) = lines(said)
     assert (line["level"], line["code"]) == ("WARN", "guardrail-exceeded")
+    assert line["logger"] == "io.debezium.config.CommonConnectorConfig"
 
 
 @pytest.mark.filterwarnings("default::UserWarning")
@@ -87,7 +88,7 @@ def test_what_libraries_and_threads_say_is_an_event(said: io.StringIO, capfd: py
     found = [(one["logger"], one["level"], one.get("code")) for one in lines(said)]
     assert found == [
         ("another.library", "ERROR", None),
-        ("mssql_cdc", "WARN", "reselect-row-missing"),
+        ("io.debezium.processors.reselect.ReselectColumnsPostProcessor", "WARN", "reselect-row-missing"),
         ("py.warnings", "WARN", None),
         ("mssql_cdc", "ERROR", None),
     ]
