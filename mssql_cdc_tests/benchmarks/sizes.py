@@ -19,7 +19,7 @@ class Sizes:
     Attributes:
         stream: Changes over twenty tables, a round, for the rates.
         step: Changes over twenty tables, a round, for the current tables' time on top of the change logs'.
-        warm: Changes before the first round.
+        warm: Changes before the first round: more than 100,000, so that Spark reads them, and is warm then.
         rows: Rows of the large table of `snapshots`.
         memory: Rows behind which memory is measured, and again behind four times as many.
         slices: Parts of `memory` that are changed, read and cleaned up in turn.
@@ -37,7 +37,7 @@ class Sizes:
 
     stream: int = 200_000
     step: int = 200_000
-    warm: int = 40_000
+    warm: int = 200_000
     rows: int = 1_000_000
     memory: int = 1_000_000
     slices: int = 5
