@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,6 +35,29 @@ class LoadedExtensions:
         made = self._made.get((group, name))
         if made is None:
             properties = ExtensionProperties(connector.properties)
-            made = load_extension(group, name, setting=setting, methods=methods, arguments={"properties": properties})
+            made = load_extension(
+                group,
+                name,
+                setting=setting,
+                methods=methods,
+                arguments={"properties": properties},
+                any_case=group.any_case,
+            )
             self._made[group, name] = made
         return made
+
+    def close(self, log: Callable[[str], None]) -> None:
+        """Close those that can be closed; whatever is needed afterwards is made anew.
+
+        Args:
+            log: Receives what they raise.
+        """
+        made, self._made = self._made, {}
+        for (_, name), one in made.items():
+            close = getattr(one, "close", None)
+            if not callable(close):
+                continue
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 - whatever an extension raises, the others are closed
+                log(f"the entry point {name} cannot be closed: {type(error).__name__}: {error}")
