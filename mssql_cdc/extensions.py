@@ -24,18 +24,19 @@ def installed_names(group: str) -> tuple[str, ...]:
     return tuple(sorted({one.name for one in entry_points(group=group)}))
 
 
-def find_entry_point(group: str, name: str, *, setting: str) -> EntryPoint:
+def find_entry_point(group: str, name: str, *, setting: str, any_case: bool = False) -> EntryPoint:
     """The entry point of a group by its name. Nothing of it is imported.
 
     Args:
         group: the group of entry points.
         name: the name in it.
         setting: the property that names it, for the error.
+        any_case: the case of the name does not count.
 
     Raises:
         ConfigurationError: no entry point has the name, or several with different targets have it.
     """
-    found = [one for one in entry_points(group=group) if one.name == name]
+    found = [one for one in entry_points(group=group) if one.name == name or (any_case and _is_alike(one.name, name))]
     targets = sorted({one.value for one in found})
     if not found:
         raise ConfigurationError(f"{setting}: {_unknown(group, name)}")
@@ -54,6 +55,7 @@ def load_extension(
     setting: str,
     methods: Iterable[str] = (),
     arguments: Mapping[str, Any] | None = None,
+    any_case: bool = False,
 ) -> Any:
     """The object that an entry point makes: it names a class, or a function without arguments of its own.
 
@@ -63,12 +65,13 @@ def load_extension(
         setting: the property that names it, for errors.
         methods: the methods that the object must have.
         arguments: keyword arguments for the class or function.
+        any_case: the case of the name does not count.
 
     Raises:
         ConfigurationError: the entry point is not installed, cannot be imported or called, or its object lacks a
             method.
     """
-    point = find_entry_point(group, name, setting=setting)
+    point = find_entry_point(group, name, setting=setting, any_case=any_case)
     where = f"{setting}: the entry point {name!r} in the group {group} ({point.value})"
     try:
         factory = point.load()
@@ -88,6 +91,10 @@ def load_extension(
             f"{where} makes {type(made).__name__}, which lacks {', '.join(missing)}; see {_DOCUMENTATION}"
         )
     return made
+
+
+def _is_alike(name: str, other: str) -> bool:
+    return name.casefold() == other.casefold()
 
 
 def _unknown(group: str, name: str) -> str:

@@ -38,7 +38,14 @@ class LoadedExtensions:
         made = self._made.get((group, name))
         if made is None:
             properties = ExtensionProperties(connector.properties)
-            made = load_extension(group, name, setting=setting, methods=methods, arguments={"properties": properties})
+            made = load_extension(
+                group,
+                name,
+                setting=setting,
+                methods=methods,
+                arguments={"properties": properties},
+                any_case=group.any_case,
+            )
             self._made[group, name] = made
         return made
 
@@ -52,3 +59,19 @@ class LoadedExtensions:
         if purpose not in self._others:
             self._others[purpose] = make()
         return self._others[purpose]
+
+    def close(self, log: Callable[[str], None]) -> None:
+        """Close those that can be closed; whatever is needed afterwards is made anew.
+
+        Args:
+            log: Receives what they raise.
+        """
+        made, self._made = self._made, {}
+        for (_, name), one in made.items():
+            close = getattr(one, "close", None)
+            if not callable(close):
+                continue
+            try:
+                close()
+            except Exception as error:  # noqa: BLE001 - whatever an extension raises, the others are closed
+                log(f"the entry point {name} cannot be closed: {type(error).__name__}: {error}")

@@ -30,6 +30,7 @@ class NotificationChannel(Protocol):
     """Debezium's `NotificationChannel`: an entry point in the group `mssql_cdc.notification_channels`.
 
     Its name stands in `notification.enabled.channels`; the constructor gets the keyword argument `properties`.
+    A method `close` is called at the end, if there is one.
     """
 
     def send(self, notification: Notification) -> None:

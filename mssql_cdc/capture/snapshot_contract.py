@@ -15,6 +15,9 @@ class Snapshotter(Protocol):
 
     An entry point in the group `mssql_cdc.snapshotters`, which `snapshot.mode.custom.name` names. It is asked at every
     look at the source, so that the answers should be quick and may change.
+
+    It may have the methods `snapshot_completed` and `snapshot_aborted`, without arguments: they are called when a run
+    has ended its part of a snapshot, with every table read or not.
     """
 
     def should_snapshot_data(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:  # noqa: FBT001

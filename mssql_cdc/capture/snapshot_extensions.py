@@ -49,10 +49,7 @@ def policy(database: Database, offsets: Offsets) -> SnapshotPolicy:
             on_schema_error=flags.on_schema_error,
             on_data_error=flags.on_data_error,
         )
-    name = settings.custom_mode or ""
-    own: Snapshotter = database.extensions.get(
-        database.connector, ExtensionGroup.SNAPSHOTTERS, name, setting=_MODE, methods=_SNAPSHOTTER
-    )
+    name, own = settings.custom_mode or "", _snapshotter(database)
     exists, begun = bool(offsets.entries), bool(offsets.begun_snapshots)
 
     def ask(method: str, *arguments: bool) -> bool:
@@ -67,6 +64,32 @@ def policy(database: Database, offsets: Offsets) -> SnapshotPolicy:
         schema=ask("should_snapshot_schema", exists, begun),
         at_start=ask("should_snapshot_data", True, begun),
     )
+
+
+def _snapshotter(database: Database) -> Snapshotter:
+    name = database.connector.snapshot.custom_mode or ""
+    return database.extensions.get(
+        database.connector, ExtensionGroup.SNAPSHOTTERS, name, setting=_MODE, methods=_SNAPSHOTTER
+    )
+
+
+def tell_end(database: Database, *, completed: bool) -> None:
+    """Tell a snapshotter that a snapshot has ended. An error is logged: the rows are there all the same.
+
+    Args:
+        database: The database.
+        completed: Whether every table was read.
+    """
+    if database.connector.snapshot.mode != "custom":
+        return
+    method = "snapshot_completed" if completed else "snapshot_aborted"
+    tell = getattr(_snapshotter(database), method, None)
+    try:
+        if callable(tell):
+            tell()
+    except Exception as error:  # noqa: BLE001 - whatever a snapshotter raises
+        name = database.connector.snapshot.custom_mode
+        database.log(f"{_MODE}={name}: {method} failed: {type(error).__name__}: {error}")
 
 
 def _asked(what: str, method: str, ask: Callable[[], object]) -> bool:

@@ -29,6 +29,11 @@ class ExtensionGroup(StrEnum):
     SNAPSHOT_QUERIES = "mssql_cdc.snapshot_queries"
     SNAPSHOT_LOCKS = "mssql_cdc.snapshot_locks"
 
+    @property
+    def any_case(self) -> bool:
+        """Whether the case of a name does not count, as in Debezium (SPI-04)."""
+        return self is ExtensionGroup.SNAPSHOTTERS
+
 
 class ExtensionProperties(Mapping[str, str]):
     """The connector's configuration as extensions get it: a reference or a secret is resolved when it is read."""
@@ -62,6 +67,6 @@ def require_installed(group: ExtensionGroup, name: str, *, setting: str, report:
         report: Receives the problem.
     """
     try:
-        find_entry_point(group, name, setting=setting)
+        find_entry_point(group, name, setting=setting, any_case=group.any_case)
     except ConfigurationError as error:
         report.complain(setting, str(error).removeprefix(f"{setting}: "))

@@ -159,6 +159,7 @@ class Tick:
             said = record_signals(self.database, looked, seen.tables, seen.offsets)
             for line in (*said, *run_actions(self.database)):
                 self.database.log(line)
+        self.database.extensions.close(self.database.log)
 
     @property
     def _continuous(self) -> int:

@@ -13,38 +13,32 @@ from pathlib import Path
 from typing import Any, cast
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.config import Connector
-from mssql_cdc.config.extension_names import ExtensionGroup, ExtensionProperties
+from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.signal_settings import FILE_CHANNEL
 from mssql_cdc.errors import FencedError
-from mssql_cdc.extensions import load_extension
 from mssql_cdc.follow.file_channel import SignalFile
 from mssql_cdc.follow.signal_contract import Arrived, SignalChannel, SignalRecord
 from mssql_cdc.follow.signals import Looked, look_into
 
 
-def polled_channels(connector: Connector, catalog: str) -> dict[str, SignalChannel]:
-    """Make the channels that a database looks at in intervals.
+def polled_channels(database: Database) -> dict[str, SignalChannel]:
+    """Make the channels that a database looks at in intervals; those of users are closed with its other extensions.
 
     Args:
-        connector: The configuration.
-        catalog: The database.
+        database: The database.
 
     Raises:
         ConfigurationError: A channel of a user cannot be loaded.
     """
-    return {name: _channel(connector, catalog, name) for name in connector.signals.polled}
+    return {name: _channel(database, name) for name in database.connector.signals.polled}
 
 
-def _channel(connector: Connector, catalog: str, name: str) -> SignalChannel:
+def _channel(database: Database, name: str) -> SignalChannel:
+    connector = database.connector
     if name == FILE_CHANNEL:
-        return SignalFile(Path(connector.signals.file), catalog, connector.databases)
-    return load_extension(
-        ExtensionGroup.SIGNAL_CHANNELS,
-        name,
-        setting="signal.enabled.channels",
-        methods=("read",),
-        arguments={"properties": ExtensionProperties(connector.properties)},
+        return SignalFile(Path(connector.signals.file), database.catalog, connector.databases)
+    return database.extensions.get(
+        connector, ExtensionGroup.SIGNAL_CHANNELS, name, setting="signal.enabled.channels", methods=("read",)
     )
 
 
@@ -74,7 +68,7 @@ class PolledSignals:
         if not settings.polled or (self._next is not None and self.clock() < self._next):
             return None
         if self._channels is None:
-            self._channels = polled_channels(database.connector, database.catalog)
+            self._channels = polled_channels(database)
         self._next = self.clock() + settings.poll_interval_ms / 1000
         looks = {name: _Guarded(name, channel, database.log, self._said) for name, channel in self._channels.items()}
         try:

@@ -44,8 +44,8 @@ class SignalChannel(Protocol):
     """A channel that can be read again from a bookmark.
 
     Debezium's `SignalChannelReader`: `init` is the constructor, which gets the keyword argument `properties`; `reset`
-    and `read` are one method here. The lake keeps the bookmark in the commit that records the signals, so that a run
-    that dies in between neither loses a signal nor repeats one.
+    and `read` are one method here. A method `close` is called at the end, if there is one. The lake keeps the bookmark
+    in the commit that records the signals, so that a run that dies in between neither loses a signal nor repeats one.
     """
 
     def read(self, bookmark: Any) -> Arrived | None:

@@ -64,6 +64,8 @@ def open_databases(
             ).start()
         yield databases
     finally:
+        for database in databases:
+            database.extensions.close(log)
         spark.stop()
 
 

@@ -12,6 +12,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import RangeResult, capture_range
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult, capture_snapshot
+from mssql_cdc.capture.snapshot_extensions import tell_end
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError, SourceRestoredError
 from mssql_cdc.follow.added_columns import request_added_columns
@@ -123,7 +124,12 @@ def execute(
         case Range():
             return _advanced(database, _range(database, seen, decision, merge=merge, slow=slow), chunks)
         case Snapshot():
-            result = capture_snapshot(database, seen, decision, progress=progress)
+            try:
+                result = capture_snapshot(database, seen, decision, progress=progress)
+            except MssqlCdcError:
+                tell_end(database, completed=False)
+                raise
+            tell_end(database, completed=not result.failed)
             return Done(decision, seen, seen.offsets, snapshot=result)
         case Merge():
             return _advanced(database, _merge(database, seen, decision, slow), chunks)

@@ -23,7 +23,13 @@ PAGE = Path(__file__).parents[2] / "docs" / "snapshot-extensions.md"
 BROKEN = """
 class Broken:
     def __init__(self, properties):
-        pass
+        self.closed = [properties[name] for name in properties if name.endswith(".closed")]
+
+    def close(self):
+        for path in self.closed:
+            with open(path, "a") as stream:
+                stream.write(type(self).__name__ + " is closed")
+        raise ConnectionError("no answer at the end")
 
     def read(self, bookmark):
         raise ConnectionError("no answer")
@@ -69,8 +75,12 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_channel_and_action_of_a_user_take_part(place: Place, acme: Path):
     folder, notes = acme / "mails", acme / "notes.txt"
     folder.mkdir()
-    place.configure(signal_enabled_channels="mail,broken", mail_folder=str(folder), note_path=str(notes))
+    closed = acme / "closed.txt"
+    place.configure(
+        signal_enabled_channels="mail,broken", mail_folder=str(folder), note_path=str(notes), broken_closed=str(closed)
+    )
     place.create_orders()
+    assert closed.read_text() == "Broken is closed"
     (folder / "1").write_text('note {"text": "one"}')
     (folder / "2").write_text('note {"no": "text"}')
     (folder / "3").write_text("unknown {}")
@@ -88,9 +98,10 @@ def test_channel_and_action_of_a_user_take_part(place: Place, acme: Path):
 
 
 @pytest.mark.feature("SNP-09", "SPI-01")
-def test_snapshotter_of_a_user_decides_about_rows_at_the_start(place: Place, acme: Path):
+def test_snapshotter_of_a_user_decides_about_rows_at_the_start_and_is_told_of_their_end(place: Place, acme: Path):
     today = date.today().weekday()  # noqa: DTZ011 - as the example does
-    custom = {"snapshot_mode": "custom", "snapshot_mode_custom_name": "weekly"}
+    journal = acme / "journal.txt"
+    custom = {"snapshot_mode": "custom", "snapshot_mode_custom_name": "weekly", "weekly_journal": str(journal)}
     place.configure(**custom, weekly_day=str((today + 3) % 7))
     place.create_orders()
     assert place.catch_up() == 0
@@ -99,6 +110,16 @@ def test_snapshotter_of_a_user_decides_about_rows_at_the_start(place: Place, acm
     assert place.catch_up() == 0
     assert place.query("SELECT COUNT(*) AS n FROM t WHERE op = 'r'", "orders", "changes") == [{"n": 4}]
     assert place.check() == 0
+    assert journal.read_text() == "completed\ncompleted\n"
+    fails = f"{place.database}.dbo.orders"
+    place.configure(
+        **custom,
+        weekly_day=str(today),
+        snapshot_select_statement_overrides=fails,
+        **{f"snapshot.select.statement.overrides.{fails}": "SELECT * FROM dbo.nothing"},
+    )
+    assert place.catch_up() != 0
+    assert journal.read_text().splitlines()[:3] == ["completed", "completed", "aborted"]
 
 
 @pytest.mark.feature("SNP-24", "SPI-02")
@@ -166,6 +187,7 @@ def test_notification_channel_of_a_user_gets_what_the_table_has_and_stops_nothin
     assert pages.read_text() == "Initial Snapshot of shop\n"
     said = capsys.readouterr().err
     assert "notification channel deaf: ConnectionError: no answer" in said
+    assert "the entry point deaf cannot be closed: ConnectionError: no answer at the end" in said
     shown = r"aggregateType='Initial Snapshot', type='COMPLETED', additionalData=\{connector_name=shop\}"
     assert re.search(rf"\[Notification Service\] \{{id='[0-9a-f-]+', {shown}, timestamp=\d+\}}", said)
     rows = own_rows(place, "notifications", "SELECT type FROM t ORDER BY timestamp_ms, _batch")

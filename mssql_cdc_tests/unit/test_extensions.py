@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import find_entry_point, installed_names, load_extension
 from mssql_cdc_tests.unit.extension_kit import install
@@ -47,6 +48,14 @@ def test_extension_is_made_by_the_class_that_its_entry_point_names(installed: Pa
 def test_names_of_a_group_are_those_of_the_installed_distributions(installed: Path) -> None:
     assert installed_names(GROUP) == ("absent", "greeter", "picky", "text", "unmade")
     assert installed_names("mssql_cdc.empty") == ()
+
+
+@pytest.mark.feature("SPI-04")
+def test_the_case_of_a_name_does_not_count_where_debezium_ignores_it(installed: Path) -> None:
+    assert find_entry_point(GROUP, "Greeter", setting="x", any_case=True).name == "greeter"
+    with pytest.raises(ConfigurationError, match="found 'Greeter'"):
+        find_entry_point(GROUP, "Greeter", setting="x")
+    assert [group for group in ExtensionGroup if group.any_case] == [ExtensionGroup.SNAPSHOTTERS]
 
 
 def test_finding_an_entry_point_imports_nothing(installed: Path) -> None:
