@@ -70,6 +70,7 @@ class Book:
     gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict[str, Sequence[Gap]])
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    unmerged: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     _verdicts: dict[TableId, Verdict] = field(default_factory=dict[TableId, Verdict])
     _window: datetime | None = None
     _reported: datetime | None = None
@@ -97,6 +98,8 @@ class Book:
         self.offsets, self.history = done.offsets, done.history
         read = _outcomes(done)
         self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
+        merged = done.merged
+        self.unmerged = {one: e for one, e in self.unmerged.items() if one not in merged.tables} | dict(merged.errors)
         self.absent = standings(done.seen, self.setup.listed).absent
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
         if done.gaps or self._reported is None:
@@ -317,6 +320,7 @@ class Book:
             entry=self._entry(table),
             gaps=self.gaps.get(table.text, ()),
             error=self.errors.get(table),
+            unmerged=self.unmerged.get(table),
             late=self.late,
             lag=timedelta(seconds=self.lags.log(table) or 0),
             retention=self.retention,

@@ -202,14 +202,18 @@ class Step:
         self.background.run(follower.close)
 
     def _follow(self, follower: Follower, handover: Handover) -> None:
-        """Take steps until the run is over: one, or as many as fit into `dagster.max.run.seconds`."""
+        """Take steps until the run is over: one, or as many as fit into `dagster.max.run.seconds`.
+
+        What fails of one table is tried again; the others go on meanwhile, and the run fails at its end.
+        """
         limit = self.setup.connector.dagster.max_run_seconds
-        while not self.failures.any:
+        while True:
             done = self.background.run(follower.attempt)
             self.recorder.post(partial(self.book.unavailable, follower.failure))
             if done is not None:
                 self._add(done)
-                done.raise_failure()
+                if not limit:
+                    done.raise_failure()
             elif not limit and follower.failure is not None:
                 raise follower.failure
             if not limit or handover.is_over():

@@ -1,4 +1,4 @@
-"""The tables that failed in a step. The others are reported; the step fails at its end."""
+"""The tables that failed in a step. The others go on and are reported; the step fails at its end."""
 
 from __future__ import annotations
 
@@ -18,22 +18,33 @@ from mssql_cdc.schema import TableId
 
 @dataclass
 class Failures:
-    """The failed tables with their errors; `whole` is what is wrong with all of them."""
+    """The failed tables with their errors; `whole` is what is wrong with all of them.
+
+    Attributes:
+        connector: The configuration.
+        tables: The tables that could not be read.
+        currents: Those whose current table could not be updated; their change logs go on.
+        whole: What is wrong with all of them.
+    """
 
     connector: Connector
     tables: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    currents: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     whole: str | None = None
 
     @property
     def any(self) -> bool:
         """Whether a table failed."""
-        return bool(self.tables)
+        return bool(self.tables or self.currents)
 
     def add(self, done: Done) -> None:
-        """Take over the failed tables of a range, a snapshot or a merge, which the next attempt retries."""
+        """Take over the failed tables of a range, a snapshot or a merge; one that succeeds later is forgotten."""
+        for table in done.range.tables if done.range is not None else ():
+            self.tables.pop(table, None)
+        for table in done.merged.tables:
+            self.currents.pop(table, None)
         self.tables |= done.failed
-        for table, error in done.merged.errors.items():
-            self.tables.setdefault(table, error)
+        self.currents |= done.merged.errors
 
     def add_absent(self, tables: Collection[TableId], setup: Setup, seen: Survey) -> None:
         """Take over the tables of these that cannot be captured now.
@@ -51,9 +62,10 @@ class Failures:
     def raise_if_any(self) -> None:
         """Fail the step if a table failed."""
         lines = [self.whole] if self.whole is not None else []
-        if self.tables:
-            failed = "; ".join(f"{table}: {error}" for table, error in self.tables.items())
-            word = "table" if len(self.tables) == 1 else "tables"
-            lines.append(f"{len(self.tables)} {word} failed: {failed}")
+        found = self.currents | self.tables
+        if found:
+            failed = "; ".join(f"{table}: {error}" for table, error in found.items())
+            word = "table" if len(found) == 1 else "tables"
+            lines.append(f"{len(found)} {word} failed: {failed}")
         if lines:
             raise dg.Failure(self.connector.redact("; ".join(lines)), allow_retries=False)

@@ -295,7 +295,7 @@ class Tick:
         A table that is not selected is reported nevertheless, but costs no planned event.
         """
         wanted = {*decision.tables, *decision.idle} or {member.table for member in facts.members}
-        if decision.attempt == 1 and len(self.setup.tables) <= DENSE_GRID:
+        if decision.attempt == 1 and not decision.beside and len(self.setup.tables) <= DENSE_GRID:
             wanted = {member.table for member in facts.members}
         streaming = {m.table for m in facts.members if m.status == "streaming"} - set(decision.give_up)
         return [table for table in self.setup.names.tables if table in wanted & streaming]

@@ -9,7 +9,7 @@ from datetime import timedelta
 import dagster as dg
 
 from mssql_cdc.defs.report import ACKNOWLEDGE, READ_AGAIN, TRY_AGAIN
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.steps import Entry
 
@@ -37,6 +37,7 @@ class Condition:
         entry: The table's newest entry in `_offsets`.
         gaps: Its open gaps.
         error: The error of its last read.
+        unmerged: The error of the last update of its current table.
         late: Why the whole database is late.
         lag: The age of the oldest change that may be missing.
         retention: How long the source keeps changes.
@@ -50,6 +51,7 @@ class Condition:
     lag: timedelta
     retention: timedelta
     absent: str | None = None
+    unmerged: MssqlCdcError | None = None
 
 
 def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
@@ -65,9 +67,11 @@ def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
         steps = [step for step in (advice, ACKNOWLEDGE if found.gaps else None) if step]
         text, todo = redact("; ".join(problems)), "; then ".join(steps)
         return Verdict(passed=False, problem=text, what_to_do=todo, absent=found.absent is not None)
-    if found.error is not None:
-        text = redact(f"{type(found.error).__name__}: {found.error}")
-        return Verdict(passed=False, severity=_WARNING if found.error.retriable else _ERROR, problem=text)
+    for error, what in ((found.error, ""), (found.unmerged, "the current table is not updated: ")):
+        if error is not None:
+            mild = error.retriable or isinstance(error, FencedError)
+            text = redact(f"{what}{type(error).__name__}: {error}")
+            return Verdict(passed=False, severity=_WARNING if mild else _ERROR, problem=text)
     late = _lateness(found)
     if late is not None:
         return Verdict(passed=False, severity=_WARNING, problem=f"late: {late}", late=True)

@@ -45,7 +45,7 @@ def merge_due(
         tables: The captured tables.
         offsets: All offsets of the database.
         history: The schema history.
-        slow: Does what only Spark can do; by default, this call waits for it.
+        slow: Does what only Spark can do, and knows what failed a moment ago; by default, this call waits for it.
     """
     behind = behind_cut(database, tables.values(), offsets, history)
     due = {table: up_to for table, up_to in behind.items() if is_due(database, tables[table])}
@@ -106,7 +106,8 @@ def _merge_all(
     done: dict[TableId, CurrentResult] = {}
     errors: dict[TableId, MssqlCdcError] = {}
     if slow is not None:
-        wanted = {table: up_to for table, up_to in wanted.items() if table not in slow.tables}
+        left_alone = {table for table in wanted if table in slow.tables or slow.merges.waits(table)}
+        wanted = {table: up_to for table, up_to in wanted.items() if table not in left_alone}
     requests = [_request(database, tables[table], history, up_to) for table, up_to in wanted.items()]
     current = _current_tables(database)
     results = current.apply_all(requests) if slow is None else current.apply_without_merge(requests)
@@ -118,6 +119,8 @@ def _merge_all(
             done[table] = result
         elif isinstance(result, MssqlCdcError) and not isinstance(result, FencedError):
             errors[table] = result  # After a FencedError, another run merged the same rows; its result is valid.
+    if slow is not None:
+        slow.merges.note(done=done, failed=errors)
     return Merged(done, errors)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.follow.merge_retries import MergeRetries
 from mssql_cdc.schema import TableId
 
 T = TypeVar("T")
@@ -26,8 +27,13 @@ class _Begun:
 
 @dataclass
 class SlowWork:
-    """The slow work of one database, one piece after another. Each table waits at most once with each kind of it."""
+    """The slow work of one database, one piece after another. Each table waits at most once with each kind of it.
 
+    Attributes:
+        merges: The current tables whose last update failed, here or in the thread that reads the ranges.
+    """
+
+    merges: MergeRetries = field(default_factory=MergeRetries)
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="slow-work"))
     _begun: dict[tuple[TableId, type], _Begun] = field(default_factory=dict[tuple[TableId, type], _Begun])
     _resting: dict[TableId, float] = field(default_factory=dict[TableId, float])

@@ -47,7 +47,8 @@ class Range:
     """Read the slices, then write one `_offsets` row; with `complete` that row is a cut.
 
     `idle` tables advance to `range.to` without reading (rule A8), `opens` may be merged afterwards for the first time
-    (rule C18), `give_up` are set to `failed` so that cuts continue without them.
+    (rule C18), `give_up` are set to `failed` so that cuts continue without them. `beside`: other tables wait for the
+    retry of an earlier range meanwhile.
     """
 
     range: LsnRange
@@ -57,6 +58,7 @@ class Range:
     idle: tuple[TableId, ...] = ()
     opens: tuple[TableId, ...] = ()
     give_up: tuple[TableId, ...] = ()
+    beside: bool = False
 
     @property
     def tables(self) -> tuple[TableId, ...]:

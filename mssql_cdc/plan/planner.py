@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, overload
 
 from mssql_cdc.errors import StaleReaderError
@@ -72,6 +72,10 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
 def next_cursor(facts: Facts, decision: Decision) -> Cursor:
     """Return the cursor that the sensor must store after this decision."""
     match decision:
+        case Range(beside=True):
+            return replace(
+                facts.cursor, not_before=_retry_at(facts)
+            )  # The retry of the earlier range is still to come.
         case Range():
             return replace(facts.cursor, pending_key=decision.key, attempt=decision.attempt, not_before=None)
         case Snapshot(signal=None):
@@ -212,14 +216,34 @@ def _range(facts: Facts) -> Range | Wait:
 
 
 def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: LsnRange) -> Range | Wait:
-    """Return the same key again for the tables that it still lacks, after an increasing wait."""
-    if facts.cursor.not_before is None:
-        until = facts.now + backoff(facts.limits.retry_wait, facts.cursor.attempt)
-        return Wait(f"attempt {facts.cursor.attempt} at {facts.cursor.pending_key} did not finish", until)
-    if facts.now < facts.cursor.not_before:
-        return Wait(f"the retry of {facts.cursor.pending_key} is delayed", facts.cursor.not_before)
+    """Return the same key again for the tables that it still lacks, after an increasing wait; the others go on."""
+    until = _retry_at(facts)
+    if facts.now < until or facts.cursor.not_before is None:
+        beside = _beside(facts, ready, [m for m in ready if m not in behind])
+        if beside is not None:
+            return beside
+        if facts.cursor.not_before is None:
+            return Wait(f"attempt {facts.cursor.attempt} at {facts.cursor.pending_key} did not finish", until)
+        return Wait(f"the retry of {facts.cursor.pending_key} is delayed", until)
     attempt = facts.cursor.attempt + 1
     return _build(facts, ready, pending.to, reading=behind, label=pending, attempt=attempt)
+
+
+def _retry_at(facts: Facts) -> datetime:
+    """Return when the pending range may be tried again."""
+    return facts.cursor.not_before or facts.now + backoff(facts.limits.retry_wait, facts.cursor.attempt)
+
+
+def _beside(facts: Facts, ready: list[Member], others: list[Member]) -> Range | None:
+    """Return a range of the tables that do not wait for a retry, if there is something to read; it is no cut.
+
+    If they are not at one position, one of them has failed beside the retry, which nothing counts: then they wait, too.
+    """
+    if facts.captured is None or len({_at(m) for m in others}) != 1:
+        return None
+    to = min(b for b in (facts.captured, facts.row_bound, facts.transaction_bound) if b is not None)
+    found = _build(facts, ready, to, reading=others)
+    return replace(found, beside=True) if found.slices else None
 
 
 @overload

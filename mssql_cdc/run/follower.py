@@ -143,7 +143,7 @@ class Follower:
         for line in run_actions(self.database):
             self.database.log(line)
         self._say_notices(seen)
-        due = [table for table in seen.facts.due if self.slow is None or table not in self.slow.tables]
+        due = [table for table in seen.facts.due if not self._left_alone(table)]
         facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes), due=tuple(due))
         decision = plan(facts, snapshots=self.snapshots)
         if isinstance(decision, Wait):
@@ -180,7 +180,9 @@ class Follower:
     def _quiet(self, now: datetime) -> Done | None:
         """Return a wait if the source has captured nothing since the last step decided to wait."""
         seen, waited = self.seen, isinstance(self.decision, Wait) and self.decision.until is None
-        if seen is None or not waited or seen.facts.behind or now - seen.facts.now >= LOOK_AGAIN:
+        if seen is None or not waited or now - seen.facts.now >= LOOK_AGAIN:
+            return None
+        if not all(self.slow is not None and self.slow.merges.waits(table) for table in seen.facts.behind):
             return None
         if self.slow is not None and self.slow.ended:
             return None
@@ -190,11 +192,16 @@ class Follower:
         self.decision = wait
         return Done(wait, seen, offsets)
 
+    def _left_alone(self, table: TableId) -> bool:
+        """Whether the current table is being updated in the background, or failed to be a moment ago."""
+        return self.slow is not None and (table in self.slow.tables or self.slow.merges.waits(table))
+
     def _with_slow(self, done: Done) -> Done:
         """Add the merges that have ended in the meantime."""
         if self.slow is None:
             return done
         tables, errors = self.slow.take(CurrentResult)
+        self.slow.merges.note(done=tables, failed=errors)
         merged = Merged({**done.merged.tables, **tables}, {**done.merged.errors, **errors})
         return replace(done, merged=merged)
 

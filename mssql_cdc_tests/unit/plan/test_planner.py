@@ -180,7 +180,7 @@ def test_planner_waits_for_a_running_range():
 
 @pytest.mark.feature("ERR-02")
 def test_unfinished_range_is_requested_again_with_its_key_for_the_missing_tables_only():
-    stuck = facts(member("a", 8), member("b", 4), cursor=pending(8))
+    stuck = facts(member("a", 8), member("b", 4), captured=8, cursor=pending(8))
     first = plan(stuck)
     assert isinstance(first, Wait)
     assert first.until == NOW + timedelta(seconds=10)
@@ -191,6 +191,31 @@ def test_unfinished_range_is_requested_again_with_its_key_for_the_missing_tables
     assert (retry.key, retry.attempt, ends(retry)) == (stuck.cursor.pending_key, 2, {"b": (4, 8)})
     assert retry.complete
     assert next_cursor(later, retry) == Cursor(retry.key, 2)
+
+
+def test_tables_go_on_while_another_one_waits_for_its_retry():
+    stuck = facts(member("a", 8), member("b", 4), member("c", 8), cursor=pending(8))
+    until = NOW + timedelta(seconds=10)
+    first = planned(stuck, Range)
+    assert (ends(first), first.complete) == ({"a": (8, 10), "c": (8, 10)}, False)
+    cursor = next_cursor(stuck, first)
+    assert cursor == Cursor(stuck.cursor.pending_key, 1, until), "the retry is forgotten"
+    read = facts(member("a", 10), member("b", 4), member("c", 10), cursor=cursor)
+    assert planned(read, Wait).until == until
+    more = replace(read, captured=lsn(12))
+    assert ends(planned(more, Range)) == {"a": (10, 12), "c": (10, 12)}
+    assert next_cursor(more, planned(more, Range)) == cursor
+    retry = planned(replace(more, now=until), Range)
+    assert (retry.key, retry.attempt, ends(retry), retry.complete) == (cursor.pending_key, 2, {"b": (4, 8)}, False)
+    done = facts(member("a", 12), member("b", 8), member("c", 12), captured=12, cursor=Cursor(retry.key, 2))
+    assert ends(planned(done, Range)) == {"b": (8, 12)}
+    assert planned(done, Range).complete
+
+
+def test_a_table_that_fails_beside_the_retry_of_another_one_waits_as_well():
+    """Nothing counts its failures, so it would be read again at once, for ever."""
+    both = facts(member("a", 10), member("b", 4), member("c", 8), captured=12, cursor=pending(8, held=True))
+    assert isinstance(plan(replace(both, cursor=replace(both.cursor, not_before=NOW + timedelta(seconds=5)))), Wait)
 
 
 def test_table_that_fails_too_often_is_set_to_failed_and_cuts_continue():

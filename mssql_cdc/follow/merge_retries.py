@@ -1,0 +1,48 @@
+"""When a current table whose update failed is updated again: later each time, since its trouble costs the others time.
+
+Only what one loop remembers; `current.py` and `run/follower.py` say what failed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from mssql_cdc.schema import TableId
+
+FIRST_SECONDS = 5.0
+MOST_SECONDS = 60.0
+
+
+@dataclass
+class MergeRetries:
+    """The current tables whose last update failed."""
+
+    _failed: dict[TableId, tuple[int, float]] = field(default_factory=dict[TableId, tuple[int, float]])
+
+    def failed(self, table: TableId) -> None:
+        """Let the table wait, twice as long as after the failure before."""
+        number = self._failed[table][0] + 1 if table in self._failed else 1
+        wait = min(FIRST_SECONDS * 2 ** min(number - 1, 10), MOST_SECONDS)
+        self._failed[table] = number, time.monotonic() + wait
+
+    def succeeded(self, table: TableId) -> None:
+        """Forget what failed before."""
+        self._failed.pop(table, None)
+
+    def waits(self, table: TableId) -> bool:
+        """Whether the update of the table failed a moment ago."""
+        return table in self._failed and time.monotonic() < self._failed[table][1]
+
+    def note(self, *, done: Collection[TableId], failed: Collection[TableId]) -> None:
+        """Take over the outcome of updates.
+
+        Args:
+            done: The tables that were updated.
+            failed: Those whose update failed.
+        """
+        for table in done:
+            self.succeeded(table)
+        for table in failed:
+            self.failed(table)
