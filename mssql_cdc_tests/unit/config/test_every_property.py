@@ -235,7 +235,7 @@ OBSERVED: Mapping[str, Observe | tuple[Observe, ...] | ShownBy] = {
     "snapshot.mode.configuration.based.snapshot.schema": reading.policy,
     "snapshot.mode.configuration.based.snapshot.on.schema.error": reading.policy,
     "snapshot.mode.custom.name": shown_by(
-        "end_to_end/test_snapshot_extensions.py::test_snapshotter_of_a_user_decides_about_rows_at_the_start"
+        "end_to_end/test_snapshot_extensions.py::test_snapshotter_of_a_user_decides_about_rows_at_the_start_and_is_told_of_their_end"
     ),
     "snapshot.query.mode.custom.name": shown_by(
         "end_to_end/test_snapshot_extensions.py::test_snapshot_query_of_a_user_chooses_rows_and_tables_and_fails_alone"

@@ -16,7 +16,7 @@ def test_more_tables_than_allowed_cause_a_warning_or_an_error():
     guard(connector(**{"guardrail.collections.max": "3"}), 3, warn=said.append)
     assert said == []
     guard(connector(**{"guardrail.collections.max": "3"}), 4, warn=said.append)
-    assert "4 captured tables" in said[0]
+    assert "Guardrail limit exceeded: 4 tables" in said[0]
     failing = connector(**{"guardrail.collections.max": "3", "guardrail.collections.limit.action": "fail"})
-    with pytest.raises(ConfigurationError, match="4 captured tables"):
+    with pytest.raises(ConfigurationError, match="Guardrail limit exceeded: 4 tables"):
         guard(failing, 4, warn=said.append)
