@@ -1,13 +1,16 @@
-"""Notifications of the channel `sink`: those of an initial snapshot, as both connectors write them."""
+"""Notifications of the channel `sink`, as both connectors write them of initial and incremental snapshots."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mssql_cdc_tests.conformance.beside import SCHEMAS, debezium_beside, own_records
+from mssql_cdc_tests.conformance.beside import SCHEMAS, SIGNALS, debezium_beside, own_records
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -61,3 +64,63 @@ def test_both_connectors_write_the_same_notifications_of_an_initial_snapshot(pla
     assert (own[0], own[-1]) == (other[0], other[-1])
     # Those in between stand around the rows here, with the offsets of the records before them.
     assert _by_table(own[1:-1]) == _by_table(other[1:-1])
+
+
+@pytest.mark.feature("NOT-04", "NOT-07", "INC-12")
+def test_both_connectors_write_the_same_notifications_of_incremental_snapshots(place: Place, tmp_path: Path):
+    shared = SINK | {
+        "snapshot.mode": "no_data",
+        "signal.data.collection": "both.dbo.signals",
+        "incremental.snapshot.chunk.size": "2",
+    }
+    place.configure(**{name.replace(".", "_"): value for name, value in shared.items()})
+    place.create("signals", SIGNALS)
+    for table in ("orders", "people", "places"):
+        place.create(table, "a int NOT NULL, b int NOT NULL, PRIMARY KEY (a, b)")
+        place.sql(f"INSERT INTO dbo.{table} SELECT 1, value FROM GENERATE_SERIES(1, 5)")
+    place.settle()
+    assert place.catch_up() == 0
+    first, more = ["both.dbo.orders"], ["both.dbo.people", "both.dbo.places", "both.dbo.nothing"]
+    with debezium_beside(place, tmp_path, shared) as (_, engine):
+        engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found, "Initial Snapshot")])
+        place.signal("i1", **{"data-collections": first})
+        place.signal("i2", **{"data-collections": more})
+        place.sql("INSERT INTO dbo.signals VALUES ('p', 'pause-snapshot', NULL)")
+        engine.wait_until(lambda found: "PAUSED" in [kind for kind, *_ in _told(found)])
+        stop = json.dumps({"type": "incremental", "data-collections": [".*dbo.(pl|sig).*"]})
+        place.sql(
+            f"INSERT INTO dbo.signals VALUES ('s', 'stop-snapshot', '{stop}')",
+            "INSERT INTO dbo.signals VALUES ('r', 'resume-snapshot', NULL)",
+        )
+        records = engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found)])
+        theirs = _told(records)
+    assert place.catch_up() == 0
+    ours = _told([Told(one["topic"], one["value"]) for one in own_records(place, tmp_path)])
+    # A chunk that Debezium reads before it meets the second request has the id of the first.
+    assert sorted(_steps(ours)) == sorted(_steps(theirs))
+    assert [one for one in ours if one[0] in {"STARTED", "PAUSED"}] == [
+        one for one in theirs if one[0] in {"STARTED", "PAUSED"}
+    ]
+    ends = {"ABORTED", "TABLE_SCAN_COMPLETED", "COMPLETED"}
+    assert [one for one in ours if one[0] in ends] == [one for one in theirs if one[0] in ends]
+
+
+@dataclass(frozen=True)
+class Told:
+    topic: str
+    value: Any
+
+
+def _told(records: Sequence[Any], about: str = "Incremental Snapshot") -> list[tuple[str, str, dict[str, str]]]:
+    """Type, id and data of notifications."""
+    values = [one.value.get("payload", one.value) for one in records if one.topic == TOPIC]
+    return [(one["type"], one["id"], one["additional_data"]) for one in values if one["aggregate_type"] == about]
+
+
+def _steps(told: list[tuple[str, str, dict[str, str]]]) -> list[tuple[str, str, str]]:
+    """The chunks of each table."""
+    return [
+        (data["current_collection_in_progress"], data["last_processed_key"], data["maximum_key"])
+        for kind, _, data in told
+        if kind == "IN_PROGRESS"
+    ]
