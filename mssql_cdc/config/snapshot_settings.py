@@ -152,7 +152,7 @@ class SnapshotSettings:
     `snapshot.isolation.mode=exclusive` asks for it; the rows of a table without one can be read exactly only under a
     lock, so that `none` refuses its snapshot. `custom` is a lock of your own, which is taken first."""
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
-    """Limits the wait for a table lock in milliseconds; 0 = no wait, -1 = no limit."""
+    """Limits the wait of snapshots for the locks of others in milliseconds; 0 = no wait, -1 = no limit."""
     delay_ms: int = prop("snapshot.delay.ms", 0, "SNP-30", ge=0)
     """Waits so many milliseconds before a snapshot reads rows. `mssql-cdc run` captures nothing meanwhile."""
     collections: CollectionFilter

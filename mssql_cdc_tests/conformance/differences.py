@@ -217,6 +217,29 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="are read at READ COMMITTED",
         why="such rows were never in the table",
     ),
+    "snapshot-locks": Difference(
+        about="the locks of a snapshot",
+        debezium="exclusive ones (TABLOCKX) on all tables: with `repeatable_read` while it reads their structure, "
+        "with `exclusive` to its end; otherwise none, also on tables without a key",
+        ours="shared ones (TABLOCK): with `exclusive` on all tables, and in every mode on those without a key, each "
+        "while it is read. Where locks are not allowed (`snapshot.locking.mode=none`, a secondary), these are refused",
+        why="structure is verified by the reader itself; rows of a keyed table that change meanwhile come again in the "
+        "stream, which those of a table without a key cannot replace",
+    ),
+    "repeatable-read": Difference(
+        about="`snapshot.isolation.mode=repeatable_read`",
+        debezium="keeps the locks of all rows that it has read to the end of the snapshot",
+        ours="reads at READ COMMITTED, chunk by chunk",
+        why="the locks would escalate to the table's and keep writers out; the stream corrects what changes meanwhile",
+    ),
+    "lock-timeout": Difference(
+        about="`snapshot.lock.timeout.ms`",
+        debezium="counts with `repeatable_read` and `exclusive`, until the snapshot has ended; not while an "
+        "incremental one reads",
+        ours="limits the wait for tables and rows that others have locked, in every mode and for incremental "
+        "snapshots, too; the read is tried again",
+        why="a writer that holds a row must not hold the stream for `database.query.timeout.ms`",
+    ),
     "heartbeats": Difference(
         about="when there is a heartbeat",
         debezium="at the end of a snapshot; by time, while it polls",

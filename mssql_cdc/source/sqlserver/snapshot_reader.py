@@ -68,7 +68,8 @@ UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS n
 class ChunkReader:
     """The rows of one chunk.
 
-    `isolation` is the level of the read's transaction, `fetch_rows` the number of rows of one fetch (SNP-31).
+    `isolation` is the level of the read's transaction, `fetch_rows` the number of rows of one fetch (SNP-31),
+    `lock_timeout_ms` how long the server waits for a writer's row (SNP-17; None: as long as the statement may take).
     """
 
     connection: Connection
@@ -76,6 +77,7 @@ class ChunkReader:
     wanted: ChunkRead
     isolation: Isolation = "READ COMMITTED"
     fetch_rows: int | None = None
+    lock_timeout_ms: int | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral `r` batches, in key order when the chunk has bounds.
@@ -87,6 +89,8 @@ class ChunkReader:
         """
         plan, structure = RowPlan.of(self.wanted.schema.columns), Structure.of_source(self.wanted.schema)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
+            if self.lock_timeout_ms is not None:
+                bulk.execute(f"SET LOCK_TIMEOUT {self.lock_timeout_ms}", doing=self._doing)
             begin(bulk, self.isolation, self.wanted.captured, doing=self._doing)
             structure.require(bulk, doing=self._doing)
             try:

@@ -106,6 +106,7 @@ class SqlServerSource:
             wanted=wanted,
             isolation=UNDER_LOCK if wanted.under_lock and wanted.statement is None else ISOLATIONS[isolation],
             fetch_rows=self.connector.snapshot.fetch_size,
+            lock_timeout_ms=self.connector.snapshot.lock_timeout_ms,
         )
 
     def shares(self, reader: BatchReader) -> bool:
@@ -321,7 +322,8 @@ class SqlServerSession:
 
     def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
         """A table's chunks (`chunks`)."""
-        return chunks.plan_chunks(self.control, schema, rows_per_chunk)
+        with self._lock_timeout():
+            return chunks.plan_chunks(self.control, schema, rows_per_chunk)
 
     def altered(self, positions: Mapping[int, Lsn]) -> dict[int, str]:
         """The tables that were altered behind these positions (`ddl_history`)."""
@@ -349,11 +351,28 @@ class SqlServerSession:
             until: Look no further than this bound.
             condition: Count only the rows that fulfill it.
         """
-        return chunks.next_bound(self.control, schema, rows, last, until=until, condition=condition)
+        with self._lock_timeout():
+            return chunks.next_bound(self.control, schema, rows, last, until=until, condition=condition)
 
     def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
         """The largest key of a table (`chunks`)."""
-        return chunks.last_bound(self.control, schema, condition)
+        with self._lock_timeout():
+            return chunks.last_bound(self.control, schema, condition)
+
+    @contextmanager
+    def _lock_timeout(self) -> Generator[None]:
+        """Let the server wait for writers' rows as long as `snapshot.lock.timeout.ms` says (SNP-17).
+
+        A connection whose time-out was not taken back serves nothing else.
+        """
+        doing = "setting the lock time-out"
+        try:
+            self.control.execute(f"SET LOCK_TIMEOUT {self.connector.snapshot.lock_timeout_ms}", doing=doing)
+            yield
+            self.control.execute("SET LOCK_TIMEOUT -1", doing=doing)
+        except BaseException:
+            self.control.altered = True
+            raise
 
     def window(self) -> AbstractContextManager[None]:
         """Rows of the signal table around a chunk, if they are asked for (`watermarks`)."""
