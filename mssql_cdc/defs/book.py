@@ -21,7 +21,7 @@ from mssql_cdc.defs.accounts import Account, Accounts, owed_windows
 from mssql_cdc.defs.asset_events import AssetEvents, Writer
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import MssqlCdcError, StorageError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
@@ -290,7 +290,10 @@ class Book:
             account.open.add(window)
 
     def _current(self, table: TableId, account: Account) -> None:
-        rows = row_count(account.home.current, self.database.storage)
+        try:
+            rows = row_count(account.home.current, self.database.storage)
+        except StorageError:
+            return  # Its update says what is wrong with it, and the check shows that.
         if rows is None:
             return  # The table has no key, or its first merge is still to come.
         newest = self.history.newest(table) if self.history is not None else None
