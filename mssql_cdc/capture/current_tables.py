@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
+from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.progress import applied_batch
@@ -22,7 +23,11 @@ def _looks_behind(database: Database, table: LakeTable, newest: TableSchema, up_
     """`_lacks_rows`, unless the table was found to have all of them a moment ago."""
     if database.caught_up.holds(table.home.current, newest, up_to):
         return False
-    if _lacks_rows(database, table, newest, up_to):
+    try:
+        lacks = _lacks_rows(database, table, newest, up_to)
+    except StorageError:
+        return True  # Its update says what is wrong with it: this is the trouble of one table.
+    if lacks:
         return True
     database.caught_up.keep(table.home.current, newest, up_to)
     return False
@@ -80,7 +85,10 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
 
 def is_due(database: Database, table: LakeTable) -> bool:
     """Whether `delta.current.interval` has passed since the newest commit of a table that `behind_cut` has found."""
-    log = database.current_logs.seen(table.home.current, database.storage)
+    try:
+        log = database.current_logs.seen(table.home.current, database.storage)
+    except StorageError:
+        return True  # Its update says what is wrong with it.
     if log is None or log.committed is None:
         return True
     return (datetime.now(UTC) - log.committed).total_seconds() >= database.connector.delta.current_interval_s

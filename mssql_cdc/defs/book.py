@@ -21,7 +21,7 @@ from mssql_cdc.defs.accounts import Account, Accounts, owed_windows
 from mssql_cdc.defs.asset_events import AssetEvents, Writer
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import MssqlCdcError, StorageError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
@@ -65,6 +65,7 @@ class Book:
     offsets: Offsets | None = None
     through: datetime | None = None
     idle: bool = False
+    looked: datetime | None = None
     late: str | None = None
     retention: timedelta = DEFAULT_RETENTION
     gaps: Mapping[str, Sequence[Gap]] = field(default_factory=dict[str, Sequence[Gap]])
@@ -122,7 +123,7 @@ class Book:
         Args:
             health: How the source's capture does: where it stands still, it has captured nothing since its last scan.
         """
-        now = self.clock()
+        now = self.looked = self.clock()
         self.idle = health.problem is None and (self.bound is None or self.bound > now)
         if health.problem is not None:
             self.late = health.problem
@@ -146,6 +147,7 @@ class Book:
     def _advance(self, done: Done) -> None:
         """Move the commit time up to which everything was read."""
         decision, now = done.decision, self.clock()
+        self.looked = now
         self.idle = isinstance(decision, Wait) and not decision.alarm and decision.until is None
         if isinstance(decision, Wait):
             self.late = decision.reason if decision.alarm else None
@@ -187,13 +189,15 @@ class Book:
             self.lags.ask(self.offsets)
             self._judge_all()
             self.report()
-        if self._beaten is None or (now - self._beaten).total_seconds() >= REPORT_SECONDS:
+        beaten = self._beaten
+        alive = beaten is None or (self.looked is not None and self.looked > beaten)  # A loop that hangs sends none.
+        if alive and (beaten is None or (now - beaten).total_seconds() >= REPORT_SECONDS):
             self.heartbeat()
 
     def _turn_windows(self, now: datetime) -> bool:
         """Let every table be reported when a window begins, and when it ends; whether one did."""
         window, turned = self.setup.windows.start(now), False
-        if self._window != window and (self.idle or (self.through is not None and self.through >= window)):
+        if self._window != window and (self._idle_in(window) or (self.through is not None and self.through >= window)):
             turned, self._window = True, window
             self.accounts.add_due([window])
         for table, account in self.accounts.tables.items():
@@ -285,7 +289,10 @@ class Book:
             account.open.add(window)
 
     def _current(self, table: TableId, account: Account) -> None:
-        rows = row_count(account.home.current, self.database.storage)
+        try:
+            rows = row_count(account.home.current, self.database.storage)
+        except StorageError:
+            return  # Its update says what is wrong with it, and the check shows that.
         if rows is None:
             return  # The table has no key, or its first merge is still to come.
         newest = self.history.newest(table) if self.history is not None else None
@@ -350,7 +357,11 @@ class Book:
         if window != now:
             return self._has_ended(window)
         through = self.through if self.late is None else None  # What was committed since a late scan is not known.
-        return self.idle or any(at is not None and at >= window for at in (through, account.newest))
+        return self._idle_in(window) or any(at is not None and at >= window for at in (through, account.newest))
+
+    def _idle_in(self, window: datetime) -> bool:
+        """Whether the last step found nothing to read, and was taken in this window or later."""
+        return self.idle and self.looked is not None and self.looked >= window
 
     def _wanted(self, table: TableId) -> bool:
         return self.only is None or table in self.only

@@ -8,9 +8,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.errors import FencedError, MssqlCdcError, TaskError
 from mssql_cdc.follow.merge_retries import MergeRetries
 from mssql_cdc.schema import TableId
+from mssql_cdc.spark.tasks import described
 
 T = TypeVar("T")
 
@@ -78,6 +79,8 @@ class SlowWork:
                 continue  # Another run was faster; what it wrote is valid.
             except MssqlCdcError as error:
                 errors[table] = error
+            except Exception as error:  # noqa: BLE001 (any: the trouble of one table must not end the loop)
+                errors[table] = TaskError(f"Work in the background failed: {described(error)}")
         return done, errors
 
     def rest(self, table: TableId) -> None:

@@ -34,7 +34,7 @@ from mssql_cdc.lake.table_log import VECTORS, TableLog
 from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import parallelism
-from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks, side_by_side
+from mssql_cdc.spark.tasks import TaskResult, own_error, run_here, run_tasks, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -180,7 +180,9 @@ class CurrentTables:
             return self._plan_new(request)
         wanted = structure_change(log, request.versions)
         if wanted:
-            change_structure(self._session(), home, newest, wanted, self._storage)
+            session = self._session()
+            with own_error(session, f"The change of the structure of {home.current}"):
+                change_structure(session, home, newest, wanted, self._storage)
             log = self._newest(home) or log
         applied = applied_batch(log, newest)
         if applied >= request.up_to:
@@ -314,18 +316,19 @@ class CurrentTables:
         newest, log = request.versions[-1], self._newest(request.home)
         if log is None:
             raise StorageError(f"The Delta table {request.home.current} is gone")
-        app_id = progress_id(log.table_id, newest)
-        result = merge(
-            self._session(),
-            request.home,
-            request.versions,
-            log,
-            app_id=app_id,
-            up_to=request.up_to,
-            because=handed.because,
-            run_id=self._run_id,
-            storage=self._storage,
-        )
+        app_id, session = progress_id(log.table_id, newest), self._session()
+        with own_error(session, f"Spark's merge into {request.home.current}"):
+            result = merge(
+                session,
+                request.home,
+                request.versions,
+                log,
+                app_id=app_id,
+                up_to=request.up_to,
+                because=handed.because,
+                run_id=self._run_id,
+                storage=self._storage,
+            )
         return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because)
 
     def _newest(self, home: TableHome) -> TableLog | None:

@@ -15,6 +15,7 @@ from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.properties import STRUCTURE
+from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import TableLog
@@ -80,7 +81,7 @@ def change_structure(
     if wanted.unknown:
         _mark_unknown(session, home.current, wanted.unknown, emptied=wanted.returned)
     table = spark_identifier(home.current)
-    with private_session(session) as private:
+    with conflicts_fenced(home.current), private_session(session) as private:
         run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
     state = load_state(home.current, owner=f"{home.app_id}:current", storage=storage)
     if state is None:
@@ -89,7 +90,7 @@ def change_structure(
     evolve(state, current_schema(newest), lambda: session, committer="spark", comments=comments)
     left = [target for name in wanted.unknown for target in former_names(newest).get(name, {}).values()]
     for target in left:  # They say where their values continue.
-        with private_session(session) as private:
+        with conflicts_fenced(home.current), private_session(session) as private:
             comment = literal(comments[target])
             run_sql(private, f"ALTER TABLE {table} ALTER COLUMN {quoted(target)} COMMENT {comment}")
 
@@ -113,7 +114,7 @@ def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str], *, empt
     if emptied:
         left = f"map_filter(_exact, (name, text) -> NOT array_contains({listed}, name))"
         changes.append(f"_exact = IF(cardinality({left}) = 0, NULL, {left})")
-    with private_session(session) as private:
+    with conflicts_fenced(uri), private_session(session) as private:
         run_sql(
             private,
             f"UPDATE {spark_identifier(uri)} SET {', '.join(changes)} WHERE size(array_except({listed}, {known})) > 0",

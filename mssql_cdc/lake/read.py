@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
@@ -139,10 +140,17 @@ def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBat
 
 
 def row_count(uri: str, storage: Storage = LOCAL) -> int | None:
-    """Rows of the table; None when there is none."""
+    """Rows of the table; None when there is none.
+
+    Raises:
+        StorageError: the table cannot be opened.
+    """
     if not exists(uri, storage):
         return None
-    return sum(batch.column(0)[0].as_py() for batch in query(uri, "SELECT COUNT(*) FROM t", storage))
+    try:
+        return sum(batch.column(0)[0].as_py() for batch in query(uri, "SELECT COUNT(*) FROM t", storage))
+    except DeltaError as error:
+        raise StorageError(f"The Delta table {uri} cannot be read: {error}") from error
 
 
 def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Storage = LOCAL) -> pa.Table:

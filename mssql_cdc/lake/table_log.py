@@ -159,7 +159,7 @@ def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
         storage: how to reach the folder.
 
     Raises:
-        StorageError: a commit between the newest checkpoint and the newest commit is missing.
+        StorageError: a commit between the newest checkpoint and the newest commit is missing, or an entry is broken.
     """
     folder = Folder(uri, storage)
     commits, checkpoints, newer = _listed(folder)
@@ -172,7 +172,10 @@ def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
     if checkpoints:
         version = max(checkpoints)
         for path in checkpoints[version]:
-            replay.checkpoint(_content(folder, path))
+            try:
+                replay.checkpoint(_content(folder, path))
+            except pa.ArrowInvalid as error:
+                raise StorageError(f"{uri}/{path} is no readable checkpoint; restore the file, or remove it") from error
         # For its time; its actions are part of the checkpoint.
         if version in commits:
             replay.time(_actions(_content(folder, commit_path(version))))
@@ -240,14 +243,24 @@ def _content(folder: Folder, path: str) -> bytes:
 def _actions(content: bytes) -> Iterator[dict[str, Any]]:
     for line in content.splitlines():
         if line.strip():
-            yield json.loads(line)
+            try:
+                yield json.loads(line)
+            except ValueError:
+                raise StorageError(
+                    "A commit of the Delta log is cut off or no JSON; restore the table, or move it away: it is then "
+                    "built again"
+                ) from None
 
 
 def _with_deltalake(log: TableLog) -> TableLog:
     """Fill in what `deltalake` knows of a log that we cannot read: enough to hand the table to Spark."""
     from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
 
-    table = DeltaTable(log.uri, storage_options=log.storage.resolved())
+    try:
+        table = DeltaTable(log.uri, storage_options=log.storage.resolved())
+    except DeltaError as error:
+        raise StorageError(f"The Delta table {log.uri} cannot be opened: {error}") from error
     metadata = table.metadata()
     found = {"id": str(metadata.id), "schemaString": table.schema().to_json(), "configuration": metadata.configuration}
     return replace(log, version=table.version(), metadata=found)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.lag import Lag, lag_of, without_answer
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import MssqlCdcError, StorageError
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
@@ -63,7 +63,10 @@ class KnownLags:
             home: Its folders.
             newest: Its newest structure.
         """
-        times = unmerged_since(self._looking, home, newest)
+        try:
+            times = unmerged_since(self._looking, home, newest)
+        except StorageError:
+            return None  # Its update says what is wrong with it.
         return self._lag(self._positions.get(table.text), times.oldest_after).current
 
     def largest(self) -> float | None:

@@ -16,7 +16,7 @@ from mssql_cdc.capture.members import SNAPSHOT
 from mssql_cdc.capture.snapshot.begin import groups_done
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError
+from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.commit_times import CommitTimes, commit_times
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.history import load_history
@@ -145,6 +145,9 @@ def unmerged_since(database: Database, home: TableHome, newest: TableSchema) -> 
         database: The database; it knows the current tables' logs.
         home: The table's folders.
         newest: The table's newest structure.
+
+    Raises:
+        StorageError: The current table cannot be read.
     """
     log = database.current_logs.newest(home.current, database.storage) if newest.key_columns else None
     after = applied_batch(log, newest) if log is not None else 0
@@ -161,11 +164,16 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
         if entry is None or entry.status == "excluded":
             continue
         home = database.layout.home(newest.table_id, folder=entry.folder)
-        times, position = unmerged_since(database, home, newest), position_of(entry, offsets)
-        lag = Lag()
-        if health is not None:
-            lag = lag_of(position, times.oldest_after, health, has_current=bool(newest.key_columns))
+        position, lag = position_of(entry, offsets), Lag()
         status, detail = _status(database, offsets, entry, newest.table_id)
+        readable = bool(newest.key_columns)
+        try:
+            times = unmerged_since(database, home, newest)
+        except StorageError as error:
+            times, readable = commit_times(home.changes, after=0, storage=database.storage), False
+            detail = "; ".join(one for one in (detail, f"the current table cannot be read: {error}") if one)
+        if health is not None:
+            lag = lag_of(position, times.oldest_after, health, has_current=readable)
         found.append(
             TableStatus(
                 newest.table_id,

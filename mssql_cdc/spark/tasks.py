@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
@@ -185,6 +186,28 @@ def _thread(session: SparkSession, work: Callable[[], None]) -> Thread:
     from pyspark import InheritableThread
 
     return InheritableThread(target=work, daemon=True)
+
+
+@contextmanager
+def own_error(session: SparkSession, work: str) -> Generator[None]:
+    """Turn any other exception of Spark's work on one table into an error of that table.
+
+    Args:
+        session: where the work is done.
+        work: what is done, for the message.
+
+    Raises:
+        TaskError: the work failed with an unclassified exception.
+        SourceUnavailableError: the Spark Connect server does not answer.
+    """
+    try:
+        yield
+    except MssqlCdcError:
+        raise
+    except Exception as error:
+        if remote.is_remote(session) and not remote.answers(session):
+            raise remote.gone(error) from error
+        raise TaskError(f"{work} failed: {described(error)}") from error
 
 
 def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> list[R | MssqlCdcError]:

@@ -81,6 +81,21 @@ def test_rows_are_counted_in_the_window_of_their_commit_time(watch):
     assert rows[watch.key()] == 2
 
 
+def test_a_loop_that_hangs_sends_no_heartbeat_and_reads_no_window(watch):
+    watch.settle()
+    watch.book.turn()
+    watch.written.take()
+    watch.ahead = 2 * HOUR
+    watch.book.turn()
+    events = watch.written.take()
+    assert [event for event in events if isinstance(event, dg.AssetMaterialization)] == []
+    watch.step()
+    watch.book.turn()
+    events = watch.written.take()
+    materialized = {event.asset_key for event in events if isinstance(event, dg.AssetMaterialization)}
+    assert watch.location.key("orders") in materialized
+
+
 def test_windows_that_were_missed_are_reported_by_the_next_run(watch):
     shop = watch.location.shop
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mssql_cdc.capture.requests import ask_for_snapshot
-from mssql_cdc.errors import SourceUnavailableError
+from mssql_cdc.errors import SourceUnavailableError, TaskError
 from mssql_cdc.follow import sweeps
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake import current as lake_current
@@ -101,6 +101,40 @@ def test_a_merge_that_fails_is_reported_and_tried_again(database, source, gate):
     source.capture()
     (error,) = until_merged(follower, "orders").merged.errors.values()
     assert "does not answer" in str(error)
+    assert not until_merged(follower, "orders").merged.errors
+    follower.close()
+    same(database, source)
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_a_row_that_a_constraint_rejects_is_its_tables_trouble_and_the_others_go_on(database, source, spark, slow):
+    write_some(source)
+    settled(database, source)
+    uri = database.layout.root + "/dbo/orders/current"
+    spark.sql(f"ALTER TABLE delta.`{uri}` ADD CONSTRAINT short CHECK (length(name) < 40)")
+    follower = Follower(database, slow=SlowWork() if slow else None)
+    source.put("orders", 7, "x" * 50)
+    source.put("people", 7, "Ann")
+    source.capture()
+    (error,) = until_merged(follower, "orders").merged.errors.values()
+    assert isinstance(error, TaskError)
+    assert "constraint" in str(error).lower()
+    assert "xxx" not in str(error), "a row's value"
+    assert current(database, "people") == source.tables["people"].rows
+    spark.sql(f"ALTER TABLE delta.`{uri}` DROP CONSTRAINT short")
+    assert not until_merged(follower, "orders").merged.errors
+    follower.close()
+    same(database, source)
+
+
+def test_an_unexpected_error_in_the_background_is_its_tables_trouble(database, source, gate):
+    follower = Follower(database, slow=SlowWork())
+    gate.error = RuntimeError("a bug")
+    gate.opened.set()
+    write_some(source)
+    source.capture()
+    (error,) = until_merged(follower, "orders").merged.errors.values()
+    assert isinstance(error, TaskError)
     assert not until_merged(follower, "orders").merged.errors
     follower.close()
     same(database, source)
