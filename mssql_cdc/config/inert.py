@@ -182,6 +182,10 @@ class InertSettings:
     """Sets the namespace of output data sets."""
 
     # Without effect in Debezium's SQL Server connector as well
+    replication_slot: Family = _stream("slot.*", ())
+    """Belongs to Debezium's PostgreSQL connector."""
+    publication: Family = _stream("publication.*", ())
+    """Belongs to Debezium's PostgreSQL connector."""
     schema_comments: bool = _record("include.schema.comments", False)
     """Has no effect for SQL Server."""
     source_version: Literal["v1", "v2"] = _record("source.struct.version", "v2")

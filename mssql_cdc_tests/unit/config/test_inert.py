@@ -90,6 +90,10 @@ def test_properties_of_the_embedded_engine_are_accepted_with_a_notice(name: str)
     assert noticed({name: "1"}) == f"{name} has no meaning here"
 
 
+def test_properties_of_another_connector_of_debezium_are_accepted_with_a_notice() -> None:
+    assert noticed({"slot.drop.on.stop": "true"}).startswith("slot.drop.on.stop: has no effect here")
+
+
 @pytest.mark.feature("OL-02")
 def test_openlineage_is_accepted_with_one_notice_and_sends_nothing() -> None:
     given: dict[str, object] = {
