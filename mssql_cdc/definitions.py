@@ -36,6 +36,9 @@ def _connector(path: Path, connector: Connector) -> dg.Definitions:
         return build_definitions(connector.with_real_names(found), tables=tables, since=read_since(path))
     except ConfigurationError as error:
         return _not_loaded(path, error)
+    except Exception as error:  # noqa: BLE001 (any: the other connectors go on)
+        text = connector.redact(f"{type(error).__name__}: {error}")
+        return _not_loaded(path, ConfigurationError(f"{text}; run mssql-cdc discover --config {path}"))
 
 
 def _not_loaded(path: Path, error: ConfigurationError) -> dg.Definitions:

@@ -9,7 +9,7 @@ from functools import partial
 from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
-from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.errors import FencedError, MssqlCdcError, OvertakenError
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables, Handed
 from mssql_cdc.lake.history import SchemaHistory
@@ -117,6 +117,10 @@ def _merge_all(
         elif isinstance(result, CurrentResult):
             _log(database, table, result)
             done[table] = result
+        elif isinstance(result, OvertakenError):
+            database.log(f"{table}: the current table is not updated yet: {result}")
+            if slow is not None and slow.merges.overtaken(table):
+                errors[table] = result
         elif isinstance(result, MssqlCdcError) and not isinstance(result, FencedError):
             errors[table] = result  # After a FencedError, another run merged the same rows; its result is valid.
     if slow is not None:

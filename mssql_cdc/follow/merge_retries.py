@@ -13,6 +13,8 @@ from mssql_cdc.schema import TableId
 
 FIRST_SECONDS = 5.0
 MOST_SECONDS = 60.0
+MOST_OVERTAKEN = 3
+"""After so many updates in a row that other writers made impossible, that is an error of the table."""
 
 
 @dataclass
@@ -20,6 +22,7 @@ class MergeRetries:
     """The current tables whose last update failed."""
 
     _failed: dict[TableId, tuple[int, float]] = field(default_factory=dict[TableId, tuple[int, float]])
+    _overtaken: dict[TableId, int] = field(default_factory=dict[TableId, int])
 
     def failed(self, table: TableId) -> None:
         """Let the table wait, twice as long as after the failure before."""
@@ -30,6 +33,13 @@ class MergeRetries:
     def succeeded(self, table: TableId) -> None:
         """Forget what failed before."""
         self._failed.pop(table, None)
+        self._overtaken.pop(table, None)
+
+    def overtaken(self, table: TableId) -> bool:
+        """Note that another writer was faster again; whether that has happened too often in a row."""
+        number = self._overtaken.get(table, 0) + 1
+        self._overtaken[table] = number % MOST_OVERTAKEN
+        return number >= MOST_OVERTAKEN
 
     def waits(self, table: TableId) -> bool:
         """Whether the update of the table failed a moment ago."""

@@ -96,7 +96,7 @@ def read_table_list(config: Path) -> dict[str, list[TableSchema]]:
         }
     except FileNotFoundError:
         raise ConfigurationError(f"{path}: no such file; run mssql-cdc discover --config {config}") from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"{path} is not a valid table list ({error}); run mssql-cdc discover --config {config}"
         ) from None

@@ -19,6 +19,7 @@ MODULES = (
     "pyodbc",
     "mssql_cdc.source.sqlserver.source",
     "mssql_cdc.capture.write_task",
+    "mssql_cdc.lake.apply_task",
 )
 """Imported before the first fork. A task may import more, in its own worker."""
 

@@ -266,6 +266,28 @@ def test_a_broken_connector_is_shown_with_its_error_beside_the_others(tmp_path, 
     assert "two/shop/dbo/orders" in names(found)
 
 
+@pytest.mark.parametrize("odd", ["folder", "no mapping", "no zone", "twice"])
+def test_an_odd_table_list_does_not_take_the_others_down(tmp_path, monkeypatch, odd: str):
+    monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
+    write_connector(tmp_path, "two", table("orders"))
+    listed = write_connector(tmp_path, "one", table("orders")).with_name("one.tables.json")
+    content = json.loads(listed.read_text())
+    match odd:
+        case "folder":
+            listed.unlink()
+            listed.mkdir()
+        case "no mapping":
+            listed.write_text(json.dumps({**content, "databases": []}))
+        case "no zone":
+            listed.write_text(json.dumps({**content, "since": "2026-11-24T00:00:00"}))
+        case _:
+            listed.write_text(json.dumps({**content, "databases": {"shop": content["databases"]["shop"] * 2}}))
+    found = location.defs()
+    dg.Definitions.validate_loadable(found)
+    assert "is not loaded" in str(spec(found, "not_loaded", "one").description)
+    assert "two/shop/dbo/orders" in names(found)
+
+
 def test_connectors_in_a_folder_load_without_a_database_and_without_their_secrets(tmp_path, monkeypatch):
     monkeypatch.setenv("MSSQL_CDC_CONNECTORS", str(tmp_path))
     write_connector(tmp_path, "one", table("orders"), table("people"))
