@@ -123,7 +123,7 @@ def load_tables(
     members: dict[TableId, LakeTable] = {}
     for table in tables:
         name, known = table.table_id.text, history.newest(table.table_id)
-        entry = _entry_of(table, offsets, known)
+        entry = _entry_of(table, offsets, history)
         if entry is not None and entry.schema is not None and not history.holds(table.table_id, entry.schema):
             raise StorageError(
                 f"{database.layout.own('schema_history')} lacks version {entry.schema} of {name}, which rows of its "
@@ -156,15 +156,20 @@ def load_tables(
     return members
 
 
-def _entry_of(table: CapturedTable, offsets: Offsets, known: TableSchema | None) -> Entry | None:
+def _entry_of(table: CapturedTable, offsets: Offsets, history: SchemaHistory) -> Entry | None:
     """The table's newest entry, found by the source's object id: names are taken over and exchanged (rule B15).
 
-    A table that was dropped and made again continues the one that had its name.
+    A table that was dropped and made again continues the one that had its name. An identity that the source gave again
+    behind a restore is that of another table: the history, which knows the names of all tables now, tells it apart.
     """
-    own = offsets.entry_of(table.table_id.text, table.object_id)
-    if own is not None:
-        return own
+    known = history.newest(table.table_id)
     named = offsets.entry(table.table_id.text)
+    if named is not None and named.object_id == table.object_id:
+        return named
+    if not history.versions or (known is not None and known.object_id == table.object_id):
+        own = offsets.entry_of(table.table_id.text, table.object_id)
+        if own is not None:
+            return own
     return named if named is not None and (named.object_id is None or known is not None) else None
 
 

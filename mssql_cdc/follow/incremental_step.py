@@ -97,7 +97,7 @@ class Step:
             return "it is not captured"
         if not self.seen.facts.policy.stream:
             return f"snapshot.mode={self.seen.facts.policy.mode} does not stream, which incremental snapshots need"
-        entry = self.offsets.entry_of(member.table.text, member.captured.object_id)
+        entry = self.offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
         if known.status in {"lost", "failed", "excluded"}:
             return f"its status is {known.status}; take a blocking snapshot of it"
         streams = entry is not None and entry.status == "streaming" and entry.epoch == self.offsets.epoch

@@ -78,13 +78,21 @@ class Offsets:
         """The newest entry of a table (`TableId.text`): its state."""
         return self.entries.get(table)
 
-    def entry_of(self, table: str, object_id: int) -> Entry | None:
-        """The newest entry of the source table with this identity: names may be taken by another table (B15)."""
+    def entry_of(self, table: str, object_id: int, *, folder: str | None = None) -> Entry | None:
+        """The newest entry of the source table with this identity: names may be taken by another table (B15).
+
+        Args:
+            table: Its name now.
+            object_id: Its identity.
+            folder: Its folder, where it is known: another table may have had the identity in a history of before.
+        """
         named = self.entry(table)
         if named is not None and named.object_id == object_id:
             return named
         found = self._flat.newest_of(object_id)
-        return None if found is None else Entry(**found)
+        if found is None or folder not in {None, found["folder"]}:
+            return None
+        return Entry(**found)
 
     @cached_property
     def folders(self) -> frozenset[str]:

@@ -135,11 +135,13 @@ def record(
         FencedError: Another run has advanced the table; its own row names the commit.
     """
     member, cut = table.member, offsets.last_cut()
-    entry = offsets.entry_of(member.table.text, member.captured.object_id)
+    entry = offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
     if entry is None or state.own_batch <= (entry.batch or 0):
         return offsets
-    tables = ((one.table.text, one.captured.object_id) for one in seen.tables.values())
-    known = ((name, offsets.entry_of(name, object_id)) for name, object_id in tables)
+    known = (
+        (one.table.text, offsets.entry_of(one.table.text, one.captured.object_id, folder=one.folder))
+        for one in seen.tables.values()
+    )
     at = "streaming", entry.epoch, entry.to
     entries = {
         name: replace(found, rows=0)
