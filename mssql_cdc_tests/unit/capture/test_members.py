@@ -76,6 +76,22 @@ def test_an_instance_whose_start_cleanup_raised_is_the_same(source: ModelSource)
     assert replace(raised, created=raised.created + timedelta(seconds=1)).identity != instance.identity
 
 
+def test_an_identity_that_is_given_again_behind_a_restore_belongs_to_its_new_table(
+    source: ModelSource, database: Database
+):
+    """Storm, seed 100013: people took over orders' entry, with a schema version that it does not have."""
+    former = source.tables["orders"].object_id
+    source.tables["orders"].object_id = 777  # Made anew.
+    stream(database)
+    source.tables["orders"].object_id = former  # The database of before is back, where people is made anew.
+    source.tables["people"].object_id = 777
+    found = survey(database).tables
+    people = found[TableId("shop", "dbo", "people")]
+    assert people.entry is not None
+    assert (people.folder, people.entry.schema) == ("dbo/people", 1)
+    assert found[ORDERS].folder == "dbo/orders"
+
+
 def test_a_structure_takes_effect_behind_the_position(database: Database):
     """Review, D1: a default that changed under the same instance came before all older events."""
     seen = survey(database)
