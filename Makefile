@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test conformance storm storm-mutants certify coverage bench kills debezium-its demo clean
+.PHONY: help setup lock lint format typing test conformance storm storm-mutants certify coverage bench kills debezium-its debezium-its-follow demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -86,6 +86,12 @@ CLASSES ?= fast
 debezium-its: $(STAMP)  ## run Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
 	@./tools/setup.sh --maven
 	cd sandbox && ../$(PYTHON) -m tests.debezium_its --classes "$(CLASSES)" $(ARGS)
+
+debezium-its-follow: export MSSQL_CDC_COMMAND := $(abspath $(VENV)/bin/mssql-cdc)
+debezium-its-follow: $(STAMP)  ## the same tests with `records --follow` in the place of Debezium's task
+	@./tools/setup.sh --maven
+	cd sandbox && ../$(PYTHON) -m tests.debezium_its --classes "$(CLASSES)" --sources ../mssql_cdc_tests/debezium_its \
+		--folder build/debezium-its-follow $(ARGS)
 
 clean:  ## remove the virtual environment and everything that was generated
 	rm -rf $(VENV) .demo .coverage* .pytest_cache .ruff_cache .hypothesis build dist *.egg-info

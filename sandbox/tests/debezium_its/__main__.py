@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-from tests.debezium_its.jars import ItsUnavailableError, prepare
+from tests.debezium_its.jars import ItsUnavailableError, prepare, with_sources
 from tests.debezium_its.machine import run_class
 from tests.debezium_its.results import table
 
@@ -28,6 +28,8 @@ def main() -> int:
     folder = options.folder.resolve() / options.version
     try:
         jars = prepare(options.version, folder)
+        if options.sources is not None:
+            jars = with_sources(jars, options.sources, folder / "sources")
         names = chosen(options.classes, jars.classes)
     except ItsUnavailableError as missing:
         sys.stderr.write(f"debezium-its: not run: {missing}\n")
@@ -66,6 +68,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tests", default="", help="only tests of these names or patterns, with commas")
     parser.add_argument("--version", default="3.3.1.Final", help="of Debezium (default: %(default)s)")
     parser.add_argument("--seconds", type=int, default=3600, help="limit for one class (default: %(default)s)")
+    parser.add_argument("--sources", type=Path, help="folder of Java classes that take the place of Debezium's")
     parser.add_argument("--optional", action="store_true", help="where they cannot be run, say so and end with 0")
     parser.add_argument(
         "--folder",

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -47,6 +47,26 @@ def prepare(version: str, folder: Path) -> Jars:
     resources = folder / "resources"
     class_path = os.pathsep.join([str(folder / "classes"), str(resources), *jars])
     return Jars(class_path, resources, _unpack(Path(tests[0]), resources))
+
+
+def with_sources(jars: Jars, sources: Path, folder: Path) -> Jars:
+    """Compile further Java sources, whose classes take the place of those of the same name.
+
+    Args:
+        jars: What they are compiled with.
+        sources: The folder of their packages.
+        folder: Gets the classes.
+
+    Raises:
+        ItsUnavailableError: They cannot be compiled.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [str(path) for path in sorted(sources.rglob("*.java"))]
+    command = ["javac", "-nowarn", "-cp", jars.class_path, "-d", str(folder), *files]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MAVEN_SECONDS)
+    if done.returncode != 0:
+        raise ItsUnavailableError(f"{sources} cannot be compiled: {done.stderr[:300]}")
+    return replace(jars, class_path=os.pathsep.join([str(folder), jars.class_path]))
 
 
 def _run_maven(version: str, folder: Path, stamp: Path) -> None:
