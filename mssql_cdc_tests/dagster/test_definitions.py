@@ -262,7 +262,7 @@ def test_a_broken_connector_is_shown_with_its_error_beside_the_others(tmp_path, 
     found = location.defs()
     dg.Definitions.validate_loadable(found)
     assert "invalid JSON at line 1" in str(spec(found, "not_loaded", "broken").description)
-    assert "2 captured tables" in str(spec(found, "not_loaded", "crowded").description)
+    assert "2 tables configured for capture" in str(spec(found, "not_loaded", "crowded").description)
     assert "two/shop/dbo/orders" in names(found)
 
 
@@ -325,7 +325,7 @@ def test_sensors_start_automatically_only_if_configured(monkeypatch, value, stat
 @pytest.mark.feature("GRD-02")
 def test_a_location_with_more_tables_than_allowed_does_not_load():
     settings = {"guardrail_collections_max": 1, "guardrail_collections_limit_action": "fail"}
-    with pytest.raises(ConfigurationError, match="2 captured tables"):
+    with pytest.raises(ConfigurationError, match="2 tables configured for capture"):
         build_definitions(connector(**settings), tables=[table("orders"), table("people")])
 
 

@@ -29,7 +29,7 @@ def items(place: Place) -> Place:
 def test_reader_that_stops_for_a_while_gets_every_record_once_and_in_order(items: Place):
     items.configure(max_queue_size="60", max_batch_size="20")
     with followed(items, reads=False) as found:
-        found.wait_for(lambda one: any(event["event"] == "snapshot" for event in one.events))
+        found.wait_for(lambda one: any(event.get("state") == "completed" for event in one.events))
         items.sql(f"INSERT INTO dbo.items VALUES ({ROWS}, N'meanwhile')")
         found.wait_for(lambda one: capacities(one)[-1:] == [0])  # As many records as the queue holds wait for the pipe.
         time.sleep(1)  # Nothing tells from outside that a write waits; a shorter time shows less and breaks nothing.
