@@ -22,7 +22,7 @@ SEARCH = "WHERE CAST(SUBSTRING(HASHBYTES('SHA2_256'"
 """Such a statement reads a whole table: once checksums differ, rows are looked for by the hashes of their keys."""
 KINDS: Mapping[str, tuple[str, ...]] = {
     "snapshot": (
-        "FROM [dbo].[pairs] ORDER BY [a], [b] OFFSET",
+        "FROM [dbo].[pairs] AS t ORDER BY [a], [b] OFFSET",
         "FROM [dbo].[pairs] AS t WHERE",
         "FROM [dbo].[words] AS t WHERE",
     ),
@@ -32,8 +32,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "FROM [cdc].[fn_cdc_get_all_changes_dbo_words]",
     ),
     "incremental snapshot": (
-        "FROM [dbo].[words] ORDER BY [word] DESC",
-        "FROM [dbo].[words] WHERE",
+        "FROM [dbo].[words] AS t ORDER BY [word] DESC",
         "FROM [dbo].[words] AS t WHERE",
     ),
     "check": ("HASHBYTES('SHA2_256'", "FROM [dbo].[pairs] WHERE", "FROM [dbo].[words] WHERE"),
