@@ -112,8 +112,12 @@ def reading(streaming: Location, tmp_path: Path) -> Location:
     return location
 
 
-@pytest.mark.parametrize("error", [ForeignError, StorageError])
-@pytest.mark.parametrize("name", list(KINDS))
+# A broken table cannot be counted, which its update tells: nothing is logged for its event.
+_FAULTS = [(name, error) for error in (ForeignError, StorageError) for name in KINDS]
+_FAULTS.remove(("an event", StorageError))
+
+
+@pytest.mark.parametrize(("name", "error"), _FAULTS)
 def test_no_secret_of_an_error_reaches_the_event_log(
     name: str, error: type[Exception], reading: Location, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
