@@ -33,6 +33,7 @@ def is_red(location: Location, name: str, problem: str) -> bool:
 
 def after_a_minute(location: Location) -> None:
     """Let the next tick look at everything, also if nothing was captured."""
+    assert location.cursor is not None
     location.cursor = json.dumps(json.loads(location.cursor) | {"looked": None})
 
 
@@ -109,7 +110,6 @@ def test_a_snapshot_of_a_hidden_table_names_the_remedy_and_the_other_tables_are_
 
 def look_around(location: Location) -> str:
     """Tick as once a minute, when the whole database is surveyed; why the tick skips."""
-    assert location.cursor is not None
     after_a_minute(location)
     return str(location.tick().skip_message)
 
