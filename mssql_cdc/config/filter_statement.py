@@ -91,6 +91,20 @@ def bounded_statement(text: str, collection: str) -> str:
     return statement
 
 
+def unordered(statement: str) -> str:
+    """A SELECT without its last ORDER BY and semicolon: as a derived table, it may not have them.
+
+    An order that decides which rows there are stays: with TOP, OFFSET or FOR.
+    """
+    text = statement.strip().removesuffix(";")
+    tokens = [token for token in _TOKEN.finditer(text) if token.lastgroup != "blank"]
+    words = [token[0].upper() for token in tokens]
+    ordered = _place_of_order(words)
+    if ordered == len(words) or "TOP" in words[:4] or not {"OFFSET", "FOR"}.isdisjoint(words[ordered:]):
+        return text
+    return text[: tokens[ordered].start()].rstrip()
+
+
 def rows_with(condition: str, collection: str) -> str:
     """The filter of a blocking snapshot that reads the rows of a table which fulfill a condition.
 

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
+from mssql_cdc.config.filter_statement import unordered
 from mssql_cdc.config.filters import CollectionFilter, plain_name
 from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
 from mssql_cdc.config.report import Report
@@ -217,7 +218,7 @@ class SnapshotSettings:
         return self
 
     def statement_for(self, catalog: str, schema: str, table: str) -> str | None:
-        """The SELECT that replaces the usual one (SNP-23), or None.
+        """The SELECT that replaces the usual one (SNP-23), or None; its order would mean nothing in the lake.
 
         Args:
             catalog: the database.
@@ -225,4 +226,4 @@ class SnapshotSettings:
             table: the table's name.
         """
         names = {f"{schema}.{table}".lower(), f"{catalog}.{schema}.{table}".lower()} & set(self.overridden)
-        return next((sql for name, sql in self.overrides if name in names), None)
+        return next((unordered(sql) for name, sql in self.overrides if name in names), None)

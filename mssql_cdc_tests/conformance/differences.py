@@ -272,7 +272,7 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="who may write a signal would read every table that the connector's login may read, row by row",
     ),
     "ordered-filter": Difference(
-        about="ORDER BY in a filter of `additional-conditions`",
+        about="ORDER BY in a filter of `additional-conditions`, and in `snapshot.select.statement.overrides`",
         debezium="orders the rows",
         ours="has no effect: rows come as the server finds them",
         why="the statement is read as a table, whose rows may be read in parts",

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from mssql_cdc.config.filter_statement import MOST_CHARACTERS, bounded_statement, check_condition
+from mssql_cdc.config.filter_statement import MOST_CHARACTERS, bounded_statement, check_condition, unordered
 from mssql_cdc.config.signals import ExecuteSnapshot, Filter, parse_signal
 
 TABLE = "shop.dbo.orders"
@@ -133,3 +133,26 @@ def test_a_filter_that_is_refused_is_that_of_its_table_alone(kind: str) -> None:
     assert "filter" in bad.refused
     assert "secret" not in bad.refused
     assert signal.filter_for(("shop", "dbo", "people")) == Filter("shop.dbo.people", good)
+
+
+@pytest.mark.feature("SNP-23")
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("SELECT * FROM dbo.t WHERE gone = 0 ORDER BY id DESC", "SELECT * FROM dbo.t WHERE gone = 0"),
+        (" SELECT * FROM dbo.t order  by id; ", "SELECT * FROM dbo.t"),
+        ("SELECT * FROM dbo.t;", "SELECT * FROM dbo.t"),
+        ("SELECT * FROM dbo.t WHERE what = 'ORDER BY'", "SELECT * FROM dbo.t WHERE what = 'ORDER BY'"),
+        ("SELECT [ORDER BY] FROM dbo.t", "SELECT [ORDER BY] FROM dbo.t"),
+        ("SELECT TOP (5) * FROM dbo.t ORDER BY id", "SELECT TOP (5) * FROM dbo.t ORDER BY id"),
+        ("SELECT DISTINCT TOP 5 * FROM dbo.t ORDER BY id", "SELECT DISTINCT TOP 5 * FROM dbo.t ORDER BY id"),
+        ("SELECT * FROM dbo.t ORDER BY id OFFSET 5 ROWS", "SELECT * FROM dbo.t ORDER BY id OFFSET 5 ROWS"),
+        (
+            "SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS n FROM dbo.t ORDER BY n",
+            "SELECT *, ROW_NUMBER() OVER (ORDER BY id) AS n FROM dbo.t",
+        ),
+    ],
+)
+def test_an_order_that_decides_nothing_is_left_out_of_a_statement(statement: str, expected: str) -> None:
+    """Debezium's documented override ends with ORDER BY, which a derived table may not have."""
+    assert unordered(statement) == expected
