@@ -24,6 +24,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Range, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import LOOK_AGAIN, Follower, ShowSnapshot
+from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.standing import loss_text, standings
 from mssql_cdc.run.start import look, start
@@ -117,6 +118,7 @@ def _follow(follower: Follower) -> Done | None:
     try:
         return follower.attempt()
     except MssqlCdcError as error:
+        require_uninterrupted()  # A signal ended a call of the driver: nothing is wrong with the source.
         follower.broken = error
         follower.postpone(LOOK_AGAIN.total_seconds())
         follower.database.log(f"{follower.database.catalog} is left out for a minute: {error}")

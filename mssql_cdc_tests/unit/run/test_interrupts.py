@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import signal
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
+from mssql_cdc.capture.database import Database
 from mssql_cdc.config.model import StreamingSettings
-from mssql_cdc.errors import SourceUnavailableError
+from mssql_cdc.errors import SourceError, SourceUnavailableError
 from mssql_cdc.run.interrupts import noted_interrupts, require_uninterrupted
+from mssql_cdc.run.loop import run_for
 from mssql_cdc.run.retries import Retries
 from mssql_cdc_tests.unit.config.samples import connector_with
 
@@ -25,6 +30,27 @@ def test_an_interrupt_that_a_driver_swallowed_ends_the_retries() -> None:
             signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             Retries(settings()).wait_seconds(SourceUnavailableError("Communication link failure"), said.append)
+    assert said == []
+
+
+class Interrupted:
+    """A source whose driver ends a call by a signal with an error of its own."""
+
+    @contextmanager
+    def session(self, _catalog: str) -> Generator[NoReturn]:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        raise SourceError("The driver did not supply an error!")
+        yield
+
+
+def test_an_interrupt_that_a_driver_swallowed_is_no_fault_of_a_database(tmp_path: Path) -> None:
+    said: list[str] = []
+    source: Any = Interrupted()
+    made = connector_with({"delta.warehouse": str(tmp_path)})
+    database = Database.of(made, "testDB", spark=lambda: pytest.fail("no Spark"), source=source, log=said.append)
+    with noted_interrupts(), pytest.raises(KeyboardInterrupt):
+        run_for([database], seconds=None)
     assert said == []
 
 
