@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,9 @@ def open_place(server: Server, folder: Path, database: str, *, collation: str | 
     first.configure()
     connection = load_connector(first.config).connection
     with control(connection, "master") as master:
+        if server.is_sandbox:  # Other tests have moved its clock.
+            now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"
+            master.execute(f"EXEC sandbox.set_clock @utc = '{now}'", doing="preparing a test")
         collated = f" COLLATE {collation}" if collation else ""
         quoted = quote(database)
         master.execute(f"CREATE DATABASE {quoted}{collated}", doing="preparing a test")

@@ -134,7 +134,7 @@ def shop(own_server: Server, tmp_path: Path) -> Iterator[Place]:
         place.settle()
         assert main(["discover", "--config", str(place.config)]) == 0
         yield place
-        place.sql("EXEC sandbox.agent_start", "EXEC sandbox.clear_faults", "EXEC sandbox.resume_clock")
+        place.sql("EXEC sandbox.agent_start", "EXEC sandbox.clear_faults")
 
 
 def make(mistake: Mistake, place: Place) -> str:
