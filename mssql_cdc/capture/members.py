@@ -96,6 +96,26 @@ class LakeTable:
         own = {"folder": self.folder, "incarnation": self.incarnation, "object_id": self.captured.object_id}
         return replace(self.entry or Entry("streaming"), **{"reason": None, "rows": 0, **own, **changed})
 
+    @property
+    def shown(self) -> str:
+        """The identities of the instances that the source shows now, for a position that is taken now (B14)."""
+        return " ".join(instance.identity for instance in self.captured.instances)
+
+    def instances_at(self, epoch: int) -> tuple[str | None, frozenset[str]]:
+        """The instance that was read up to the table's position, and all that were shown there (B14).
+
+        Args:
+            epoch: The epoch of the position.
+        """
+        entry, own = self.entry, self.state.own if self.state is not None else None
+        known = entry.reached if entry is not None and entry.epoch == epoch else None
+        committed = self.own()
+        # A run may have died between the commit and its `_offsets` row.
+        if own is not None and "shown" in own and committed is not None and committed.epoch == epoch:
+            if known is None or committed >= known:
+                return own["instance"], frozenset(str(own["shown"]).split())
+        return (entry.instance, frozenset((entry.shown or "").split())) if entry is not None else (None, frozenset())
+
 
 def load_tables(
     database: Database,

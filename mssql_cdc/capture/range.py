@@ -195,7 +195,9 @@ def _read_and_commit(
         for table, result in zip(owners, done, strict=True):
             results[table].append(result)
     commits = {
-        part.table: partial(_commit, database, decision, part, states[part.table], results[part.table])
+        part.table: partial(
+            _commit, database, decision, part, states[part.table], survey.tables[part.table].shown, results[part.table]
+        )
         for part in busy
         if part.table in states
     }
@@ -237,7 +239,7 @@ def _tasks(
 
 
 def _commit(
-    database: Database, decision: Range, part: Slice, state: TableState, results: list[TaskResult]
+    database: Database, decision: Range, part: Slice, state: TableState, shown: str, results: list[TaskResult]
 ) -> TableOutcome:
     """Commit one table: all files of all of its tasks or none (rule E29)."""
     try:
@@ -253,6 +255,8 @@ def _commit(
                 "partition": decision.key,
                 "run_id": database.run_id,
                 "operations": dict(written.operations),
+                "instance": part.instance.identity,
+                "shown": shown,
             },
             spark=database.spark,
         )
@@ -328,7 +332,9 @@ def _offset_row(
 def _entry(
     survey: Survey, table: TableId, state: TableState | None, to: str, epoch: int, rows: int, **more: Any
 ) -> Entry:
-    return survey.tables[table].new_entry(
+    lake = survey.tables[table]
+    known: dict[str, Any] = {"instance": lake.instances_at(epoch)[0], "shown": lake.shown}
+    return lake.new_entry(
         status="streaming",
         to=to,
         epoch=epoch,
@@ -336,5 +342,5 @@ def _entry(
         delta_table_id=state.table_id if state else None,
         delta_version=state.delta_version if state else None,
         batch=state.batch if state else None,
-        **more,
+        **(known | more),
     )

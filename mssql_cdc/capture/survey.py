@@ -271,6 +271,7 @@ def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed:
     if retry_failed and status == "failed":
         status = "streaming" if lake.entry.to else "new"
     reached = lake.reached(offsets.epoch)
+    read, shown = lake.instances_at(offsets.epoch)
     mark = offsets.closed_tables.get(name)
     return Member(
         lake.table,
@@ -279,7 +280,8 @@ def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed:
         instances,
         mark.lsn if mark else None,
         begun,
-        lake.entry.instance,
+        read,
+        shown,
         tampered=lake.tampered,
     )
 

@@ -111,6 +111,7 @@ def _write(database: Database, seen: Survey, taken: dict[TableId, Instance], pos
             epoch=epoch,
             to=position.text,
             instance=captured[table].identity,
+            shown=found.shown,
             schema=number,
             filled=number,
         )

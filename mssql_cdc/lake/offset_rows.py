@@ -31,6 +31,7 @@ _ENTRY = pa.struct(
         pa.field("schema", pa.int32()),
         pa.field("filled", pa.int32()),
         pa.field("object_id", pa.int64()),
+        pa.field("shown", pa.string()),
     ]
 )
 _ENTRY_NAMES = tuple(field.name for field in _ENTRY)

@@ -39,10 +39,10 @@ class Instance:
 class Member:
     """One captured table: its own position (A1), its instances oldest first, its snapshot's state.
 
-    `read` is the identity of the instance that was read up to `position`. `closed_until` is the largest log end of
-    its snapshot while the stream has not passed it (C18); `snapshot` the partition key of a snapshot that has begun
-    and not ended. `rekeyed`: its key has another definition than when its rows were read last (B15).
-    `tampered`: its change log may lack rows, or have some twice (A5).
+    `read` is the identity of the instance that was read up to `position`, `shown` those of all instances that existed
+    when the table came to `position`. `closed_until` is the largest log end of its snapshot while the stream has not
+    passed it (C18); `snapshot` the partition key of a snapshot that has begun and not ended. `rekeyed`: its key has
+    another definition than when its rows were read last (B15). `tampered`: its change log may lack rows, or have some twice (A5).
     """
 
     table: TableId
@@ -52,6 +52,7 @@ class Member:
     closed_until: Lsn | None = None
     snapshot: str | None = None
     read: str | None = None
+    shown: frozenset[str] = frozenset()
     rekeyed: bool = False
     tampered: str | None = None
 
@@ -63,11 +64,14 @@ class Member:
     def continues(self, instance: Instance, position: Lsn) -> bool:
         """Whether continuing in `instance` after `position` misses no change (B14).
 
-        This holds if the instance was already being read, if it holds everything after the position, or if the instance
-        that was read still exists and shows nothing between the position and this instance's start. Without that
-        instance, the changes in between are unknown because CDC may have been disabled for a while.
+        This holds if the instance was already being read, if it existed then and holds everything after the position,
+        or if the instance that was read still exists and shows nothing between the position and this instance's start.
+        Without that instance, the changes in between are unknown because CDC may have been disabled for a while. An
+        instance that is newer than the position and begins at or below it belongs to another history of the source,
+        in which other transactions have these LSNs: nothing says what they changed before it began.
         """
-        if instance.identity == self.read or instance.start <= position.increment():
+        existed = instance.identity in self.shown
+        if instance.identity == self.read or (existed and instance.start <= position.increment()):
             return True
         return self.still_read and instance.before is not None and instance.before <= position
 

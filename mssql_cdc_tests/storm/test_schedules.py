@@ -10,9 +10,11 @@ from unittest.mock import patch
 import pytest
 
 from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.source.values import CaptureInstance
+from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.model_server import ModelServerSession
@@ -178,6 +180,20 @@ def test_restore_below_an_idle_position_is_noticed_where_the_recovery_fork_is_hi
         storm.restore()
         storm.transaction([("orders", 0, "a")])
         storm.come_to_rest()
+
+
+def test_instance_that_a_restored_source_made_at_an_idle_position_is_another(storm: Storm):
+    """While capture of `notes` is off, changes take the LSNs up to its position; nothing captured shows the restore."""
+    storm.recovery_fork_is_hidden()
+    storm.back_up()
+    storm.come_to_rest()
+    position = load_offsets(storm.database.layout, storm.database.storage).entries["shop.dbo.notes"].to
+    storm.restore()
+    storm.disable("notes")
+    server = cast("ModelWorld", storm.world).server
+    while lsn(server.number).text < str(position):
+        storm.transaction([("notes", 0, f"v{server.number}")])
+    storm.enable("notes")
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -102,6 +102,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         delta_version=state.delta_version,
         batch=state.batch,
         instance=instance,
+        shown=goes_on.shown if goes_on is not None else member.shown,
         schema=run.schemas[table].version,
         filled=run.schemas[table].version,
     )

@@ -202,7 +202,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
             start = known.captured.newest.start_lsn
             begun_since = streamed is not None and start >= streamed
             to = low_mark(captured, start) if captured and not begun_since else start
-            entry = replace(entry, to=to.text, instance=known.captured.newest.identity)
+            entry = replace(entry, to=to.text, instance=known.captured.newest.identity, shown=known.shown)
             bound_gaps(
                 database.layout,
                 table.text,

@@ -42,6 +42,9 @@ def member(name: str, at: int | None, **more: object) -> Member:
     """A streaming member at `at`."""
     status = "streaming" if at is not None else "new"
     defaults: dict[str, object] = {"status": status, "instances": (instance(),), "read": "id1"}
+    if "shown" not in more:
+        found = more.get("instances", defaults["instances"])
+        defaults["shown"] = frozenset(one.identity for one in found)  # type: ignore[attr-defined]
     position = None if at is None else lsn(at)
     return Member(table(name), position=position, **{**defaults, **more})  # type: ignore[arg-type]
 

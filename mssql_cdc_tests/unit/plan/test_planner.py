@@ -123,6 +123,14 @@ def test_replacing_the_capture_instance_loses_the_changes_in_between():
     assert "the previously read capture instance no longer exists" in decision.reason
 
 
+def test_instance_that_is_newer_than_the_position_and_begins_below_it_does_not_continue():
+    """A restore that nothing else shows: other transactions have the LSNs that the table had passed (B14)."""
+    newer = member("a", 8, instances=(instance(2, start=8),), read="id1", shown=frozenset({"id1"}))
+    decision = plan(facts(newer))
+    assert isinstance(decision, Lost)
+    assert "begins at" in decision.losses[0].reason
+
+
 def test_another_instance_continues_if_it_holds_everything_after_the_position():
     """The first instance was read past the start of the second one before it was dropped."""
     later = member("a", 8, instances=(instance(2, start=8),), read="id1")

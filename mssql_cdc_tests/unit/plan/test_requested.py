@@ -25,7 +25,8 @@ def table(name: str) -> TableId:
 
 def member(name: str, at: int, **more: object) -> Member:
     instance = Instance(1, f"dbo_{name}", lsn(1), lsn(1))
-    return Member(table(name), "streaming", lsn(at), (instance,), **more)  # type: ignore[arg-type]
+    known = {"read": instance.identity, "shown": frozenset({instance.identity}), **more}
+    return Member(table(name), "streaming", lsn(at), (instance,), **known)  # type: ignore[arg-type]
 
 
 def facts(*members: Member, captured: int = 10, cut: int | None = None, **more: object) -> Facts:
