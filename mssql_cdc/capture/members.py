@@ -111,9 +111,9 @@ class LakeTable:
         known = entry.reached if entry is not None and entry.epoch == epoch else None
         committed = self.own()
         # A run may have died between the commit and its `_offsets` row.
-        if own is not None and "shown" in own and committed is not None and committed.epoch == epoch:
-            if known is None or committed >= known:
-                return own["instance"], frozenset(str(own["shown"]).split())
+        newer = committed is not None and committed.epoch == epoch and (known is None or committed >= known)
+        if own is not None and "shown" in own and newer:
+            return own["instance"], frozenset(str(own["shown"]).split())
         return (entry.instance, frozenset((entry.shown or "").split())) if entry is not None else (None, frozenset())
 
 

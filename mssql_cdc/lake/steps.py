@@ -35,9 +35,9 @@ class Entry:
     """A row's entry for one table.
 
     `folder` is its home below the database's root, fixed at first capture. `instance` is the identity of the capture
-    instance that was read up to `to`, `shown` those of all that the source showed when the table came to `to`, joined by
-    blanks (B14). `schema` is the version of the structure that its newest rows have, `filled` the one that its last
-    snapshot was read under, `object_id` the source table's identity (B15).
+    instance that was read up to `to`, `shown` those of all that the source showed then, joined by blanks (B14).
+    `schema` is the version of the structure that its newest rows have, `filled` the one that its last snapshot was read
+    under, `object_id` the source table's identity (B15).
     """
 
     status: Status

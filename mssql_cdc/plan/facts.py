@@ -42,7 +42,8 @@ class Member:
     `read` is the identity of the instance that was read up to `position`, `shown` those of all instances that existed
     when the table came to `position`. `closed_until` is the largest log end of its snapshot while the stream has not
     passed it (C18); `snapshot` the partition key of a snapshot that has begun and not ended. `rekeyed`: its key has
-    another definition than when its rows were read last (B15). `tampered`: its change log may lack rows, or have some twice (A5).
+    another definition than when its rows were read last (B15). `tampered`: its change log may lack rows, or have some
+    twice (A5).
     """
 
     table: TableId
