@@ -28,6 +28,7 @@ from mssql_cdc.source.values import CapturedTable, CaptureInstance
 STREAM = ""
 SNAPSHOT = "snapshot"
 GONE_ADVICE = "Restore the folder, or take a new snapshot of the table"
+DAMAGED_ADVICE = "or move the folder away and take a new snapshot of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def _state(
     try:
         state = _load(database, home, STREAM)
     except StorageError as error:
-        return None, None, str(error)
+        return None, None, f"{error}, {DAMAGED_ADVICE}"
     if entry is None or entry.status == "lost":
         return state, None, None
     try:

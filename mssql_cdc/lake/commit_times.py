@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import BatchSlice, exists, scan
 from mssql_cdc.lake.storage import LOCAL, Storage
 
@@ -36,7 +36,7 @@ def commit_times(uri: str, *, after: int, storage: Storage = LOCAL) -> CommitTim
     """
     if not exists(uri, storage):
         return CommitTimes()
-    actions = pa.table(DeltaTable(uri, storage_options=storage.resolved()).get_add_actions(flatten=True))
+    actions = pa.table(open_table(uri, storage).get_add_actions(flatten=True))
     if not set(_STATISTICS) <= set(actions.schema.names):
         return CommitTimes()  # There is no file yet.
     later = actions.filter(pc.greater(actions.column("max._batch"), after))

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-from deltalake import DeltaTable
-
 from mssql_cdc.lake.log import TableState, load_state
 from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import commit_path
@@ -59,7 +58,7 @@ class KnownTables:
         self._known.pop(uri, None)
         if not exists(uri, storage):
             return load()
-        version = DeltaTable(uri, storage_options=storage.resolved()).version()
+        version = open_table(uri, storage).version()
         value = load()
         self.keep(uri, version, value, storage)
         return value

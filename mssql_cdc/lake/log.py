@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from mssql_cdc.errors import FencedError, OvertakenError, StorageError
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
+from mssql_cdc.lake.opened import find_table
 from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, WIDENING
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
@@ -85,12 +86,9 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
     Raises:
         StorageError: the table cannot be opened, or belongs to another connector or to nobody that we know.
     """
-    try:
-        table = DeltaTable(uri, storage_options=storage.resolved())
-    except TableNotFoundError:
+    table = find_table(uri, storage)
+    if table is None:
         return None
-    except DeltaError as error:
-        raise StorageError(f"The Delta table {uri} cannot be opened: {str(error).partition(chr(10))[0]}") from error
     properties = dict(table.metadata().configuration)
     found = properties.get(OWNER)
     if found != owner:

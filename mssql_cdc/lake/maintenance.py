@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -34,7 +34,7 @@ def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int,
     Raises:
         FencedError: another run did the same at the same time.
     """
-    table = DeltaTable(uri, storage_options=storage.resolved())
+    table = open_table(uri, storage)
     try:
         metrics = table.optimize.compact()
     except CommitFailedError as error:

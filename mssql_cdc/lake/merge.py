@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, plan_fold, same_key, update_expressions
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.spark_log import conflicts_fenced, txn_confs
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
@@ -82,7 +82,7 @@ def merge(
         FencedError: another run merged at the same time; its result is valid, this run's was not written.
     """
     usable = same_key(versions)
-    table = DeltaTable(home.current, storage_options=storage.resolved())
+    table = open_table(home.current, storage)
     applied, empty = table.transaction_version(app_id) or 0, not table.file_uris()
     stretch = _stretch(home, BatchSlice(applied, up_to), usable, storage)
     if not stretch.rows and (applied or empty):
@@ -133,7 +133,7 @@ def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema]
 
 def _logged(home: TableHome, storage: Storage) -> list[str]:
     """The columns of the change log's images."""
-    schema = arrow_of(DeltaTable(home.changes, storage_options=storage.resolved()).schema().to_json())
+    schema = arrow_of(open_table(home.changes, storage).schema().to_json())
     return [field.name for field in schema.field("after").type]
 
 
@@ -161,7 +161,7 @@ def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, s
 
 def _read_back(home: TableHome, app_id: str, facts: dict[str, Any], storage: Storage) -> Merged:
     """Spark silently skips a commit whose txn version already exists: check whether this run made it."""
-    table = DeltaTable(home.current, storage_options=storage.resolved())
+    table = open_table(home.current, storage)
     for entry in table.history(20):
         found = facts_of(entry)
         if found and found.get("mark") == facts["mark"]:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.opened import find_table
 from mssql_cdc.lake.partitions import with_empty_texts
 from mssql_cdc.lake.progress import progress
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -97,9 +97,8 @@ def pin_current(
         spark: starts Spark, for a table that nothing else can read.
         storage: how to reach the folder.
     """
-    try:
-        table = DeltaTable(home.current, storage_options=storage.resolved())
-    except TableNotFoundError:
+    table = find_table(home.current, storage)
+    if table is None:
         return None
     batch = progress(table, newest)
     rows = pc.sum(pa.table(table.get_add_actions(flatten=True)).column("num_records")).as_py() or 0

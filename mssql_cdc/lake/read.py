@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unreachable
 
 
@@ -105,9 +106,9 @@ def open_files(
         storage: how to reach the folder.
 
     Raises:
-        StorageError: the table has deletion vectors.
+        StorageError: the table has deletion vectors, or cannot be opened.
     """
-    table = DeltaTable(uri, version=version, storage_options=storage.resolved())
+    table = open_table(uri, storage, version=version)
     schema_json = table.schema().to_json()
     return TableFiles(
         tuple(_paths(table, batches, commits)), arrow_of(schema_json), file_system(uri, storage), schema_json
@@ -134,7 +135,7 @@ def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBat
         sql: The query; the table is named `t`.
         storage: The options of the object store.
     """
-    table = DeltaTable(uri, storage_options=storage.resolved())
+    table = open_table(uri, storage)
     for batch in QueryBuilder().register("t", table).execute(sql):
         yield pa.record_batch(batch)
 
@@ -161,7 +162,7 @@ def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Stora
         columns: The columns to read; None: all.
         storage: The options of the object store.
     """
-    schema = arrow_of(DeltaTable(uri, storage_options=storage.resolved()).schema().to_json())
+    schema = arrow_of(open_table(uri, storage).schema().to_json())
     if columns is not None:
         schema = pa.schema([schema.field(name) for name in columns])
     return pa.Table.from_batches(scan(uri, columns=columns, storage=storage), schema)

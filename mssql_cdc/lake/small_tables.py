@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
@@ -20,6 +19,7 @@ from mssql_cdc.errors import OvertakenError, StorageError
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import exists, read_table
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.arrow import INSTANT, TEXT_MAP
@@ -101,7 +101,7 @@ class SmallTable:
     def compact(self) -> None:
         """Compact the small files, unless another run does or appends; readers and fencing are not affected."""
         with suppress(DeltaError):
-            DeltaTable(self.uri, storage_options=self.storage.resolved()).optimize.compact()
+            open_table(self.uri, self.storage).optimize.compact()
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:

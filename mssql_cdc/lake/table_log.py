@@ -254,13 +254,9 @@ def _actions(content: bytes) -> Iterator[dict[str, Any]]:
 
 def _with_deltalake(log: TableLog) -> TableLog:
     """Fill in what `deltalake` knows of a log that we cannot read: enough to hand the table to Spark."""
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
+    from mssql_cdc.lake.opened import open_table
 
-    try:
-        table = DeltaTable(log.uri, storage_options=log.storage.resolved())
-    except DeltaError as error:
-        raise StorageError(f"The Delta table {log.uri} cannot be opened: {error}") from error
+    table = open_table(log.uri, log.storage)
     metadata = table.metadata()
     found = {"id": str(metadata.id), "schemaString": table.schema().to_json(), "configuration": metadata.configuration}
     return replace(log, version=table.version(), metadata=found)

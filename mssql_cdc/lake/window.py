@@ -13,11 +13,11 @@ from itertools import pairwise
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import DataFile
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import BatchSlice, file_rows
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
 
@@ -192,8 +192,11 @@ def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
         uri: The folder of the change log.
         batches: The slice.
         storage: How to reach the folder.
+
+    Raises:
+        StorageError: The table cannot be opened.
     """
-    table = DeltaTable(uri, storage_options=storage.resolved())
+    table = open_table(uri, storage)
     actions = pa.table(table.get_add_actions(flatten=True))
     names = actions.schema.names
     certain = False

@@ -170,8 +170,10 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
         try:
             times = unmerged_since(database, home, newest)
         except StorageError as error:
-            times, readable = commit_times(home.changes, after=0, storage=database.storage), False
-            detail = "; ".join(one for one in (detail, f"the current table cannot be read: {error}") if one)
+            times, readable = _readable_times(database, home), False
+            what = "change log" if times is None else "current table"
+            detail = "; ".join(one for one in (detail, f"the {what} cannot be read: {error}") if one)
+            times = times or CommitTimes()
         if health is not None:
             lag = lag_of(position, times.oldest_after, health, has_current=readable)
         found.append(
@@ -187,6 +189,14 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
             )
         )
     return found
+
+
+def _readable_times(database: Database, home: TableHome) -> CommitTimes | None:
+    """The commit times of a change log whatever its current table is like; None: it cannot be read either."""
+    try:
+        return commit_times(home.changes, after=0, storage=database.storage)
+    except StorageError:
+        return None
 
 
 def _status(database: Database, offsets: Offsets, entry: Entry, table: TableId) -> tuple[str, str | None]:

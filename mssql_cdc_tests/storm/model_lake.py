@@ -30,7 +30,7 @@ from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
 from mssql_cdc_tests.storm.patched import everywhere
 
-_OPENERS = tuple(f"mssql_cdc.lake.{name}" for name in ("log", "read", "small_tables", "known_states"))
+_OPENERS = tuple(f"mssql_cdc.lake.{name}" for name in ("log", "read", "opened"))
 """The modules that open the tables which `deltalake` commits."""
 
 

@@ -1,0 +1,59 @@
+"""Opens Delta tables with `deltalake`: the one place where its errors become ours.
+
+A table whose log is damaged is the trouble of that table alone, which callers can tell by `StorageError`. Logs that are
+read without `deltalake` are in `lake/table_log.py`.
+"""
+
+from __future__ import annotations
+
+from textwrap import shorten
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.storage import LOCAL, Storage, unreachable
+
+_SAID = 160  # A log with a gap is described by some kilobytes.
+
+
+def find_table(uri: str, storage: Storage = LOCAL, *, version: int | None = None) -> DeltaTable | None:
+    """Return the opened table; None when there is none.
+
+    Args:
+        uri: The table's folder.
+        storage: How to reach the folder.
+        version: A Delta version instead of the newest.
+
+    Raises:
+        StorageError: There is a table that cannot be opened, or the store does not answer.
+    """
+    try:
+        return DeltaTable(uri, version=version, storage_options=storage.resolved())
+    except TableNotFoundError:
+        return None
+    except DeltaError as error:
+        said = shorten(str(error).partition("\n")[0], _SAID)
+        raise StorageError(
+            f"The Delta table {uri} cannot be opened: {said}. Its log is damaged, or another program wrote to it; "
+            "restore the folder"
+        ) from error
+    except OSError as error:
+        raise unreachable(uri, error) from error
+
+
+def open_table(uri: str, storage: Storage = LOCAL, *, version: int | None = None) -> DeltaTable:
+    """Return the opened table.
+
+    Args:
+        uri: The table's folder.
+        storage: How to reach the folder.
+        version: A Delta version instead of the newest.
+
+    Raises:
+        StorageError: There is no table, it cannot be opened, or the store does not answer.
+    """
+    table = find_table(uri, storage, version=version)
+    if table is None:
+        raise StorageError(f"There is no Delta table in {uri}: restore the folder")
+    return table
