@@ -20,13 +20,12 @@ from mssql_cdc.plan.decisions import Merge, Snapshot
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.requested import read_range, read_until
+from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc.run.start import look
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import CaptureHealth
 
 FENCED_ATTEMPTS = 5
-SNAPSHOT_ATTEMPTS = 20
-"""A run that streams moves the tables on all the time, until the snapshot has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +69,8 @@ class Work:
             progress: Called with the progress after every group of chunks.
             signal: The signal that requested the snapshot.
         """
-
-        @retry(retry=retry_if_exception_type(FencedError), stop=stop_after_attempt(SNAPSHOT_ATTEMPTS), reraise=True)
-        def take() -> Done:
-            seen = survey(self.database, currents=False)
-            decision = Snapshot(key, tuple(tables), signal=signal, by_hand=not self.by_sensor)
-            return execute(self.database, seen, decision, progress=progress)
-
-        return self.background.run(take)
+        decision = Snapshot(key, tuple(tables), signal=signal, by_hand=not self.by_sensor)
+        return self.background.run(lambda: take_snapshot(self.database, decision, progress=progress))
 
     def look(self) -> None:
         """Name what is wrong with the connection, the database or the configuration, as the command line does."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -27,6 +27,7 @@ from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.retries import Retries
+from mssql_cdc.run.snapshots import SnapshotThread, Taken
 from mssql_cdc.run.start import look
 from mssql_cdc.schema import TableId
 from mssql_cdc.spark.session import cancel_jobs
@@ -45,6 +46,7 @@ class Follower:
         merge: Also update current tables.
         progress: Receives the progress of snapshots.
         slow: Does the merges that only Spark can do, and sweeps, while ranges go on; by default, a step waits for them.
+        beside: Takes snapshots in a thread, while the other tables stream; by default, a step takes them to their end.
         chunks: Reads the chunks of incremental snapshots beside the ranges; None: other runs do.
         signals: The channels of signals beside the signal table.
         failure: The last attempt's error if waiting may end it.
@@ -59,6 +61,7 @@ class Follower:
     merge: bool = True
     progress: ShowSnapshot | None = None
     slow: SlowWork | None = None
+    beside: SnapshotThread | None = None
     chunks: IncrementalSnapshots | None = field(default_factory=IncrementalSnapshots)
     signals: PolledSignals = field(default_factory=PolledSignals)
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
@@ -112,6 +115,11 @@ class Follower:
         settings, pause = self.database.connector.signals, self.database.connector.streaming.poll_seconds
         return min(pause, settings.poll_interval_ms / 1000) if settings.polled else pause
 
+    @property
+    def takes_snapshot(self) -> bool:
+        """Whether a snapshot is being taken in a thread."""
+        return self.beside is not None and bool(self.beside.active)
+
     def postpone(self, seconds: float) -> None:
         """Make no attempt for some time; the next one begins with `preflight` again."""
         self._due, self.ready = time.monotonic() + seconds, False
@@ -131,8 +139,8 @@ class Follower:
         now = datetime.now(UTC)
         if self.seen is not None and self.seen.offsets.rows:
             self._beaten = beat(self.database, self._beaten, now)
-        looked = self.signals.look(self.database)
-        quiet = self._quiet(now) if looked is None else None
+        looked, taken = self.signals.look(self.database), self._take()
+        quiet = self._quiet(now) if looked is None and taken is None else None
         if quiet is not None:
             return quiet
         seen = self._survey(now)
@@ -144,8 +152,14 @@ class Follower:
             self.database.log(line)
         self._say_notices(seen)
         due = [table for table in seen.facts.due if not self._left_alone(table)]
-        facts = replace(seen.facts, runs=Runs(outcomes=self._outcomes), due=tuple(due))
+        facts = replace(seen.facts, runs=self._runs, due=tuple(due))
         decision = plan(facts, snapshots=self.snapshots)
+        if isinstance(decision, Snapshot) and self.beside is not None:
+            self.beside.begin(decision)
+            self._revived = True
+            self.cursor = next_cursor(facts, decision)
+            facts = replace(facts, runs=self._runs, cursor=self.cursor)
+            decision = plan(facts, snapshots=self.snapshots)
         if isinstance(decision, Wait):
             decision = decision.because_of(seen.stalled)
         self.decision = decision
@@ -160,16 +174,40 @@ class Follower:
             chunks=self.chunks,
         )
         done = self._with_slow(done)
-        if isinstance(decision, Range | Snapshot):
+        if isinstance(decision, Range):
             self._revived = True
-            kept = {table: error for table, error in self.errors.items() if table not in decision.tables}
-            self.errors = kept | done.failed
+            self._note(decision.tables, done.failed)
         if isinstance(decision, Snapshot):
-            # What fails waits before it is read again; everything else goes on meanwhile.
-            failures = decision.attempt if done.failed else 0
-            self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
+            self._revived = True
+            self._note_snapshot(decision, done.failed)
+        if taken is not None and taken.done is not None:
+            done = replace(done, snapshot=taken.done.snapshot)
         show(self.database, done)
         return done
+
+    @property
+    def _runs(self) -> Runs:
+        return Runs(self.beside.active if self.beside is not None else (), self._outcomes)
+
+    def _take(self) -> Taken | None:
+        """Look at the result of the snapshot that has ended beside the stream."""
+        taken = self.beside.take() if self.beside is not None else None
+        if taken is None:
+            return None
+        if taken.error is not None:
+            self.database.log(f"{taken.decision.id} will be retried: {taken.error}")
+        self._note_snapshot(taken.decision, taken.failed)
+        return taken
+
+    def _note(self, tables: Collection[TableId], failed: Mapping[TableId, MssqlCdcError]) -> None:
+        kept = {table: error for table, error in self.errors.items() if table not in tables}
+        self.errors = kept | dict(failed)
+
+    def _note_snapshot(self, decision: Snapshot, failed: Mapping[TableId, MssqlCdcError]) -> None:
+        """What fails waits before it is read again; everything else goes on meanwhile."""
+        self._note(decision.tables, failed)
+        failures = decision.attempt if failed else 0
+        self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
 
     def _survey(self, now: datetime) -> Survey:
         self.seen = survey(
@@ -184,7 +222,7 @@ class Follower:
             return None
         if not all(self.slow is not None and self.slow.merges.waits(table) for table in seen.facts.behind):
             return None
-        if self.slow is not None and self.slow.ended:
+        if (self.slow is not None and self.slow.ended) or (self.beside is not None and self.beside.ended):
             return None
         wait, offsets = quiet_look(self.database)
         if wait is None or offsets != seen.offsets:
@@ -207,8 +245,9 @@ class Follower:
 
     def close(self, *, patience: float = END_SECONDS) -> None:
         """End what runs in the background, after so many seconds by force: the next run repeats it."""
-        if self.slow is not None:
-            self.slow.close(lambda: cancel_jobs(self.database.spark()), patience=patience)
+        for work in (self.beside, self.slow):
+            if work is not None:
+                work.close(lambda: cancel_jobs(self.database.spark()), patience=patience)
 
     def _say_notices(self, seen: Survey) -> None:
         """Log notices once per capture instance because matching every column of every table is slow."""

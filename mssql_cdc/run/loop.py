@@ -26,6 +26,7 @@ from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import LOOK_AGAIN, Follower, ShowSnapshot
 from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.retries import Retries
+from mssql_cdc.run.snapshots import SnapshotThread
 from mssql_cdc.run.standing import loss_text, standings
 from mssql_cdc.run.start import look, start
 from mssql_cdc.schema import TableId
@@ -43,6 +44,7 @@ def run_for(
     watch: Watch | None = None,
     merge: bool = True,
     require_tables: bool = True,
+    beside: bool = False,
 ) -> None:
     """Follow the databases in turn, and retry after retriable errors.
 
@@ -55,6 +57,8 @@ def run_for(
         watch: Is told of every attempt.
         merge: Update current tables, too.
         require_tables: A database without captured tables cannot be followed; otherwise they may come later.
+        beside: Take snapshots in threads, while other tables stream (C22); otherwise ranges wait for them, as a
+            consumer expects who gets the records of a snapshot before all others.
 
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
@@ -63,7 +67,14 @@ def run_for(
     """
     end = None if seconds is None else time.monotonic() + seconds
     followers = [
-        Follower(database, progress=progress, merge=merge, slow=SlowWork(), require_tables=require_tables)
+        Follower(
+            database,
+            progress=progress,
+            merge=merge,
+            slow=SlowWork(),
+            beside=SnapshotThread(database, progress) if beside else None,
+            require_tables=require_tables,
+        )
         for database in databases
     ]
     ended = False
@@ -125,7 +136,9 @@ def _follow(follower: Follower) -> Done | None:
         return None
 
 
-def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSnapshot | None = None) -> None:
+def catch_up(
+    databases: Sequence[Database], *, timeout: float, progress: ShowSnapshot | None = None, beside: bool = False
+) -> None:
     """Follow each database until everything that is in its log now is in change logs and current tables.
 
     The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
@@ -136,6 +149,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
         databases: The databases.
         timeout: The time limit in seconds.
         progress: Receives the progress of snapshots.
+        beside: Take snapshots in threads, while other tables stream.
 
     Raises:
         SourceUnavailableError: The time ran out; the message says what was missing.
@@ -148,7 +162,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
     errors: list[MssqlCdcError] = []
     for database in databases:
         try:
-            _catch_up(database, end, timeout, progress)
+            _catch_up(database, end, timeout, progress, beside=beside)
         except MssqlCdcError as error:
             errors.append(error)
             if len(databases) > 1:
@@ -157,12 +171,23 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
         raise errors[0]
 
 
-def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnapshot | None) -> None:
+def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnapshot | None, *, beside: bool) -> None:
     look(database)
-    follower = Follower(database, merge=False, progress=progress, ready=True)
+    thread = SnapshotThread(database, progress) if beside else None
+    follower = Follower(database, merge=False, progress=progress, beside=thread, ready=True)
     with database.session() as session:
         mark = session.mark()
-    goal: Lsn | None = None
+    try:
+        _reach(follower, mark, end, timeout)
+    except BaseException:
+        _close([follower], patience=0)
+        raise
+    _raise_findings(follower)
+
+
+def _reach(follower: Follower, mark: LogMark, end: float, timeout: float) -> None:
+    """Follow the database until it has reached what is captured when a log scan has passed the mark."""
+    database, goal = follower.database, None
     while True:
         if goal is None:
             with suppress(SourceUnavailableError):
@@ -171,10 +196,10 @@ def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnap
         if done and _give_up(follower, done):
             continue
         # A range that begins behind the goal is as good as a wait: a busy source gives no reason to wait.
-        settled = isinstance(follower.decision, Wait | Range)
+        settled = isinstance(follower.decision, Wait | Range) and not follower.takes_snapshot
         reached = goal if done and goal and settled and has_reached(done.seen, goal, follower.hopeless) else None
         if done and reached and _is_cut(done, reached) and not load(database).is_due and _current(database, done):
-            break
+            return
         if isinstance(follower.decision, Wait) and follower.decision.alarm:
             raise SourceUnavailableError(f"Not caught up: {follower.decision.reason}")
         if time.monotonic() > end:
@@ -183,7 +208,6 @@ def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnap
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
         if done is None or done.idle:
             time.sleep(follower.idle_seconds)
-    _raise_findings(follower)
 
 
 def _is_cut(done: Done, goal: Lsn) -> bool:

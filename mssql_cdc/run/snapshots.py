@@ -1,0 +1,149 @@
+"""Takes a snapshot beside a stream that moves its tables on meanwhile: in a run of its own, or in a thread of this one.
+
+What a snapshot does is in `capture/snapshot`; which one is due, `plan/` decides.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.errors import FencedError, MssqlCdcError, TaskError
+from mssql_cdc.plan.decisions import Snapshot
+from mssql_cdc.plan.facts import Activity
+from mssql_cdc.run.execute import Done, execute
+from mssql_cdc.schema import TableId
+from mssql_cdc.spark.tasks import described
+
+ATTEMPTS = 20
+"""A run that streams moves the tables on all the time, until the snapshot has begun."""
+
+
+def take_snapshot(
+    database: Database, decision: Snapshot, *, progress: Callable[[Progress], None] | None = None
+) -> Done:
+    """Start or resume the snapshot, also if another run moves its tables on meanwhile.
+
+    Args:
+        database: The database.
+        decision: The snapshot.
+        progress: Called with the progress after every group of chunks.
+    """
+
+    @retry(retry=retry_if_exception_type(FencedError), stop=stop_after_attempt(ATTEMPTS), reraise=True)
+    def take() -> Done:
+        return execute(database, survey(database, currents=False), decision, progress=progress)
+
+    return take()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A snapshot that has ended, with its result or its error."""
+
+    decision: Snapshot
+    done: Done | None = None
+    error: MssqlCdcError | None = None
+
+    @property
+    def failed(self) -> Mapping[TableId, MssqlCdcError]:
+        """The tables that were not read, with their errors."""
+        if self.error is not None:
+            return dict.fromkeys(self.decision.tables, self.error)
+        return self.done.snapshot.failed if self.done is not None and self.done.snapshot is not None else {}
+
+
+@dataclass
+class SnapshotThread:
+    """Takes one snapshot of a database at a time, while its other tables stream (C22).
+
+    Attributes:
+        database: The database.
+        progress: Called with the progress, from the thread.
+    """
+
+    database: Database
+    progress: Callable[[Progress], None] | None = None
+    _decision: Snapshot | None = None
+    _future: Future[Done] | None = None
+    _begun: float = 0.0
+    _stopping: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def active(self) -> tuple[Activity, ...]:
+        """The snapshot that is being taken, or whose result was not looked at yet."""
+        if self._decision is None:
+            return ()
+        seconds = time.monotonic() - self._begun
+        return (Activity("snapshot", self._decision.id, self.database.run_id, seconds),)
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a result to take."""
+        return self._future is not None and self._future.done()
+
+    def begin(self, decision: Snapshot) -> None:
+        """Start the thread.
+
+        Args:
+            decision: The snapshot; the one before must have been taken.
+        """
+        assert self._decision is None, self._decision
+        self._decision, self._future, self._begun = decision, Future(), time.monotonic()
+        # A daemon: what it holds up when the process ends, the next start resumes (A6).
+        threading.Thread(target=self._work, args=(decision, self._future), name="snapshot", daemon=True).start()
+
+    def take(self) -> Taken | None:
+        """Return the result of the snapshot that has ended since the last call; None: there is none.
+
+        What is no error of the snapshot, such as an interrupt, is raised here.
+        """
+        decision, future = self._decision, self._future
+        if decision is None or future is None or not future.done():
+            return None
+        self._decision = self._future = None
+        error = future.exception()
+        if error is None:
+            return Taken(decision, future.result())
+        if not isinstance(error, Exception):
+            raise error  # It ends the process, whichever thread it came in.
+        if not isinstance(error, MssqlCdcError):
+            error = TaskError(f"The snapshot failed: {described(error)}")
+        return Taken(decision, error=error)
+
+    def close(self, cancel: Callable[[], None], *, patience: float) -> None:
+        """End behind the group of chunks that is being read; the next start goes on from there.
+
+        Args:
+            cancel: Cancels the Spark jobs of a group that takes longer.
+            patience: How long it may take, in seconds.
+        """
+        self._stopping.set()
+        if self._future is not None and wait([self._future], timeout=patience).not_done:
+            cancel()
+            wait([self._future], timeout=1)
+
+    def _work(self, decision: Snapshot, future: Future[Done]) -> None:
+        try:
+            # Nothing is shared with the thread that streams but the source, the session of Spark and the log.
+            future.set_result(take_snapshot(self.database.apart(), decision, progress=self._show))
+        except BaseException as error:  # noqa: BLE001 (handed to the thread that streams)
+            future.set_exception(error)
+
+    def _show(self, progress: Progress) -> None:
+        if self._stopping.is_set():
+            raise _StoppedError
+        if self.progress is not None:
+            self.progress(progress)
+
+
+class _StoppedError(Exception):
+    """The process ends; what was committed stays."""

@@ -1,0 +1,131 @@
+"""A snapshot in a thread: only its own tables wait (C22)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.errors import SourceError
+from mssql_cdc.follow.slow_work import SlowWork
+from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.snapshots import SnapshotThread
+from mssql_cdc_tests.spark.model_lake import changes, current, same, settled, write_some
+from mssql_cdc_tests.spark.model_source import ModelSource
+
+pytestmark = pytest.mark.spark
+
+
+@contextmanager
+def following(database: Database) -> Iterator[Follower]:
+    follower = Follower(database, slow=SlowWork(), beside=SnapshotThread(database))
+    try:
+        yield follower
+    finally:
+        follower.close()
+
+
+def steps(follower: Follower, until: Callable[[], bool]) -> None:
+    for _ in range(500):
+        follower.attempt()
+        if until():
+            return
+        threading.Event().wait(0.02)
+    raise AssertionError(f"still {follower.decision}, {follower.errors}")
+
+
+def has_begun(database: Database, name: str) -> bool:
+    return f"shop.dbo.{name}" in load_offsets(database.layout, database.storage).begun_snapshots
+
+
+@pytest.fixture
+def held(source: ModelSource) -> Iterator[threading.Event]:
+    """The reader of the snapshot's first chunk waits for this event."""
+    gate, streams = threading.Event(), threading.current_thread()
+
+    def wait() -> None:
+        if threading.current_thread() is not streams and threading.current_thread().name == "snapshot":
+            assert gate.wait(60)
+
+    source.before_read = wait
+    yield gate
+    gate.set()
+
+
+@pytest.mark.feature("BLK-01")
+def test_other_tables_stream_while_a_snapshot_reads(database: Database, source: ModelSource, held: threading.Event):
+    write_some(source)
+    held.set()
+    settled(database, source)
+    held.clear()
+    ask_for_snapshot(database, "again", ["shop.dbo.orders"], channel="test")
+    with following(database) as follower:
+        steps(follower, lambda: has_begun(database, "orders"))
+        source.put("people", 7, "seven")
+        source.put("orders", 7, "seven")
+        source.capture()
+        steps(follower, lambda: ("c", 7, "seven") in changes(database, "people"))
+        steps(follower, lambda: current(database, "people").get(7) == "seven")
+        assert ("c", 7, "seven") not in changes(database, "orders"), "its own table waits"
+        held.set()
+        steps(follower, lambda: not follower.takes_snapshot and isinstance(follower.decision, Wait))
+    settled(database, source)
+    same(database, source)
+    assert [op for op, _, _ in changes(database, "orders")].count("r") in {8, 9}, "the chunk may hold key 7"
+    assert [op for op, _, _ in changes(database, "people")].count("r") == 4
+
+
+def test_a_new_table_does_not_hold_up_the_others(database: Database, source: ModelSource, held: threading.Event):
+    held.set()
+    write_some(source)
+    settled(database, source)
+    held.clear()
+    source.enable("later")
+    source.put("later", 1, "one")
+    source.capture()
+    with following(database) as follower:
+        steps(follower, lambda: follower.takes_snapshot)
+        source.put("people", 8, "eight")
+        source.capture()
+        steps(follower, lambda: ("c", 8, "eight") in changes(database, "people"))
+        assert changes(database, "later") == []
+        held.set()
+        steps(follower, lambda: not follower.takes_snapshot and isinstance(follower.decision, Wait))
+    same(database, source)
+
+
+def test_a_snapshot_that_fails_is_the_trouble_of_its_tables(database: Database, source: ModelSource):
+    write_some(source)
+    settled(database, source)
+    source.faults["orders"] = "its pages are damaged"
+    ask_for_snapshot(database, "again", ["shop.dbo.orders"], channel="test")
+    with following(database) as follower:
+        steps(follower, lambda: bool(follower.errors))
+        assert {table.name: type(error) for table, error in follower.errors.items()} == {"orders": SourceError}
+        source.put("people", 7, "seven")
+        source.capture()
+        steps(follower, lambda: ("c", 7, "seven") in changes(database, "people"))
+
+
+def test_a_snapshot_ends_behind_its_group_when_the_loop_ends_and_is_resumed(
+    database: Database, source: ModelSource, spark: SparkSession, held: threading.Event
+):
+    write_some(source)
+    source.capture()
+    follower = Follower(database, slow=SlowWork(), beside=SnapshotThread(database))
+    steps(follower, lambda: follower.takes_snapshot)
+    threading.Timer(0.5, held.set).start()
+    follower.close()
+    assert follower.beside is not None
+    assert follower.beside.ended
+    settled(database.apart(), source)
+    same(database, source)
+    for name in ("orders", "people"):
+        assert [op for op, _, _ in changes(database, name)].count("r") == 4
