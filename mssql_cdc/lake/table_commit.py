@@ -56,7 +56,8 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
 
     Raises:
         FencedError: the writer has reached this batch already; nothing was written.
-        OvertakenError: another commit changed the table so that the change no longer fits; nothing was written.
+        OvertakenError: another commit changed the table so that the change no longer fits, or another run has written
+            a part of it; nothing was written.
     """
     if log.txn(app_id) >= batch:
         raise _fenced(log, app_id, batch)
@@ -71,6 +72,9 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
         fresh = refresh_log(base)
         if fresh.txn(app_id) >= batch:
             raise _fenced(fresh, app_id, batch)
+        # Rows that both insert are in no file that we remove: only the txn tells of them.
+        if fresh.txn(app_id) != log.txn(app_id):
+            raise _overtaken(log, fresh, f"another run has applied batch {fresh.txn(app_id)}")
         if fresh.protocol != log.protocol or fresh.metadata != log.metadata:
             raise _overtaken(log, fresh, "its protocol or metadata changed")
         if not gone <= fresh.files.keys():
