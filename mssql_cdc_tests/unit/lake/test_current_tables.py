@@ -171,7 +171,7 @@ def plan_of(home: TableHome, up_to: int, vectors: Vectors = "true") -> Callable[
     """A fold whose files are written, and whose commit is still to come."""
     writer = tables()
     plan = writer._plan(CurrentRequest(home, [SCHEMA], up_to, vectors))
-    assert isinstance(plan, current._Planned)
+    assert isinstance(plan, current.Planned)
     applied = Applied.from_value(apply_task(plan.task))
     return lambda: writer._commit(plan, applied)
 
