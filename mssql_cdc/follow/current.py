@@ -146,6 +146,11 @@ def _current_tables(database: Database) -> CurrentTables:
 
 
 def _log(database: Database, table: TableId, result: CurrentResult) -> None:
+    if result.restored is not None:
+        database.log(
+            f"{table}: somebody has restored the current table (Delta version {result.restored}), which brings back rows "
+            "that are out of date; it was built again from the change log"
+        )
     if result.rows:
         how = f" by Spark: {result.because}" if result.because else ""
         database.log(f"{table}: {result.rows} change rows merged into the current table{how}")

@@ -27,6 +27,7 @@ from mssql_cdc.lake.shares import shares
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import Change, commit, create
 from mssql_cdc.lake.table_log import VECTORS, TableLog
+from mssql_cdc.lake.table_restores import REPLACES
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import parallelism
 from mssql_cdc.spark.tasks import TaskResult, own_error, run_here, run_tasks, side_by_side
@@ -44,13 +45,15 @@ class CurrentResult:
     """The current table's Delta version and the `_batch` that it has reached.
 
     `rows` is the number of folded change-log rows; 0 means that there was nothing new to apply. `because` says why
-    Spark had to merge them; None: they were applied by a task.
+    Spark had to merge them; None: they were applied by a task. `restored` is the version of a user's RESTORE that this
+    update has undone.
     """
 
     delta_version: int
     batch: int
     rows: int
     because: str | None = None
+    restored: int | None = None
 
 
 class CurrentTables:
@@ -182,6 +185,8 @@ class CurrentTables:
         request, log = plan.request, plan.log
         app_id = progress_id(plan.table_id, request.versions[-1])
         facts = self._facts(request, applied.rows)
+        if plan.replaces:
+            facts[REPLACES] = True
         uri, up_to = request.home.current, request.up_to
         if log is None:
             change = Change(
@@ -214,7 +219,7 @@ class CurrentTables:
         )
         made = commit(log, change, app_id=app_id, batch=up_to, facts=facts)
         self._logs.keep(made)
-        return CurrentResult(made.version, up_to, applied.rows)
+        return CurrentResult(made.version, up_to, applied.rows, restored=log.restored)
 
     def merge(self, handed: Handed) -> CurrentResult:
         """Merge a table with Spark."""
@@ -235,7 +240,7 @@ class CurrentTables:
                 run_id=self._run_id,
                 storage=self._storage,
             )
-        return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because)
+        return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because, log.restored)
 
     def _newest(self, home: TableHome) -> TableLog | None:
         log = self._logs.newest(home.current, self._storage)

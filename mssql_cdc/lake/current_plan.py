@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
@@ -17,7 +17,7 @@ from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lake.fold import same_key
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.progress import applied_batch
+from mssql_cdc.lake.progress import applied_batch, progress_id
 from mssql_cdc.lake.properties import STATS, STRUCTURE
 from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.shares import too_large
@@ -87,6 +87,10 @@ def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, stora
         SchemaError: the table cannot be laid out as wanted.
         StorageError: the change log cannot be read.
     """
+    if log.restored is not None:
+        # Progress never goes back: other writers' plans depend on it.
+        reached = log.txn(progress_id(log.table_id, request.versions[-1]))
+        request = replace(request, up_to=max(request.up_to, reached))
     home, newest = request.home, request.versions[-1]
     applied = applied_batch(log, newest)
     if applied >= request.up_to:
@@ -98,7 +102,7 @@ def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, stora
     if because:
         return Handed(request, because)
     section = logs.section(home.changes, BatchSlice(applied, request.up_to), storage)
-    replaces = not applied and bool(log.files)
+    replaces = log.restored is not None or (not applied and bool(log.files))
     if not section.files and not replaces:
         return None
     live = () if replaces else tuple(log.files.values())

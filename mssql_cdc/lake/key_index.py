@@ -165,11 +165,12 @@ def _build(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uin
         system.create_dir(path.rpartition("/")[0])
         # Another task may have mapped the one of a third: that has another seed, and stays as it is. An object store
         # shows an object once it is whole.
-        written = path if local_path(uri) is None else f"{path}.{uuid.uuid4()}"
+        local = local_path(uri)
+        written = path if local is None else f"{path}.{uuid.uuid4()}"
         with system.open_output_stream(written) as sink:
             sink.write(content)
-        if written != path:
-            system.move(written, path)
+        if local is not None:
+            (local / written).replace(local / path)
     except OSError:
         pass  # A cache: without it the next look-up builds it again.
     return np.frombuffer(content, np.uint8)
