@@ -45,7 +45,7 @@ def merge_due(
         tables: The captured tables.
         offsets: All offsets of the database.
         history: The schema history.
-        slow: Does what only Spark can do, and knows what failed a moment ago; by default, this call waits for it.
+        slow: Does what takes long, and knows what failed a moment ago; by default, this call waits for it.
     """
     behind = behind_cut(database, tables.values(), offsets, history)
     due = {table: up_to for table, up_to in behind.items() if is_due(database, tables[table])}
@@ -69,7 +69,7 @@ def merge_now(
         offsets: All offsets of the database.
         history: The schema history.
         only: Only these tables.
-        slow: Does what only Spark can do; by default, this call waits for it.
+        slow: Does what takes long; by default, this call waits for it.
     """
     behind = behind_cut(database, tables.values(), offsets, history)
     wanted = behind if only is None else {table: up_to for table, up_to in behind.items() if table in only}
@@ -110,10 +110,10 @@ def _merge_all(
         wanted = {table: up_to for table, up_to in wanted.items() if table not in left_alone}
     requests = [_request(database, tables[table], history, up_to) for table, up_to in wanted.items()]
     current = _current_tables(database)
-    results = current.apply_all(requests) if slow is None else current.apply_without_merge(requests)
+    results = current.apply_all(requests) if slow is None else current.apply_quick(requests)
     for table, result in zip(wanted, results, strict=True):
         if isinstance(result, Handed) and slow is not None:
-            slow.begin(table, CurrentResult, partial(_merge_slowly, database, table, result))
+            slow.begin(table, CurrentResult, partial(_finish, database, table, result))
         elif isinstance(result, CurrentResult):
             _log(database, table, result)
             done[table] = result
@@ -128,9 +128,9 @@ def _merge_all(
     return Merged(done, errors)
 
 
-def _merge_slowly(database: Database, table: TableId, handed: Handed) -> CurrentResult:
+def _finish(database: Database, table: TableId, handed: Handed) -> CurrentResult:
     # With logs of its own, since the thread that captures changes the others.
-    result = _current_tables(database.apart()).merge(handed)
+    result = _current_tables(database.apart()).finish(handed)
     _log(database, table, result)
     return result
 
@@ -148,8 +148,8 @@ def _current_tables(database: Database) -> CurrentTables:
 def _log(database: Database, table: TableId, result: CurrentResult) -> None:
     if result.restored is not None:
         database.log(
-            f"{table}: somebody has restored the current table (Delta version {result.restored}), which brings back rows "
-            "that are out of date; it was built again from the change log"
+            f"{table}: somebody has restored the current table (Delta version {result.restored}) to rows that are out of "
+            "date; it was built again from the change log"
         )
     if result.rows:
         how = f" by Spark: {result.because}" if result.because else ""

@@ -89,20 +89,42 @@ class CurrentTables:
         FencedError: another run applied the same rows; its result is valid. SchemaError: the table has no key, or
         cannot take the newest structure.
         """
-        found = self.apply_without_merge(requests)
+        found = self._in_attempts(requests, quick=False)
         handed = {number: one for number, one in enumerate(found) if isinstance(one, Handed)}
         actions = [partial(self.merge, one) for one in handed.values()]
         merged = dict(zip(handed, side_by_side(self._session(), actions), strict=True)) if handed else {}
         return [merged[number] if isinstance(one, Handed) else one for number, one in enumerate(found)]
 
-    def apply_without_merge(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | Handed | MssqlCdcError]:
-        """The same, but leave the tables that only Spark can write to the caller (`merge`)."""
+    def apply_quick(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | Handed | MssqlCdcError]:
+        """The same, but leave what takes long to the caller (`finish`).
+
+        That is a change of the structure, a merge, both of which are Spark's, and writing all files of a table again
+        unless it is small.
+        """
+        return self._in_attempts(requests, quick=True)
+
+    def finish(self, handed: Handed) -> CurrentResult:
+        """Do what `apply_quick` has left.
+
+        Raises:
+            MssqlCdcError: the table's error.
+        """
+        if handed.merges:
+            return self.merge(handed)
+        (result,) = self.apply_all([handed.request])
+        if isinstance(result, MssqlCdcError):
+            raise result
+        return result
+
+    def _in_attempts(
+        self, requests: Sequence[CurrentRequest], *, quick: bool
+    ) -> list[CurrentResult | Handed | MssqlCdcError]:
         done: dict[int, CurrentResult | Handed | MssqlCdcError] = {}
         left: list[int] = list(range(len(requests)))
         for attempt in range(_ATTEMPTS):
             planned: dict[int, Planned] = {}
             for number in left:
-                match self._try(partial(self._plan, requests[number])):
+                match self._try(partial(self._plan, requests[number], quick=quick)):
                     case Planned() as plan:
                         planned[number] = plan
                     case CurrentResult() | Handed() | MssqlCdcError() as result:
@@ -125,7 +147,7 @@ class CurrentTables:
         except MssqlCdcError as error:
             return error
 
-    def _plan(self, request: CurrentRequest) -> Planned | Handed | CurrentResult:
+    def _plan(self, request: CurrentRequest, *, quick: bool = False) -> Planned | Handed | CurrentResult:
         home, newest = request.home, request.versions[-1]
         if not newest.key_columns:
             raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
@@ -133,12 +155,16 @@ class CurrentTables:
         if log is None:
             return plan_new(request, self._logs, self._storage)
         wanted = structure_change(log, request.versions)
+        if wanted and quick:
+            return Handed(request, "its structure changes", merges=False)
         if wanted:
             session = self._session()
             with own_error(session, f"The change of the structure of {home.current}"):
                 change_structure(session, home, newest, wanted, self._storage)
             log = self._newest(home) or log
         planned = plan_update(request, log, self._logs, self._storage)
+        if quick and isinstance(planned, Planned) and planned.rewriting and planned.work > _LITTLE:
+            return Handed(request, planned.rewriting, merges=False)
         return planned or CurrentResult(log.version, applied_batch(log, newest), 0)
 
     def _apply(self, planned: dict[int, Planned]) -> dict[int, CurrentResult | MssqlCdcError | Handed]:

@@ -45,10 +45,14 @@ class CurrentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A table that only Spark can write, and the reason."""
+    """A table whose update takes long, and the reason.
+
+    `merges`: only Spark can write it; otherwise its structure changes, or all of its files are written again.
+    """
 
     request: CurrentRequest
     because: str
+    merges: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,13 @@ class Planned:
     def work(self) -> int:
         """About how many bytes its task reads."""
         return work_of(self.task)
+
+    @property
+    def rewriting(self) -> str | None:
+        """Why all files of a table are written again; None: they are not."""
+        if self.replaces:
+            return "its rows are replaced"
+        return "its layout changes" if self.task.rewrites else None
 
 
 def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, storage: Storage) -> Planned | Handed | None:
@@ -155,7 +166,8 @@ def plan_new(request: CurrentRequest, logs: CurrentLogs, storage: Storage) -> Pl
 
 def work_of(task: ApplyTask) -> int:
     """About how many bytes a task reads."""
-    return task.window.size + sum(file.size for file in task.live) // 8
+    stored = sum(file.size for file in task.live)
+    return task.window.size + (stored if task.rewrites else stored // 8)
 
 
 def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:
