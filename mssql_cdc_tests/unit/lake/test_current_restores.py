@@ -20,7 +20,8 @@ from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, 
 from mssql_cdc_tests.unit.lake.test_current_tables import SCHEMA, apply, created, newest, plan_of, rows
 
 
-def _commit(home: TableHome, operation: str, actions: list[dict[str, Any]]) -> None:
+def commit_of(home: TableHome, operation: str, actions: list[dict[str, Any]]) -> None:
+    """Another writer's commit."""
     info = {"commitInfo": {"timestamp": int(time.time() * 1000), "operation": operation}}
     path = Path(home.current, "_delta_log", f"{newest(home).version + 1:020}.json")
     path.write_text("\n".join(json.dumps(action) for action in [info, *actions]))
@@ -32,7 +33,7 @@ def restore(home: TableHome, earlier: Any) -> None:
     assert now.committed is not None
     removed = [file.remove(now.committed) for file in now.files.values()]
     adds = [file.add(vector=file.vector, rows=file.rows) for file in earlier.files.values()]
-    _commit(home, "RESTORE", [*removed, *adds, {"metaData": earlier.metadata}])
+    commit_of(home, "RESTORE", [*removed, *adds, {"metaData": earlier.metadata}])
 
 
 @pytest.fixture(params=["auto", "true", "false"])
@@ -110,7 +111,7 @@ def test_a_checkpoint_behind_a_restore_does_not_hide_it(home: TableHome, vectors
     """Spark and `deltalake` write checkpoints; these have no operations, but the commits stay for days."""
     restored = newest(home).version
     for _ in range(others):
-        _commit(home, "VACUUM END", [])
+        commit_of(home, "VACUUM END", [])
     checkpoint(newest(home))
     assert newest(home).restored == restored
     assert apply(home, 4, vectors).restored == restored
@@ -123,7 +124,7 @@ def test_a_checkpoint_behind_a_restore_does_not_hide_it(home: TableHome, vectors
 def test_a_restore_whose_commit_is_gone_is_not_noticed(home: TableHome):
     """The log keeps commits for seven days; docs/lake.md says that `check` finds the rows."""
     restored = newest(home).version
-    _commit(home, "VACUUM END", [])
+    commit_of(home, "VACUUM END", [])
     checkpoint(newest(home))
     Path(home.current, "_delta_log", f"{restored:020}.json").unlink()
     assert newest(home).restored is None
@@ -163,7 +164,7 @@ def test_two_writers_build_a_restored_table_once(home: TableHome, vectors: Vecto
 
 def test_a_commit_that_changes_nothing_does_not_disturb_the_rebuilding(home: TableHome, vectors: Vectors):
     late = plan_of(home, 4, vectors)
-    _commit(home, "VACUUM END", [])
+    commit_of(home, "VACUUM END", [])
     assert late().restored is not None
     assert whole(home)
 
