@@ -93,6 +93,8 @@ def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up
     """
     current, request = _current_tables(database), _request(database, table, history, up_to)
     (result,) = current.apply_all([request])
+    if isinstance(result, FencedError):  # Another run was faster: what it has left, often nothing, is ours.
+        (result,) = current.apply_all([request])
     if isinstance(result, MssqlCdcError):
         raise result
     _log(database, {table.table: result})
