@@ -16,6 +16,9 @@ from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
 
+_NAMED = 8
+"""So many tables a line of the log names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Merged:
@@ -45,7 +48,7 @@ def merge_due(
         tables: The captured tables.
         offsets: All offsets of the database.
         history: The schema history.
-        slow: Does what only Spark can do, and knows what failed a moment ago; by default, this call waits for it.
+        slow: Does what takes long, and knows what failed a moment ago; by default, this call waits for it.
     """
     behind = behind_cut(database, tables.values(), offsets, history)
     due = {table: up_to for table, up_to in behind.items() if is_due(database, tables[table])}
@@ -69,7 +72,7 @@ def merge_now(
         offsets: All offsets of the database.
         history: The schema history.
         only: Only these tables.
-        slow: Does what only Spark can do; by default, this call waits for it.
+        slow: Does what takes long; by default, this call waits for it.
     """
     behind = behind_cut(database, tables.values(), offsets, history)
     wanted = behind if only is None else {table: up_to for table, up_to in behind.items() if table in only}
@@ -90,9 +93,11 @@ def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up
     """
     current, request = _current_tables(database), _request(database, table, history, up_to)
     (result,) = current.apply_all([request])
+    if isinstance(result, FencedError):  # Another run was faster: what it has left, often nothing, is ours.
+        (result,) = current.apply_all([request])
     if isinstance(result, MssqlCdcError):
         raise result
-    _log(database, table.table, result)
+    _log(database, {table.table: result})
     return result
 
 
@@ -110,12 +115,11 @@ def _merge_all(
         wanted = {table: up_to for table, up_to in wanted.items() if table not in left_alone}
     requests = [_request(database, tables[table], history, up_to) for table, up_to in wanted.items()]
     current = _current_tables(database)
-    results = current.apply_all(requests) if slow is None else current.apply_without_merge(requests)
+    results = current.apply_all(requests) if slow is None else current.apply_quick(requests)
     for table, result in zip(wanted, results, strict=True):
         if isinstance(result, Handed) and slow is not None:
-            slow.begin(table, CurrentResult, partial(_merge_slowly, database, table, result))
+            slow.begin(table, CurrentResult, partial(_finish, database, table, result))
         elif isinstance(result, CurrentResult):
-            _log(database, table, result)
             done[table] = result
         elif isinstance(result, OvertakenError):
             database.log(f"{table}: the current table is not updated yet: {result}")
@@ -123,15 +127,16 @@ def _merge_all(
                 errors[table] = result
         elif isinstance(result, MssqlCdcError) and not isinstance(result, FencedError):
             errors[table] = result  # After a FencedError, another run merged the same rows; its result is valid.
+    _log(database, done)
     if slow is not None:
         slow.merges.note(done=done, failed=errors)
     return Merged(done, errors)
 
 
-def _merge_slowly(database: Database, table: TableId, handed: Handed) -> CurrentResult:
+def _finish(database: Database, table: TableId, handed: Handed) -> CurrentResult:
     # With logs of its own, since the thread that captures changes the others.
-    result = _current_tables(database.apart()).merge(handed)
-    _log(database, table, result)
+    result = _current_tables(database.apart()).finish(handed)
+    _log(database, {table: result})
     return result
 
 
@@ -145,7 +150,18 @@ def _current_tables(database: Database) -> CurrentTables:
     return CurrentTables(database.spark, storage=database.storage, logs=database.current_logs, run_id=database.run_id)
 
 
-def _log(database: Database, table: TableId, result: CurrentResult) -> None:
-    if result.rows:
-        how = f" by Spark: {result.because}" if result.because else ""
-        database.log(f"{table}: {result.rows} change rows merged into the current table{how}")
+def _log(database: Database, results: Mapping[TableId, CurrentResult]) -> None:
+    """Write one line for all tables, since a line costs Dagster 25 ms, and one for each that was restored."""
+    for table, result in results.items():
+        if result.restored is not None:
+            database.log(
+                f"{table}: somebody has restored the current table (Delta version {result.restored}) to rows that are "
+                "out of date; it was built again from the change log"
+            )
+    merged = {table: result for table, result in results.items() if result.rows}
+    for because in dict.fromkeys(result.because for result in merged.values()):
+        same = {table: result.rows for table, result in merged.items() if result.because == because}
+        named = [f"{table} {rows}" for table, rows in list(same.items())[:_NAMED]]
+        others = f" and {len(same) - _NAMED} more tables" if len(same) > _NAMED else ""
+        how = f" by Spark: {because}" if because else ""
+        database.log(f"{sum(same.values())} change rows merged into current tables ({', '.join(named)}{others}){how}")

@@ -1,4 +1,4 @@
-"""Work of seconds to minutes in a thread of its own, while ranges go on: merges that only Spark can do, and sweeps."""
+"""Work of seconds to minutes in a thread of its own, while ranges go on: sweeps, and long updates of current tables."""
 
 from __future__ import annotations
 

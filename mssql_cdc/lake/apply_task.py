@@ -36,7 +36,10 @@ from mssql_cdc.schema.tables import TableSchema
 MOST_ROWS = 1_000_000
 MOST_BYTES = 128 * 1024 * 1024
 SMALL_ROWS = 30_000
-"""Up to so many rows are rewritten rather than given a deletion vector, which fewer readers understand."""
+"""Up to so many rows are rewritten rather than given a deletion vector, which fewer readers understand.
+
+Vectors are cheaper from 3,000 rows on; at this size rewriting costs 2.5 times the CPU (docs/benchmarks.md).
+"""
 LARGE_ROWS = 500_000
 """A file with more rows keeps them: an update rewrites smaller ones only."""
 _ABSORB = 2.0

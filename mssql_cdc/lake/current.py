@@ -7,7 +7,7 @@ count. What only Spark can write goes to `lake/merge.py`. Progress is the txn ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,22 +16,18 @@ from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
 from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError
 from mssql_cdc.lake.apply_task import Applied, ApplyTask, apply_task
 from mssql_cdc.lake.current_logs import CurrentLogs
+from mssql_cdc.lake.current_plan import CurrentRequest, Handed, Planned, plan_new, plan_update, work_of
 from mssql_cdc.lake.current_structure import change_structure, structure_change
-from mssql_cdc.lake.current_table import Vectors, new_table, stats_columns, with_features
-from mssql_cdc.lake.delta_schema import arrow_of
-from mssql_cdc.lake.files import FileTarget
-from mssql_cdc.lake.fold import same_key
+from mssql_cdc.lake.current_table import Vectors, with_features
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.merge import merge
 from mssql_cdc.lake.progress import applied_batch, progress_id
-from mssql_cdc.lake.properties import OWNER, STATS, STRUCTURE
-from mssql_cdc.lake.read import BatchSlice
-from mssql_cdc.lake.shares import shares, too_large
+from mssql_cdc.lake.properties import OWNER
+from mssql_cdc.lake.shares import shares
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import Change, commit, create
-from mssql_cdc.lake.table_layout import layout_change, layout_of, unwritable_layout, with_layout
 from mssql_cdc.lake.table_log import VECTORS, TableLog
-from mssql_cdc.schema.arrow import current_schema
+from mssql_cdc.lake.table_restores import REPLACES
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import parallelism
 from mssql_cdc.spark.tasks import TaskResult, own_error, run_here, run_tasks, side_by_side
@@ -49,57 +45,15 @@ class CurrentResult:
     """The current table's Delta version and the `_batch` that it has reached.
 
     `rows` is the number of folded change-log rows; 0 means that there was nothing new to apply. `because` says why
-    Spark had to merge them; None: they were applied by a task.
+    Spark had to merge them; None: they were applied by a task. `restored` is the version of a user's RESTORE that this
+    update has undone.
     """
 
     delta_version: int
     batch: int
     rows: int
     because: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CurrentRequest:
-    """One table to bring forward.
-
-    `versions` are all versions of the table from `_schema_history`, oldest first; `up_to` is the largest `_batch` of
-    its change log to apply (the number at the last complete cut).
-    """
-
-    home: TableHome
-    versions: Sequence[TableSchema]
-    up_to: int
-    vectors: Vectors = "auto"
-    layout: DataLayout = AS_IT_COMES
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    """A table whose section is to be applied by a task; `log` is None for a table that does not exist yet."""
-
-    request: CurrentRequest
-    task: ApplyTask
-    log: TableLog | None
-    protocol: dict[str, Any] | None
-    metadata: dict[str, Any] | None
-    replaces: bool
-    domains: tuple[Mapping[str, Any], ...] = ()
-
-    @property
-    def table_id(self) -> str:
-        return self.metadata["id"] if self.metadata else self.log.table_id if self.log else ""
-
-    @property
-    def work(self) -> int:
-        return _work(self.task)
-
-
-@dataclass(frozen=True, slots=True)
-class Handed:
-    """A table that only Spark can write, and the reason."""
-
-    request: CurrentRequest
-    because: str
+    restored: int | None = None
 
 
 class CurrentTables:
@@ -135,21 +89,43 @@ class CurrentTables:
         FencedError: another run applied the same rows; its result is valid. SchemaError: the table has no key, or
         cannot take the newest structure.
         """
-        found = self.apply_without_merge(requests)
+        found = self._in_attempts(requests, quick=False)
         handed = {number: one for number, one in enumerate(found) if isinstance(one, Handed)}
         actions = [partial(self.merge, one) for one in handed.values()]
         merged = dict(zip(handed, side_by_side(self._session(), actions), strict=True)) if handed else {}
         return [merged[number] if isinstance(one, Handed) else one for number, one in enumerate(found)]
 
-    def apply_without_merge(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | Handed | MssqlCdcError]:
-        """The same, but leave the tables that only Spark can write to the caller (`merge`)."""
+    def apply_quick(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | Handed | MssqlCdcError]:
+        """The same, but leave what takes long to the caller (`finish`).
+
+        That is a change of the structure, a merge, both of which are Spark's, and writing all files of a table again
+        unless it is small.
+        """
+        return self._in_attempts(requests, quick=True)
+
+    def finish(self, handed: Handed) -> CurrentResult:
+        """Do what `apply_quick` has left.
+
+        Raises:
+            MssqlCdcError: the table's error.
+        """
+        if handed.merges:
+            return self.merge(handed)
+        (result,) = self.apply_all([handed.request])
+        if isinstance(result, MssqlCdcError):
+            raise result
+        return result
+
+    def _in_attempts(
+        self, requests: Sequence[CurrentRequest], *, quick: bool
+    ) -> list[CurrentResult | Handed | MssqlCdcError]:
         done: dict[int, CurrentResult | Handed | MssqlCdcError] = {}
         left: list[int] = list(range(len(requests)))
         for attempt in range(_ATTEMPTS):
-            planned: dict[int, _Planned] = {}
+            planned: dict[int, Planned] = {}
             for number in left:
-                match self._try(partial(self._plan, requests[number])):
-                    case _Planned() as plan:
+                match self._try(partial(self._plan, requests[number], quick=quick)):
+                    case Planned() as plan:
                         planned[number] = plan
                     case CurrentResult() | Handed() | MssqlCdcError() as result:
                         done[number] = result
@@ -164,75 +140,34 @@ class CurrentTables:
         return [done[number] for number in range(len(requests))]
 
     def _try(
-        self, action: Callable[[], _Planned | Handed | CurrentResult]
-    ) -> _Planned | Handed | CurrentResult | MssqlCdcError:
+        self, action: Callable[[], Planned | Handed | CurrentResult]
+    ) -> Planned | Handed | CurrentResult | MssqlCdcError:
         try:
             return action()
         except MssqlCdcError as error:
             return error
 
-    def _plan(self, request: CurrentRequest) -> _Planned | Handed | CurrentResult:
+    def _plan(self, request: CurrentRequest, *, quick: bool = False) -> Planned | Handed | CurrentResult:
         home, newest = request.home, request.versions[-1]
         if not newest.key_columns:
             raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
         log = self._newest(home)
         if log is None:
-            return self._plan_new(request)
+            return plan_new(request, self._logs, self._storage)
         wanted = structure_change(log, request.versions)
+        if wanted and quick:
+            return Handed(request, "its structure changes", merges=False)
         if wanted:
             session = self._session()
             with own_error(session, f"The change of the structure of {home.current}"):
                 change_structure(session, home, newest, wanted, self._storage)
             log = self._newest(home) or log
-        applied = applied_batch(log, newest)
-        if applied >= request.up_to:
-            return CurrentResult(log.version, applied, 0)
-        layout = layout_of(request.layout, newest, arrow_of(log.schema_json))
-        stats = stats_columns(arrow_of(log.schema_json), layout)
-        change = layout_change(log, layout, stats)
-        because = log.writable() or unwritable_layout(log)
-        if because:
-            return Handed(request, because)
-        section = self._logs.section(home.changes, BatchSlice(applied, request.up_to), self._storage)
-        replaces = not applied and bool(log.files)
-        if not section.files and not replaces:
-            return CurrentResult(log.version, applied, 0)
-        live = () if replaces else tuple(log.files.values())
-        because = too_large(section, live)
-        if because:
-            return Handed(request, because)
-        metadata, protocol, domains = None, None, ()
-        if log.properties.get(STRUCTURE) != str(newest.version):
-            configuration = {**log.properties, STRUCTURE: str(newest.version)}
-            metadata = {**log.metadata, "configuration": configuration}
-        if change:
-            metadata = with_layout(metadata or log.metadata, layout, stats)
-            protocol = with_features(log.protocol, (), layout.features)
-            domains = (layout.domain(log.schema_json),) if layout.cluster_by or log.cluster_by else ()
-        target = _target(home, log.schema_json, (metadata or log.metadata)["configuration"], self._storage)
-        vectors = True if log.has_vectors else False if request.vectors == "false" else None
-        task = ApplyTask(
-            section,
-            target,
-            tuple(same_key(request.versions)),
-            live,
-            vectors,
-            partition_by=layout.partition_by if change else log.partition_by,
-            rewrites=change is not None and change.rewrites,
-        )
-        return _Planned(request, task, log, protocol, metadata, replaces, domains)
+        planned = plan_update(request, log, self._logs, self._storage)
+        if quick and isinstance(planned, Planned) and planned.rewriting and planned.work > _LITTLE:
+            return Handed(request, planned.rewriting, merges=False)
+        return planned or CurrentResult(log.version, applied_batch(log, newest), 0)
 
-    def _plan_new(self, request: CurrentRequest) -> _Planned:
-        home, newest = request.home, request.versions[-1]
-        layout = layout_of(request.layout, newest, current_schema(newest))
-        protocol, metadata = new_table(home, newest, request.vectors, layout)
-        section = self._logs.section(home.changes, BatchSlice(0, request.up_to), self._storage)
-        target = _target(home, metadata["schemaString"], metadata["configuration"], self._storage)
-        task = ApplyTask(section, target, tuple(same_key(request.versions)), partition_by=layout.partition_by)
-        domains = (layout.domain(metadata["schemaString"]),) if layout.cluster_by else ()
-        return _Planned(request, task, None, protocol, metadata, replaces=False, domains=domains)
-
-    def _apply(self, planned: dict[int, _Planned]) -> dict[int, CurrentResult | MssqlCdcError | Handed]:
+    def _apply(self, planned: dict[int, Planned]) -> dict[int, CurrentResult | MssqlCdcError | Handed]:
         if not planned:
             return {}
         work = sum(plan.work for plan in planned.values())
@@ -245,7 +180,7 @@ class CurrentTables:
             except StorageError as error:
                 self._logs.forget(plan.request.home.changes)
                 outcomes[number] = error
-        shared.sort(key=lambda one: -_work(one[1]))
+        shared.sort(key=lambda one: -work_of(one[1]))
         tasks = [share for _, share in shared]
         # A partition costs Spark more than a small table.
         if work <= _LITTLE:
@@ -272,10 +207,12 @@ class CurrentTables:
                 outcomes[number] = error
         return outcomes
 
-    def _commit(self, plan: _Planned, applied: Applied) -> CurrentResult:
+    def _commit(self, plan: Planned, applied: Applied) -> CurrentResult:
         request, log = plan.request, plan.log
         app_id = progress_id(plan.table_id, request.versions[-1])
         facts = self._facts(request, applied.rows)
+        if plan.replaces:
+            facts[REPLACES] = True
         uri, up_to = request.home.current, request.up_to
         if log is None:
             change = Change(
@@ -308,7 +245,7 @@ class CurrentTables:
         )
         made = commit(log, change, app_id=app_id, batch=up_to, facts=facts)
         self._logs.keep(made)
-        return CurrentResult(made.version, up_to, applied.rows)
+        return CurrentResult(made.version, up_to, applied.rows, restored=log.restored)
 
     def merge(self, handed: Handed) -> CurrentResult:
         """Merge a table with Spark."""
@@ -329,7 +266,7 @@ class CurrentTables:
                 run_id=self._run_id,
                 storage=self._storage,
             )
-        return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because)
+        return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because, log.restored)
 
     def _newest(self, home: TableHome) -> TableLog | None:
         log = self._logs.newest(home.current, self._storage)
@@ -378,13 +315,3 @@ def apply(
     if isinstance(result, MssqlCdcError):
         raise result
     return result
-
-
-def _work(task: ApplyTask) -> int:
-    """About how many bytes a task reads."""
-    return task.window.size + sum(file.size for file in task.live) // 8
-
-
-def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:
-    columns = tuple(name.strip(" `") for name in properties.get(STATS, "").split(",") if name)
-    return FileTarget(home.current, schema_json, columns, storage)

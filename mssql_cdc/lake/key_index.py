@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
+import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -51,7 +52,7 @@ def find(file: DataFile, keys: pa.Array, uri: str, system: pa_fs.FileSystem) -> 
     """
     content = _read(file, uri, system)
     if content is None:
-        content = _build(file, system)
+        content = _build(file, uri, system)
     _, seed, count = _HEADER.unpack(bytes(content[: _HEADER.size]))
     places = content[_HEADER.size :]
     first = places[: 8 * count].view(np.uint64)
@@ -152,7 +153,7 @@ def _read(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uint
     return content if whole and bytes(content[: len(_MAGIC)]) == _MAGIC else None
 
 
-def _build(file: DataFile, system: pa_fs.FileSystem) -> NDArray[np.uint8]:
+def _build(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uint8]:
     keys = file.column("_key").combine_chunks()
     seed = int.from_bytes(os.urandom(8), "little")
     first, second = key_hashes(keys, seed)
@@ -162,8 +163,14 @@ def _build(file: DataFile, system: pa_fs.FileSystem) -> NDArray[np.uint8]:
     path = index_path(file.file.name)
     try:
         system.create_dir(path.rpartition("/")[0])
-        with system.open_output_stream(path) as sink:
+        # Another task may have mapped the one of a third: that has another seed, and stays as it is. An object store
+        # shows an object once it is whole.
+        local = local_path(uri)
+        written = path if local is None else f"{path}.{uuid.uuid4()}"
+        with system.open_output_stream(written) as sink:
             sink.write(content)
+        if local is not None:
+            (local / written).replace(local / path)
     except OSError:
         pass  # A cache: without it the next look-up builds it again.
     return np.frombuffer(content, np.uint8)

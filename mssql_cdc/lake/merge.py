@@ -20,10 +20,11 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of
 from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import BatchSlice, scan
-from mssql_cdc.lake.spark_log import conflicts_fenced, txn_confs
+from mssql_cdc.lake.spark_log import conflicts_fenced, fact_confs, txn_confs
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.lake.table_restores import REPLACES
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import private_session, run_sql
 from mssql_cdc.spark.tasks import interruptible
@@ -83,7 +84,8 @@ def merge(
     """
     usable = same_key(versions)
     table = open_table(home.current, storage)
-    applied, empty = table.transaction_version(app_id) or 0, not table.file_uris()
+    reached, empty = table.transaction_version(app_id) or 0, not table.file_uris()
+    applied, up_to = (reached, up_to) if log.restored is None else (0, max(up_to, reached))
     stretch = _stretch(home, BatchSlice(applied, up_to), usable, storage)
     if not stretch.rows and (applied or empty):
         return Merged(table.version(), 0)
@@ -97,14 +99,18 @@ def merge(
     )
     facts = {"v": 1, "app_id": f"{home.app_id}:current", "batch": up_to, "rows": stretch.rows, "run_id": run_id}
     facts |= {"merged_by_spark": because, "mark": uuid.uuid4().hex}
-    confs = txn_confs(app_id, up_to, facts)
+    replaces = not applied or empty
+    if replaces:
+        facts[REPLACES] = True
+    # RESTORE keeps the txn, and Spark skips a commit that does not raise it.
+    confs = txn_confs(app_id, up_to, facts) if up_to > reached else fact_confs(facts)
     confs["spark.sql.shuffle.partitions"] = str(min(200, 1 + stretch.rows // _PARTITION_ROWS))
     with conflicts_fenced(home.current), private_session(session, confs) as private:
         numbers = [schema.version for schema in usable]
         changes = private.read.format("delta").load(home.changes)
         window = changes.where(changes["_batch"].between(applied + 1, up_to) & changes["_schema"].isin(numbers))
         folded = fold(window, plan)
-        if not applied or empty:
+        if replaces:
             # Nothing to match: writing takes a third of the time that MERGE's joins need.
             interruptible(session, lambda: _replace(home.current, folded, plan))
         else:

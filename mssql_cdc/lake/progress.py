@@ -9,8 +9,8 @@ from mssql_cdc.schema.tables import TableSchema
 
 
 def applied_batch(log: TableLog, newest: TableSchema) -> int:
-    """The `_batch` that a current table has reached; it begins anew with another key."""
-    return log.txn(progress_id(log.table_id, newest))
+    """The `_batch` that a current table has reached; it begins anew with another key, and after a user's RESTORE."""
+    return 0 if log.restored is not None else log.txn(progress_id(log.table_id, newest))
 
 
 def progress(table: DeltaTable, newest: TableSchema) -> int:

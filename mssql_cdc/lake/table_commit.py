@@ -51,14 +51,15 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
         log: the version that the change was planned from.
         change: what the commit does.
         app_id: the writer of the rows.
-        batch: the progress of the writer, greater than before.
+        batch: the progress of the writer, greater than before; after a RESTORE, which keeps it, at least as great.
         facts: the commit's userMetadata.
 
     Raises:
         FencedError: the writer has reached this batch already; nothing was written.
-        OvertakenError: another commit changed the table so that the change no longer fits; nothing was written.
+        OvertakenError: another commit changed the table so that the change no longer fits, or another run has written
+            a part of it; nothing was written.
     """
-    if log.txn(app_id) >= batch:
+    if log.restored is None and log.txn(app_id) >= batch:
         raise _fenced(log, app_id, batch)
     mark = uuid.uuid4().hex
     entries = _entries(log.version, change, app_id=app_id, batch=batch, facts=facts, mark=mark)
@@ -69,8 +70,13 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
         if commit_facts(folder, base.version + 1).get("txnId") == mark:
             break  # The store's answer to the first attempt was lost.
         fresh = refresh_log(base)
-        if fresh.txn(app_id) >= batch:
-            raise _fenced(fresh, app_id, batch)
+        # Rows that both insert are in no file that we remove: only the txn tells of them.
+        if fresh.txn(app_id) != log.txn(app_id):
+            if fresh.txn(app_id) >= batch:
+                raise _fenced(fresh, app_id, batch)
+            raise _overtaken(log, fresh, f"another run has applied batch {fresh.txn(app_id)}")
+        if fresh.restored != log.restored:
+            raise _overtaken(log, fresh, "it was restored, or built again after that")
         if fresh.protocol != log.protocol or fresh.metadata != log.metadata:
             raise _overtaken(log, fresh, "its protocol or metadata changed")
         if not gone <= fresh.files.keys():

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cache, partial
 from typing import Any, cast
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.live_file import Identity, LiveFile, identity_of
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.lake.table_restores import restored_after, restored_before
 
 LOG = "_delta_log"
 VECTORS = "delta.enableDeletionVectors"
@@ -62,8 +64,9 @@ _COLUMN_FACTS = {
 class TableLog:
     """One version of a Delta table.
 
-    `committed` is the time of the newest commit; None if only a checkpoint tells of it. `unreadable` says why the log
-    cannot be read without Spark; `files` is empty then.
+    `committed` is the time of the newest commit; None if only a checkpoint tells of it. `restored` is the version of a
+    user's RESTORE after which we have not replaced the rows yet. `unreadable` says why the log cannot be read without
+    Spark; `files` is empty then.
     """
 
     uri: str
@@ -74,6 +77,7 @@ class TableLog:
     txns: Mapping[str, int] = field(repr=False)
     domains: Mapping[str, str] = field(repr=False)
     committed: datetime | None = None
+    restored: int | None = None
     unreadable: str | None = None
     storage: Storage = LOCAL
 
@@ -147,7 +151,7 @@ class TableLog:
     def advanced(self, version: int, actions: Iterable[Mapping[str, Any]]) -> TableLog:
         """The log after one commit."""
         replay = _Replay(self)
-        replay.commit(actions)
+        replay.commit(version, actions)
         return replay.log(version)
 
 
@@ -176,13 +180,13 @@ def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
                 replay.checkpoint(_content(folder, path))
             except pa.ArrowInvalid as error:
                 raise StorageError(f"{uri}/{path} is no readable checkpoint; restore the file, or remove it") from error
-        # For its time; its actions are part of the checkpoint.
-        if version in commits:
-            replay.time(_actions(_content(folder, commit_path(version))))
+        info_of = cache(partial(commit_facts, folder))  # Its actions are part of the checkpoint.
+        replay.told_by(info_of(version))
+        replay.restored = restored_before(version, info_of)
     for number in sorted(number for number in commits if number > version):
         if number != version + 1:
             raise StorageError(f"{uri} lacks the commit {version + 1} in its Delta log")
-        replay.commit(_actions(_content(folder, commit_path(number))))
+        replay.commit(number, _actions(_content(folder, commit_path(number))))
         version = number
     return replay.log(version)
 
@@ -196,8 +200,8 @@ def refresh_log(log: TableLog) -> TableLog:
         return fresh
     folder, replay, version = Folder(log.uri, log.storage), _Replay(log), log.version
     while (content := folder.read(commit_path(version + 1))) is not None:
-        replay.commit(_actions(content))
         version += 1
+        replay.commit(version, _actions(content))
     return replay.log(version) if version > log.version else log
 
 
@@ -259,7 +263,8 @@ def _with_deltalake(log: TableLog) -> TableLog:
     table = open_table(log.uri, log.storage)
     metadata = table.metadata()
     found = {"id": str(metadata.id), "schemaString": table.schema().to_json(), "configuration": metadata.configuration}
-    return replace(log, version=table.version(), metadata=found)
+    restored = restored_before(table.version(), partial(commit_facts, Folder(log.uri, log.storage)))
+    return replace(log, version=table.version(), metadata=found, restored=restored)
 
 
 class _Replay:
@@ -269,6 +274,7 @@ class _Replay:
         self._log = log
         self._files, self._txns, self._domains = dict(log.files), dict(log.txns), dict(log.domains)
         self._protocol, self._metadata, self._committed = log.protocol, log.metadata, log.committed
+        self.restored = log.restored
 
     def log(self, version: int) -> TableLog:
         return replace(
@@ -280,6 +286,7 @@ class _Replay:
             txns=self._txns,
             domains=self._domains,
             committed=self._committed,
+            restored=self.restored,
         )
 
     def checkpoint(self, content: bytes) -> None:
@@ -290,7 +297,7 @@ class _Replay:
                 for found in column.filter(column.is_valid()).to_pylist():
                     self._apply(name, _plain(found))
 
-    def commit(self, actions: Iterable[Mapping[str, Any]]) -> None:
+    def commit(self, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
         found = list(actions)
         # A file may get another vector in one commit: the old pair goes before the new one comes.
         for action in found:
@@ -299,13 +306,13 @@ class _Replay:
         for action in found:
             for name, value in action.items():
                 self._apply(name, value)
-        self.time(found)
+            if "commitInfo" in action:
+                self.told_by(action["commitInfo"])
+                self.restored = restored_after(self.restored, action["commitInfo"], version)
 
-    def time(self, actions: Iterable[Mapping[str, Any]]) -> None:
-        for action in actions:
-            stamp = action.get("commitInfo", {}).get("timestamp")
-            if stamp is not None:
-                self._committed = commit_time(stamp)
+    def told_by(self, info: Mapping[str, Any]) -> None:
+        if "timestamp" in info:
+            self._committed = commit_time(info["timestamp"])
 
     def _apply(self, name: str, value: Mapping[str, Any]) -> None:
         match name:

@@ -1,14 +1,17 @@
-"""A current table to which another writer commits all the time: its updates fail, and that is told."""
+"""A current table to which others commit: an update goes on from their state, and fails only if they never rest."""
 
 from __future__ import annotations
 
 import pytest
 
+from mssql_cdc.capture.current_tables import behind_cut
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import OvertakenError
+from mssql_cdc.follow.current import merge_table
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake import current as lake_current
 from mssql_cdc.run.follower import Follower
-from mssql_cdc_tests.spark.model_lake import same, settled, write_some
+from mssql_cdc_tests.spark.model_lake import current, same, settled, write_some
 
 pytestmark = pytest.mark.spark
 
@@ -35,3 +38,28 @@ def test_a_table_that_others_always_change_is_told_and_updated_once_they_rest(da
     follower.close()
     settled(database, source)
     same(database, source)
+
+
+def test_a_merge_that_another_run_has_made_meanwhile_is_done(database, source, monkeypatch):
+    """A sweep, or a repair, asks for one table; the run that streams was faster."""
+    write_some(source)
+    settled(database, source)
+    write_some(source)
+    source.capture()
+    Follower(database, merge=False).step()
+    seen = survey(database)
+    table = next(one for one in seen.tables.values() if one.table.name == "orders")
+    up_to = behind_cut(database, [table], seen.offsets, seen.history)[table.table]
+    run_here, raced = lake_current.run_here, list[bool]()
+
+    def rival_is_faster(*arguments, **more):
+        found = run_here(*arguments, **more)
+        if not raced:
+            raced.append(True)
+            merge_table(database.apart(), table, seen.history, up_to)
+        return found
+
+    monkeypatch.setattr(lake_current, "run_here", rival_is_faster)
+    done = merge_table(database, table, seen.history, up_to)
+    assert (bool(raced), done.batch, done.rows) == (True, up_to, 0)
+    assert current(database, "orders") == source.tables["orders"].rows

@@ -93,6 +93,54 @@ def test_ranges_and_other_tables_go_on_while_spark_merges_one(database, source, 
     same(database, source)
 
 
+@pytest.fixture
+def altering(database, source, monkeypatch) -> Iterator[Gate]:
+    """Two tables in the lake, of which `orders` has got a further column."""
+    write_some(source)
+    settled(database, source)
+    source.switch("orders")
+    made = Gate(monkeypatch, lake_current, "change_structure")
+    yield made
+    made.opened.set()
+
+
+def test_ranges_and_other_tables_go_on_while_the_structure_of_one_changes(database, source, altering):
+    follower = Follower(database, slow=SlowWork())
+    for number in range(3):
+        write_some(source)
+        source.put("orders", 1, f"priced {number}", price=number)
+        source.capture()
+        steps(follower, 2)
+    assert altering.begun.wait(60)
+    assert not altering.opened.is_set()
+    assert len(changes(database, "orders")) > len(changes(database, "people"))
+    assert current(database, "people") == source.tables["people"].rows
+    assert current(database, "orders") != source.tables["orders"].rows
+    assert altering.calls == 1, "the structure was changed twice at a time"
+    altering.opened.set()
+    assert not until_merged(follower, "orders").merged.errors
+    while current(database, "orders") != source.tables["orders"].rows:
+        until_merged(follower, "orders")
+    follower.close()
+    same(database, source)
+    assert altering.calls == 1
+
+
+def test_a_change_of_the_structure_that_fails_is_its_tables_trouble_and_is_tried_again(database, source, altering):
+    follower = Follower(database, slow=SlowWork())
+    altering.error = SourceUnavailableError("the store does not answer")
+    altering.opened.set()
+    source.put("orders", 1, "priced", price=7)
+    source.put("people", 7, "Ann")
+    source.capture()
+    (error,) = until_merged(follower, "orders").merged.errors.values()
+    assert "does not answer" in str(error)
+    assert current(database, "people") == source.tables["people"].rows
+    assert not until_merged(follower, "orders").merged.errors
+    follower.close()
+    same(database, source)
+
+
 def test_a_merge_that_fails_is_reported_and_tried_again(database, source, gate):
     follower = Follower(database, slow=SlowWork())
     gate.error = SourceUnavailableError("the store does not answer")

@@ -160,6 +160,10 @@ def test_a_small_file_that_nothing_changed_is_read_only_when_it_is_absorbed(tmp_
     assert len(newest(home).files) == 2
 
 
+def created(at: int, keys: range) -> list[Change]:
+    return [Change(at, "c", after={"id": n, "name": "a", "note": None}, sequence=n + 1) for n in keys]
+
+
 # -- Several writers --------------------------------------------------------------------------------
 
 
@@ -167,7 +171,7 @@ def plan_of(home: TableHome, up_to: int, vectors: Vectors = "true") -> Callable[
     """A fold whose files are written, and whose commit is still to come."""
     writer = tables()
     plan = writer._plan(CurrentRequest(home, [SCHEMA], up_to, vectors))
-    assert isinstance(plan, current._Planned)
+    assert isinstance(plan, current.Planned)
     applied = Applied.from_value(apply_task(plan.task))
     return lambda: writer._commit(plan, applied)
 
@@ -189,6 +193,46 @@ def test_the_later_of_two_writers_is_fenced(tmp_path: Path):
     with pytest.raises(FencedError, match="nothing"):
         late()
     assert len(rows(home)) == 100
+
+
+@pytest.mark.parametrize("vectors", ["auto", "true", "false"])
+def test_a_writer_that_goes_further_than_its_rival_leaves_out_what_that_has_written(tmp_path: Path, vectors: Vectors):
+    """Inserts touch no file that the other one has planned with: only the txn tells."""
+    home = home_in(tmp_path)
+    state = change_log(home, SCHEMA)
+    state = append(state, SCHEMA, *created(1, range(500)))
+    apply(home, state.batch, vectors)
+    between = append(state, SCHEMA, *created(2, range(1000, 1010)))
+    state = append(between, SCHEMA, *created(3, range(2000, 2010)))
+    late = plan_of(home, state.batch, vectors)
+    apply(home, between.batch, vectors)
+    with pytest.raises(OvertakenError, match=f"batch {between.batch}"):
+        late()
+    assert len(rows(home)) == 510
+    assert apply(home, state.batch, vectors).rows == 10
+    assert len(rows(home)) == newest(home).rows == 520
+
+
+def test_a_rival_that_was_faster_by_a_part_is_continued_in_the_same_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, *created(1, range(500)))
+    apply(home, state.batch, "true")
+    between = append(state, SCHEMA, *created(2, range(1000, 1010)))
+    state = append(between, SCHEMA, *created(3, range(2000, 2010)))
+    run_here, overtaken = current.run_here, list[bool]()
+
+    def faster(*arguments: Any) -> Any:
+        found = run_here(*arguments)
+        if not overtaken:
+            overtaken.append(True)
+            apply(home, between.batch, "true")
+        return found
+
+    monkeypatch.setattr(current, "run_here", faster)
+    assert apply(home, state.batch, "true").rows == 10
+    assert len(rows(home)) == newest(home).rows == 520
 
 
 def test_two_writers_that_create_the_table_make_one(tmp_path: Path):

@@ -73,6 +73,27 @@ def test_a_damaged_index_is_built_again(table: DataFile, tmp_path: Path, damage:
     assert path.read_bytes()[:8] == b"mssqlidx"
 
 
+def test_an_index_that_is_built_again_leaves_the_one_that_is_read_as_it_was(
+    table: DataFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Two tasks that find none build one each, with seeds of their own; a third may be reading the first."""
+    uri = home_in(tmp_path).current
+    keys, system = table.column("_key").combine_chunks().slice(3, 5), file_system(uri)
+    find(table, keys, uri, system)
+    hashes, built = key_index.key_hashes, list[bool]()
+
+    def meanwhile(some: pa.Array, seed: int) -> tuple[key_index.Hashes, np.ndarray]:
+        if not built:
+            built.append(True)
+            key_index._build(table, uri, system)
+        return hashes(some, seed)
+
+    monkeypatch.setattr(key_index, "key_hashes", meanwhile)
+    assert find(table, keys, uri, system)[0].tolist() == [3, 4, 5, 6, 7]
+    assert built
+    assert [path.name for path in Path(uri, "_index").iterdir()] == [f"{table.file.name}.idx"]
+
+
 def test_keys_that_share_half_of_their_hash_are_told_apart(
     table: DataFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -33,7 +33,7 @@ def created(at: int, keys: range) -> list[Change]:
 
 def task_of(home: TableHome, up_to: int, vectors: Vectors = "true") -> ApplyTask:
     plan = CurrentTables(no_spark)._plan(CurrentRequest(home, [SCHEMA], up_to, vectors))
-    assert isinstance(plan, current._Planned)
+    assert isinstance(plan, current.Planned)
     return plan.task
 
 

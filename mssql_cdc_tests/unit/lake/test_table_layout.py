@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from mssql_cdc.config.data_layout import DataLayout
 from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError
-from mssql_cdc.lake import shares
+from mssql_cdc.lake import current, shares
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables, Handed
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
@@ -211,6 +211,23 @@ def test_a_changed_layout_rewrites_the_table_with_its_next_update(tmp_path: Path
     assert len(rows(home)) == 6
 
 
+def test_a_layout_that_rewrites_a_large_table_is_left_to_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, Change(1, "c", after={"id": 1, "region": "a"}))
+    apply(home, state.batch, PLAIN)
+    state = append(state, SCHEMA, Change(2, "c", after={"id": 2, "region": "b"}))
+    request, writer = CurrentRequest(home, [SCHEMA], state.batch, "auto", BY_REGION), CurrentTables(no_spark)
+    before = newest(home).version
+    with monkeypatch.context() as small:
+        small.setattr(current, "_LITTLE", 0)
+        (handed,) = writer.apply_quick([request])
+    assert isinstance(handed, Handed)
+    assert (handed.because, handed.merges, newest(home).version) == ("its layout changes", False, before)
+    assert writer.finish(handed) == CurrentResult(before + 1, state.batch, 1)
+    assert newest(home).partition_by == ("region",)
+    assert len(rows(home)) == 2
+
+
 def test_a_layout_that_another_writer_disturbs_is_tried_again(tmp_path: Path):
     home = home_in(tmp_path)
     state = append(change_log(home, SCHEMA), SCHEMA, Change(1, "c", after={"id": 1, "region": "a"}))
@@ -328,7 +345,7 @@ def test_a_layout_by_a_users_spark_stays_and_is_merged_by_spark_only_where_it_mu
         _commit(home, [{"domainMetadata": {**told, "configuration": json.dumps({"clusteringColumns": [[name]]})}}])
         assert unwritable_layout(newest(home)) == (f"the table is {because}" if because else None)
         state = append(state, SCHEMA, Change(state.batch + 1, "c", after={"id": state.batch + 1}))
-        (found,) = CurrentTables(no_spark).apply_without_merge([CurrentRequest(home, [SCHEMA], state.batch)])
+        (found,) = CurrentTables(no_spark).apply_quick([CurrentRequest(home, [SCHEMA], state.batch)])
         assert isinstance(found, Handed if because else CurrentResult)
         assert newest(home).cluster_by == ((name,),)
     metadata = newest(home).metadata

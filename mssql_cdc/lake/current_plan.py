@@ -1,0 +1,175 @@
+"""What the next update of a current table reads, and what its commit will change: nothing is written here.
+
+`lake/current.py` runs the tasks and commits; the table has the newest structure already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
+from mssql_cdc.lake.apply_task import ApplyTask
+from mssql_cdc.lake.current_logs import CurrentLogs
+from mssql_cdc.lake.current_table import Vectors, new_table, stats_columns, with_features
+from mssql_cdc.lake.delta_schema import arrow_of
+from mssql_cdc.lake.files import FileTarget
+from mssql_cdc.lake.fold import same_key
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.progress import applied_batch, progress_id
+from mssql_cdc.lake.properties import STATS, STRUCTURE
+from mssql_cdc.lake.read import BatchSlice
+from mssql_cdc.lake.shares import too_large
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lake.table_layout import layout_change, layout_of, unwritable_layout, with_layout
+from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.schema.arrow import current_schema
+from mssql_cdc.schema.tables import TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class CurrentRequest:
+    """One table to bring forward.
+
+    `versions` are all versions of the table from `_schema_history`, oldest first; `up_to` is the largest `_batch` of
+    its change log to apply (the number at the last complete cut).
+    """
+
+    home: TableHome
+    versions: Sequence[TableSchema]
+    up_to: int
+    vectors: Vectors = "auto"
+    layout: DataLayout = AS_IT_COMES
+
+
+@dataclass(frozen=True, slots=True)
+class Handed:
+    """A table whose update takes long, and the reason.
+
+    `merges`: only Spark can write it; otherwise its structure changes, or all of its files are written again.
+    """
+
+    request: CurrentRequest
+    because: str
+    merges: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A table whose section is to be applied by a task; `log` is None for a table that does not exist yet."""
+
+    request: CurrentRequest
+    task: ApplyTask
+    log: TableLog | None
+    protocol: dict[str, Any] | None
+    metadata: dict[str, Any] | None
+    replaces: bool
+    domains: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def table_id(self) -> str:
+        """The id of the table, or of the one that is created."""
+        return self.metadata["id"] if self.metadata else self.log.table_id if self.log else ""
+
+    @property
+    def work(self) -> int:
+        """About how many bytes its task reads."""
+        return work_of(self.task)
+
+    @property
+    def rewriting(self) -> str | None:
+        """Why all files of a table are written again; None: they are not."""
+        if self.replaces:
+            return "its rows are replaced"
+        return "its layout changes" if self.task.rewrites else None
+
+
+def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, storage: Storage) -> Planned | Handed | None:
+    """The next update of an existing table; None: it has everything.
+
+    Args:
+        request: what is wanted.
+        log: the table.
+        logs: knows the section of the change log.
+        storage: how to reach the folders.
+
+    Raises:
+        SchemaError: the table cannot be laid out as wanted.
+        StorageError: the change log cannot be read.
+    """
+    if log.restored is not None:
+        # Progress never goes back: other writers' plans depend on it.
+        reached = log.txn(progress_id(log.table_id, request.versions[-1]))
+        request = replace(request, up_to=max(request.up_to, reached))
+    home, newest = request.home, request.versions[-1]
+    applied = applied_batch(log, newest)
+    if applied >= request.up_to:
+        return None
+    layout = layout_of(request.layout, newest, arrow_of(log.schema_json))
+    stats = stats_columns(arrow_of(log.schema_json), layout)
+    change = layout_change(log, layout, stats)
+    because = log.writable() or unwritable_layout(log)
+    if because:
+        return Handed(request, because)
+    section = logs.section(home.changes, BatchSlice(applied, request.up_to), storage)
+    replaces = log.restored is not None or (not applied and bool(log.files))
+    if not section.files and not replaces:
+        return None
+    live = () if replaces else tuple(log.files.values())
+    because = too_large(section, live)
+    if because:
+        return Handed(request, because)
+    metadata, protocol, domains = None, None, ()
+    if log.properties.get(STRUCTURE) != str(newest.version):
+        configuration = {**log.properties, STRUCTURE: str(newest.version)}
+        metadata = {**log.metadata, "configuration": configuration}
+    if change:
+        metadata = with_layout(metadata or log.metadata, layout, stats)
+        protocol = with_features(log.protocol, (), layout.features)
+        domains = (layout.domain(log.schema_json),) if layout.cluster_by or log.cluster_by else ()
+    target = _target(home, log.schema_json, (metadata or log.metadata)["configuration"], storage)
+    vectors = True if log.has_vectors else False if request.vectors == "false" else None
+    task = ApplyTask(
+        section,
+        target,
+        tuple(same_key(request.versions)),
+        live,
+        vectors,
+        partition_by=layout.partition_by if change else log.partition_by,
+        rewrites=change is not None and change.rewrites,
+    )
+    return Planned(request, task, log, protocol, metadata, replaces, domains)
+
+
+def plan_new(request: CurrentRequest, logs: CurrentLogs, storage: Storage) -> Planned:
+    """A table that is created with its first rows.
+
+    Args:
+        request: what is wanted.
+        logs: knows the change log.
+        storage: how to reach the folders.
+
+    Raises:
+        SchemaError: the table cannot be laid out as wanted.
+        StorageError: the change log cannot be read.
+    """
+    home, newest = request.home, request.versions[-1]
+    layout = layout_of(request.layout, newest, current_schema(newest))
+    protocol, metadata = new_table(home, newest, request.vectors, layout)
+    section = logs.section(home.changes, BatchSlice(0, request.up_to), storage)
+    target = _target(home, metadata["schemaString"], metadata["configuration"], storage)
+    task = ApplyTask(section, target, tuple(same_key(request.versions)), partition_by=layout.partition_by)
+    domains = (layout.domain(metadata["schemaString"]),) if layout.cluster_by else ()
+    return Planned(request, task, None, protocol, metadata, replaces=False, domains=domains)
+
+
+def work_of(task: ApplyTask) -> int:
+    """About how many bytes a task reads."""
+    stored = sum(file.size for file in task.live)
+    return task.window.size + (stored if task.rewrites else stored // 8)
+
+
+def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:
+    columns = tuple(name.strip(" `") for name in properties.get(STATS, "").split(",") if name)
+    return FileTarget(home.current, schema_json, columns, storage)

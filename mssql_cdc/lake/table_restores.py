@@ -1,0 +1,54 @@
+"""Notices that a user has restored a current table to an earlier version (correctness D).
+
+RESTORE brings back files and metadata, but not txns: progress says that every change is applied, and rows are missing.
+The operation's name in the log is all that tells. What follows from it is in `lake/current_plan.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+REPLACES = "replaces"
+"""The fact, in a commit's userMetadata, that it replaces all rows by those that the change log adds up to."""
+
+
+def restored_after(before: int | None, info: Mapping[str, Any], version: int) -> int | None:
+    """The version of the RESTORE whose rows a table still has; None without one.
+
+    Args:
+        before: the same before the commit.
+        info: the commit's `commitInfo`.
+        version: the commit's version.
+    """
+    if info.get("operation") == "RESTORE":
+        return version
+    return None if _facts(info).get(REPLACES) else before
+
+
+def restored_before(version: int, info_of: Callable[[int], Mapping[str, Any]]) -> int | None:
+    """The same for a version of which a checkpoint tells, and that says nothing of operations.
+
+    Commits are read backwards, until one of ours: that would have replaced the rows after a RESTORE. Usually it is the
+    first, since we write the checkpoints. A commit that the clean-up of the log has removed ends the search, too.
+
+    Args:
+        version: the checkpoint's version.
+        info_of: the `commitInfo` of a version; empty if there is none.
+    """
+    while version >= 0 and (info := info_of(version)):
+        if info.get("operation") == "RESTORE":
+            return version
+        if "batch" in _facts(info):
+            return None
+        version -= 1
+    return None
+
+
+def _facts(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        found = json.loads(info.get("userMetadata") or "{}")
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
