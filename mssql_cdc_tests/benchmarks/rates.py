@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -13,6 +13,7 @@ from pathlib import Path
 from arrow_odbc.read_arrow_batches_from_odbc import read_arrow_batches_from_odbc
 
 from mssql_cdc_tests.benchmarks.debezium_rates import Debezium, debezium
+from mssql_cdc_tests.benchmarks.measure import Figure
 from mssql_cdc_tests.benchmarks.server import Server
 from mssql_cdc_tests.conformance.debezium import OracleUnavailableError, debezium_jars
 
@@ -24,6 +25,18 @@ def oracle(stack: ExitStack, server: Server, folder: Path) -> Debezium | None:
     except OracleUnavailableError:
         return None
     return stack.enter_context(debezium(server, folder))
+
+
+def compilers(part: str, before: float, debezium: Debezium) -> Iterator[Figure]:
+    """How long the compilers of Debezium's JVM worked in the rounds that count, which shows that it was warm.
+
+    Args:
+        part: The part.
+        before: Their seconds until the first of these rounds.
+        debezium: The JVM.
+    """
+    yield Figure(f"{part}: Debezium's just-in-time compilers, warm-up", before, "s")
+    yield Figure(f"{part}: Debezium's just-in-time compilers, rounds that count", debezium.compiled - before, "s")
 
 
 def fetch(server: Server, database: str, queries: Sequence[str]) -> None:
