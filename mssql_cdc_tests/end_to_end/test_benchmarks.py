@@ -60,6 +60,7 @@ def _check(part: str, found: dict[str, Figure]) -> None:
     if part == "windows":
         assert values["1 days: copies for the other tables"] >= 48
         assert values["a run with 3 changing tables, with 1 days: events of a report"] >= 6
+        assert "windows3/windows3/snapshots" in found["assets that are not green, with 1 days"].note
     if part == "current":
         assert values["1 x 1,000 rows, 10 random changes each: tables that differ"] == 0
     if part == "large":
