@@ -191,7 +191,7 @@ class DebeziumMachine:
 
     def _drain_output(self) -> None:
         assert self._jvm.stdout is not None
-        with self.log.open("a") as log:
+        with self.log.open("a", buffering=1) as log:  # Tests wait for lines.
             for line in self._jvm.stdout:
                 log.write(line)
 
