@@ -7,10 +7,11 @@ conformance tests has options for a quick start instead.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from mssql_cdc_tests.benchmarks.debezium_incremental import ObservedEngine
 from mssql_cdc_tests.benchmarks.server import Server
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine
 
@@ -66,6 +67,18 @@ class Debezium:
             self._machine, self._properties(database, "initial"), self._folder / name, keep_records=False
         ) as engine:
             return _rate(engine, rows)
+
+    def observed(self, database: str, settings: Mapping[str, str], folder: Path, topic: str) -> ObservedEngine:
+        """An engine with these properties, whose deliveries of one topic are noted; a context manager.
+
+        Args:
+            database: The database.
+            settings: Further properties.
+            folder: For its offsets and its history.
+            topic: The topic.
+        """
+        properties = self._properties(database, "no_data") | dict(settings) | {"notification.enabled.channels": "log"}
+        return ObservedEngine(self._machine, properties, folder, keep_records=False, topic=topic)
 
     @property
     def compiled(self) -> float:

@@ -32,6 +32,9 @@ class Sizes:
         slices: Parts of `memory` that are changed, read and cleaned up in turn.
         large: Rows of the table of `large`.
         records: Change events whose records are rendered, a round.
+        incremental: Rows of the table of which `incremental` takes snapshots.
+        chunk: The rows of a chunk there.
+        quiet: Seconds for which its stream is alone.
         cold: Rows of the eight tables of `start` together.
         folds: For `current`: tables, their rows, the random changes of each.
         many: Tables that all change in a tick.
@@ -51,6 +54,9 @@ class Sizes:
     slices: int = 5
     large: int = 1_000_000
     records: int = 200_000
+    incremental: int = 200_000
+    chunk: int = 8_192
+    quiet: float = 60
     cold: int = 200_000
     folds: tuple[tuple[int, int, int], ...] = ((4, 10_000, 100), (1, 1_000_000, 10_000))
     many: int = 50
@@ -77,7 +83,7 @@ class Sizes:
 
 
 SMALL = Sizes()
-FULL = Sizes(stream=3_000_000, rows=5_000_000, memory=5_000_000, large=20_000_000)
+FULL = Sizes(stream=3_000_000, rows=5_000_000, memory=5_000_000, large=20_000_000, incremental=2_000_000)
 TINY = Sizes(
     filled=(100, 1_000),
     stream=400,
@@ -88,6 +94,9 @@ TINY = Sizes(
     slices=1,
     large=2_000,
     records=400,
+    incremental=2_000,
+    chunk=500,
+    quiet=3,
     cold=800,
     folds=((1, 1_000, 10),),
     many=2,
