@@ -7,7 +7,8 @@ from typing import Any
 
 FRESHNESS_STATE = """query AssetFreshnessStateQuery($assetKeys: [AssetKeyInput!]!) { assetNodes(assetKeys: $assetKeys) {
   assetKey { path } freshnessStatusInfo { freshnessStatus } } }"""
-_LATE = {"WARNING", "DEGRADED"}
+_FRESHNESS = {"WARNING": "overdue", "DEGRADED": "overdue", "UNKNOWN": "of unknown freshness"}
+"""What the states of a freshness policy mean; `UNKNOWN`: the daemon has not looked at it."""
 _FAILED_CHECKS = {"FAILED", "EXECUTION_FAILED"}
 
 
@@ -28,8 +29,8 @@ def faults(live: Mapping[str, Any], stale: Mapping[str, Any], fresh: Mapping[str
         said = [*_of_node(node, runs.get(name))]
         if statuses.get(name) == "STALE":
             said.append("stale")
-        if late.get(name) in _LATE:
-            said.append("overdue")
+        if (state := late.get(name)) in _FRESHNESS:
+            said.append(_FRESHNESS[state])
         if said:
             found[name] = " and ".join(said)
     return found

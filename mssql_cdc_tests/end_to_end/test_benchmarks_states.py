@@ -60,6 +60,7 @@ def test_a_healthy_asset_is_green(found: dict[str, Any]):
         ({"run": {"id": "r3", "status": "FAILURE"}}, "failed"),
         ({"stale": "STALE"}, "stale"),
         ({"fresh": "WARNING"}, "overdue"),
+        ({"fresh": "UNKNOWN"}, "of unknown freshness"),
         ({"fresh": "DEGRADED", "stale": "STALE"}, "stale and overdue"),
         (
             {"checks": [{"name": "captured_faithfully", "executionForLatestMaterialization": {"status": "FAILED"}}]},
