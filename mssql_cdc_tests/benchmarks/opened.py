@@ -28,9 +28,16 @@ class Opened:
 
 
 @contextmanager
-def opened(server: Server, name: str, folder: Path) -> Iterator[Opened]:
-    """Follow a database until its snapshot is done, and keep it open; current tables are always due."""
-    connector = load_connector(connector_file(server, name, folder, **{"delta.current.interval": "0"}))
+def opened(server: Server, name: str, folder: Path, **settings: str) -> Iterator[Opened]:
+    """Follow a database until its snapshot is done, and keep it open; current tables are always due.
+
+    Args:
+        server: The sandbox.
+        name: The database.
+        folder: Where connector and lake are written.
+        settings: Further properties of the connector.
+    """
+    connector = load_connector(connector_file(server, name, folder, **{"delta.current.interval": "0"}, **settings))
     with open_databases(connector, warehouse=str(folder / name), quiet=True, lasting=True) as databases:
         catch_up(databases, timeout=3600)
         yield Opened(databases[0], Follower(databases[0], merge=False), Follower(databases[0]))

@@ -12,17 +12,18 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
 from mssql_cdc_tests.benchmarks.measure import tree_cpu
+from mssql_cdc_tests.benchmarks.states import FRESHNESS_STATE, faults
 
 START_SECONDS = 180
 NODES = "{ assetNodes { assetKey { path } } }"
@@ -77,22 +78,38 @@ EVENTS = f"""query RecentAssetEventsQuery($assetKey: AssetKeyInput!) {{ assetOrE
       ... on ObservationEvent {{ partition runId timestamp {ENTRIES} }} }} }} }} }} }}"""
 
 
+class WebserverError(RuntimeError):
+    """The webserver did not start; the text is its log."""
+
+
+class NoAnswerError(RuntimeError):
+    """The webserver did not answer a query, or with an error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """A running webserver."""
+    """A running webserver; `patience` is how many seconds it has for an answer."""
 
     port: int
     pid: int
+    patience: float = 600.0
 
     def ask(self, query: str, **variables: Any) -> Any:
-        """Send a query and return its data; an error in its answer is one of the benchmark."""
+        """Send a query and return its data.
+
+        Raises:
+            NoAnswerError: There is no answer, or it is an error.
+        """
         body = json.dumps({"query": query, "variables": variables}).encode()
         address = f"http://127.0.0.1:{self.port}/graphql"
         request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=600) as answer:  # noqa: S310 (our own server)
-            found = json.loads(answer.read())
+        try:
+            with urllib.request.urlopen(request, timeout=self.patience) as answer:  # noqa: S310 (our own server)
+                found = json.loads(answer.read())
+        except (OSError, HTTPException, ValueError) as error:
+            raise NoAnswerError(f"{query[:60]}: {error}") from error
         if "errors" in found or "PythonError" in json.dumps(found)[:2000]:
-            raise RuntimeError(f"{query[:60]}: {json.dumps(found)[:2000]}")
+            raise NoAnswerError(f"{query[:60]}: {json.dumps(found)[:2000]}")
         return found["data"]
 
     def asset_keys(self) -> list[dg.AssetKey]:
@@ -102,6 +119,13 @@ class Pages:
     def ask_states(self, keys: Sequence[dg.AssetKey]) -> None:
         """Ask what an open page asks for these assets every few seconds."""
         self._states(keys, LIVE)
+
+    def faults(self, keys: Sequence[dg.AssetKey]) -> Mapping[str, str]:
+        """The assets that are not green, and why."""
+        found = dict[str, str]()
+        for some in _batches(keys):
+            found |= faults(*(self.ask(query, assetKeys=some) for query in (LIVE, STALE, FRESHNESS_STATE)))
+        return found
 
     def kinds(self, keys: Sequence[dg.AssetKey]) -> Mapping[str, Callable[[], None]]:
         """The pages: what they show, and what sends their queries.
@@ -127,22 +151,30 @@ class Pages:
         return 1000 * (time.perf_counter() - begun), 1000 * (tree_cpu(self.pid) - before)
 
     def _states(self, keys: Sequence[dg.AssetKey], query: str) -> None:
-        for first in range(0, len(keys), BATCH):
-            self.ask(query, assetKeys=[{"path": key.path} for key in keys[first : first + BATCH]])
+        for some in _batches(keys):
+            self.ask(query, assetKeys=some)
 
     def _asset(self, key: dg.AssetKey, *queries: str) -> None:
         for query in queries:
             self.ask(query, assetKey={"path": key.path})
 
 
+def _batches(keys: Sequence[dg.AssetKey]) -> Iterator[list[dict[str, Any]]]:
+    for first in range(0, len(keys), BATCH):
+        yield [{"path": key.path} for key in keys[first : first + BATCH]]
+
+
 @contextmanager
-def webserver(folder: Path, *, home: Path | None = None, connectors: Path | None = None) -> Generator[Pages]:
+def webserver(
+    folder: Path, *, home: Path | None = None, connectors: Path | None = None, patience: float = 600.0
+) -> Generator[Pages]:
     """Start a webserver.
 
     Args:
         folder: Where its log goes.
         home: The folder of the instance; by default `folder/home`.
         connectors: The folder of the connectors; by default `folder`.
+        patience: How many seconds an answer may take.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -158,7 +190,7 @@ def webserver(folder: Path, *, home: Path | None = None, connectors: Path | None
             stderr=subprocess.STDOUT,
         )
     try:
-        pages = Pages(port, process.pid)
+        pages = Pages(port, process.pid, patience)
         _wait(pages, process, log_file)
         yield pages
     finally:
@@ -171,9 +203,9 @@ def _wait(pages: Pages, process: subprocess.Popen[bytes], log: Path) -> None:
     while True:
         try:
             pages.ask("{ version }")
-        except (urllib.error.URLError, ConnectionError):
+        except NoAnswerError:
             if process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(log.read_text()) from None
+                raise WebserverError(log.read_text()) from None
             time.sleep(0.2)
         else:
             return

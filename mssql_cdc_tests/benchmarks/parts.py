@@ -8,6 +8,7 @@ from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.current import folds, large
 from mssql_cdc_tests.benchmarks.demo import demo
 from mssql_cdc_tests.benchmarks.follow import follow
+from mssql_cdc_tests.benchmarks.incremental import incremental
 from mssql_cdc_tests.benchmarks.measure import Figure
 from mssql_cdc_tests.benchmarks.memory import memory
 from mssql_cdc_tests.benchmarks.records import rendering
@@ -25,6 +26,7 @@ PARTS: Mapping[str, Callable[[Bench], Iterator[Figure]]] = {
     "current": folds,
     "changes": changes,
     "snapshots": snapshots,
+    "incremental": incremental,
     "demo": demo,
     "memory": memory,
     "large": large,

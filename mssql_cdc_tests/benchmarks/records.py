@@ -1,4 +1,7 @@
-"""Rendering rates: records into a file and into nothing, beside the real Debezium streaming the same changes."""
+"""Rendering rates: records into a file and into nothing, beside the real Debezium streaming the same changes.
+
+The changes are a mix (`mix.py`); neither side has records of rows that were there before, or tombstones.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,14 @@ from mssql_cdc.cli.records import keep_freed_memory
 from mssql_cdc.config import Connector
 from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.measure import Figure, Spent, rate, spending
+from mssql_cdc_tests.benchmarks.mix import filled, mixed_tables, numbers_needed
 from mssql_cdc_tests.benchmarks.opened import opened, until_idle, wait_for_capture
-from mssql_cdc_tests.benchmarks.rates import oracle
-from mssql_cdc_tests.benchmarks.server import Server, change, create_database, fill_numbers
+from mssql_cdc_tests.benchmarks.rates import compilers, oracle
+from mssql_cdc_tests.benchmarks.server import PING, create_database, create_ping
 from mssql_cdc_tests.benchmarks.sizes import TABLES
+
+NAMES = tuple(f"t{number}" for number in range(TABLES))
+SETTINGS = {"snapshot.mode": "no_data", "tombstones.on.delete": "false"}
 
 
 def rendering(bench: Bench) -> Iterator[Figure]:
@@ -28,22 +35,27 @@ def rendering(bench: Bench) -> Iterator[Figure]:
     theirs = list[float]()
     with ExitStack() as stack:
         server = stack.enter_context(bench.sandbox())
-        _create(server, sum(rounds) // TABLES)
-        connector = stack.enter_context(opened(server, "rendered", folder))
+        events = sum(rounds) // TABLES
+        create_database(server, "rendered", filled(NAMES, sizes), numbers=numbers_needed(sizes, events))
+        with server.connect("rendered") as connection:
+            create_ping(connection)
+        connector = stack.enter_context(opened(server, "rendered", folder, **SETTINGS))
         with ExitStack() as inner:
             debezium = oracle(inner, server, folder / "debezium-rendered")
             if debezium is not None:
                 pinged = inner.enter_context(server.connect("rendered"))
-                debezium.begin("rendered", partial(pinged.execute, "INSERT dbo.ping DEFAULT VALUES"))
-            there = 0
+                debezium.begin("rendered", partial(pinged.execute, PING))
+            tables, rows, warm = mixed_tables(NAMES, sizes), dict.fromkeys(NAMES, 0), 0.0
             for count in rounds:
-                each = count // TABLES
-                with server.connect("rendered") as connection:
-                    for number in range(TABLES):
-                        change(connection, f"t{number}", first=1 + there, rows=each)
-                there += each
-                wait_for_capture(server, "rendered", {f"t{number}": there for number in range(TABLES)})
-                theirs += [debezium.stream("rendered", each * TABLES)] if debezium is not None else []
+                with server.connect("rendered", autocommit=False) as connection:
+                    for table in tables:
+                        rows[table.name] += table.change(connection, count // TABLES)
+                wait_for_capture(server, "rendered", rows)
+                if debezium is not None:
+                    theirs.append(debezium.stream("rendered", count // TABLES * TABLES))
+                    warm = warm or debezium.compiled
+            if debezium is not None:
+                yield from compilers("records", warm, debezium)
         until_idle(connector.log)
         properties = connector.database.connector
         output, warehouse = folder / "rendered.jsonl", folder / "rendered"
@@ -51,7 +63,7 @@ def rendering(bench: Bench) -> Iterator[Figure]:
         records, spent = _median(partial(_render, properties, warehouse, output), sizes.repeat)
         _, discarded = _median(partial(_discard, properties, warehouse), sizes.repeat)
         read, reading = _median(partial(_read, warehouse), sizes.repeat)
-    what = f"records of {sizes.records:,} changes"
+    what = f"records of {sizes.records:,} change events"
     yield rate(f"{what} into a file", records, spent.seconds)
     yield rate(f"{what} into nothing", records, discarded.seconds)
     yield Figure(f"{what} into nothing: per second of CPU", records / max(discarded.cpu, 0.01), "rows/s")
@@ -61,14 +73,6 @@ def rendering(bench: Bench) -> Iterator[Figure]:
         yield Figure(f"{what}: Debezium streaming into nothing", median, "rows/s")
         yield bench.goal("records/debezium", records / discarded.seconds / median)
         yield Figure(f"{what} into a file: against Debezium", records / spent.seconds / median, "x")
-
-
-def _create(server: Server, rows: int) -> None:
-    create_database(server, "rendered", {f"t{number}": 0 for number in range(TABLES)})
-    with server.connect("rendered") as connection:
-        fill_numbers(connection, rows, above=10_000)
-        connection.execute("CREATE TABLE dbo.ping (id int IDENTITY PRIMARY KEY, at datetime2 DEFAULT SYSDATETIME())")
-        connection.execute("EXEC sys.sp_cdc_enable_table N'dbo', N'ping', @role_name = NULL")
 
 
 def _render(connector: Connector, warehouse: Path, output: Path) -> int:

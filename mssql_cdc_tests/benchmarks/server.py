@@ -82,32 +82,48 @@ def started(command: Sequence[str], folder: Path, name: str) -> Iterator[Server]
         process.wait(30)
 
 
-def create_database(server: Server, name: str, tables: dict[str, int]) -> None:
-    """A CDC-enabled database whose tables hold this many rows of twelve columns, inserted before CDC was enabled."""
+def create_database(server: Server, name: str, tables: dict[str, int], *, numbers: int = 0) -> None:
+    """A CDC-enabled database whose tables hold this many rows of twelve columns, inserted before CDC was enabled.
+
+    Args:
+        server: The sandbox.
+        name: The database.
+        tables: The rows of each table.
+        numbers: The largest key of later rows, which `dbo.numbers` must have.
+    """
     with server.connect() as connection:
         connection.execute(f"CREATE DATABASE {name}")
     with server.connect(name) as connection:
         connection.execute("EXEC sys.sp_cdc_enable_db")
-        fill_numbers(connection, min(max(tables.values(), default=0), BLOCK))
+        fill_numbers(connection, max(min(max(tables.values(), default=0), BLOCK), numbers))
         for table, rows in tables.items():
             connection.execute(f"CREATE TABLE dbo.{table} ({COLUMNS})")
             for start in range(0, rows, BLOCK):
-                numbers = f"SELECT i + {start} AS i FROM dbo.numbers WHERE i <= {min(rows - start, BLOCK)}"
-                connection.execute(f"INSERT INTO dbo.{table} SELECT {VALUES} FROM ({numbers}) AS n")
+                block = f"SELECT i + {start} AS i FROM dbo.numbers WHERE i <= {min(rows - start, BLOCK)}"
+                connection.execute(f"INSERT INTO dbo.{table} SELECT {VALUES} FROM ({block}) AS n")
         for table in tables:
             connection.execute(
                 f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{table}', @role_name = NULL"
             )
 
 
-def fill_numbers(connection: pyodbc.Connection, most: int, *, above: int = 0) -> None:
-    """Fill `dbo.numbers` from `above` (0: a new table) to `most`, at least 10,000, rounded up to full blocks."""
-    if not above:
-        connection.execute("CREATE TABLE dbo.numbers (i int NOT NULL PRIMARY KEY)")
+def fill_numbers(connection: pyodbc.Connection, most: int) -> None:
+    """Create `dbo.numbers` with the numbers to `most`, at least 10,000, rounded up to full blocks."""
+    connection.execute("CREATE TABLE dbo.numbers (i int NOT NULL PRIMARY KEY)")
     block = "a.v + 10 * b.v + 100 * c.v + 1000 * d.v + 1"
     source = f"FROM {DIGITS} a(v) CROSS JOIN {DIGITS} b(v) CROSS JOIN {DIGITS} c(v) CROSS JOIN {DIGITS} d(v)"
-    for start in range(above, max(most, NUMBERS), NUMBERS):
+    for start in range(0, max(most, NUMBERS), NUMBERS):
         connection.execute(f"INSERT INTO dbo.numbers SELECT {block} + {start} {source}")
+
+
+PING = "INSERT dbo.ping DEFAULT VALUES"
+"""A change of the table that `create_ping` makes."""
+
+
+def create_ping(connection: pyodbc.Connection) -> None:
+    """Create a captured table whose only use is a change at any time."""
+    connection.execute("CREATE TABLE dbo.ping (id int IDENTITY PRIMARY KEY, at datetime2 DEFAULT SYSDATETIME())")
+    connection.execute("EXEC sys.sp_cdc_enable_table N'dbo', N'ping', @role_name = NULL")
 
 
 def change(connection: pyodbc.Connection, table: str, *, first: int, rows: int) -> None:
@@ -137,16 +153,17 @@ def connector_file(server: Server, database: str, folder: Path, **settings: str)
     return path
 
 
-def clean_up(server: Server, database: str, tables: Sequence[str]) -> None:
+def clean_up(server: Server, database: str, tables: Sequence[str], *, keep: int = 100) -> None:
     """Remove change rows that every reader has read, but for the newest transactions: readers keep their positions.
 
     Args:
         server: The sandbox.
         database: The database.
         tables: Its captured tables.
+        keep: How many transactions are kept.
     """
     with server.connect(database) as connection:
-        newest = "SELECT TOP 100 start_lsn FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC"
+        newest = f"SELECT TOP {keep} start_lsn FROM cdc.lsn_time_mapping ORDER BY start_lsn DESC"
         mark = connection.execute(f"SELECT MIN(start_lsn) FROM ({newest}) AS newest").fetchval()
         for table in tables:
             connection.execute(

@@ -35,7 +35,7 @@ def snapshots(bench: Bench) -> Iterator[Figure]:
     with bench.sandbox() as server:
         bench.say(f"snapshots: filling {len(tables)} tables with {total:,} rows")
         create_database(server, "snap", tables)
-        create_database(server, "warm", {"t": 1_000})
+        create_database(server, "warm", {"t": 1_000, "more": bench.sizes.warm})
         for number in range(bench.sizes.repeat):
             place = bench.folder / f"snapshot{number}"
             place.mkdir()
@@ -66,7 +66,7 @@ def _debezium(bench: Bench, server: Server, total: int) -> tuple[float, str]:
         theirs = oracle(stack, server, bench.folder / "debezium-snapshot")
         if theirs is None:
             return 0.0, ""
-        theirs.snapshot("warm", 1_000, name="warm")
+        theirs.snapshot("warm", 1_000 + bench.sizes.warm, name="warm")
         for number in range(bench.sizes.repeat):
             bench.say("snapshots: Debezium reads them")
             found.append(theirs.snapshot("snap", total, name=f"snap{number}"))

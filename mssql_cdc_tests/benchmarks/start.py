@@ -30,7 +30,9 @@ def start(bench: Bench) -> Iterator[Figure]:
     yield bench.goal("start/current", statistics.median(last))
 
 
-def command(server: Server, database: str, folder: Path, warehouse: Path, *, caught_up: bool = True) -> list[str]:
+def command(
+    server: Server, database: str, folder: Path, warehouse: Path, *, caught_up: bool = True, **settings: str
+) -> list[str]:
     """The command that captures a database.
 
     Args:
@@ -39,7 +41,8 @@ def command(server: Server, database: str, folder: Path, warehouse: Path, *, cau
         folder: Where its connector is written.
         warehouse: The lake.
         caught_up: Whether it ends when it has read everything.
+        settings: Further properties of the connector.
     """
-    config = connector_file(server, database, folder)
+    config = connector_file(server, database, folder, **settings)
     words = [sys.executable, "-m", "mssql_cdc.cli", "run", "--config", str(config), "--warehouse", str(warehouse)]
     return [*words, "--until-caught-up", "--timeout", "7200"] if caught_up else words

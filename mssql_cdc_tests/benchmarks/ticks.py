@@ -1,5 +1,7 @@
 """A warm tick: many captured tables, some of them with a hundred changes each, into change logs and current tables.
 
+The changes are a mix (`mix.py`) in tables with rows, so that current tables have to find old rows.
+
 The machine has other things to do, so the CPU seconds are given as well: of the connector, of the test server, and, for
 the parts of a step, of both together.
 """
@@ -20,8 +22,9 @@ import mssql_cdc.run.follower as follower
 from mssql_cdc.lake.current import CurrentTables
 from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.measure import Figure, Spent, spending, tree_cpu
+from mssql_cdc_tests.benchmarks.mix import MixedTable, filled, mixed_tables, numbers_needed
 from mssql_cdc_tests.benchmarks.opened import opened, until_idle, wait_for_capture
-from mssql_cdc_tests.benchmarks.server import Server, change, create_database
+from mssql_cdc_tests.benchmarks.server import Server, create_database
 
 ROWS = 100
 PARTS = (
@@ -61,24 +64,26 @@ def ticks(bench: Bench) -> Iterator[Figure]:
 
 def _case(bench: Bench, server: Server, case: Case) -> Iterator[Figure]:
     name = f"ticks{case.tables}"
-    create_database(server, name, {f"t{i}": 0 for i in range(case.tables)})
+    names, sizes = [f"t{number}" for number in range(case.tables)], bench.sizes
+    events = ROWS * len(case.changed) * (1 + sizes.repeat)
+    bench.say(f"ticks: filling {case.tables} tables")
+    create_database(server, name, filled(names, sizes), numbers=numbers_needed(sizes, events))
     with opened(server, name, bench.folder) as connector:
-        rows: dict[str, int] = dict.fromkeys((f"t{i}" for i in range(case.tables)), 0)
+        tables, rows = mixed_tables(names, sizes), dict.fromkeys(names, 0)
         for changed in case.changed:
             found: list[_Tick] = []
             for _ in range(1 + bench.sizes.repeat):
-                _change(server, name, rows, changed)
+                _change(server, name, tables[:changed], rows)
                 found.append(_tick(connector.whole, server))
                 until_idle(connector.whole)
             yield from _figures(bench, case, changed, found[1:])
 
 
-def _change(server: Server, name: str, rows: dict[str, int], changed: int) -> None:
-    with server.connect(name) as connection:
-        for table in list(rows)[:changed]:
-            change(connection, table, first=1 + rows[table], rows=ROWS)
-            rows[table] += ROWS
-    wait_for_capture(server, name, dict(list(rows.items())[:changed]))
+def _change(server: Server, name: str, tables: Sequence[MixedTable], rows: dict[str, int]) -> None:
+    with server.connect(name, autocommit=False) as connection:
+        for table in tables:
+            rows[table.name] += table.change(connection, ROWS)
+    wait_for_capture(server, name, {table.name: rows[table.name] for table in tables})
 
 
 def _tick(following: follower.Follower, server: Server) -> _Tick:

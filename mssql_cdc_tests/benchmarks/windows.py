@@ -142,6 +142,8 @@ def _windows(bench: Bench, server: Server) -> Iterator[Figure]:
             after = dict(_pages(pages, place, repeat))
             place.reporting(lambda recorder: _changed(place, place.book(recorder)))
             changed = {what: pages.timed(work)[0] for what, work in pages.kinds(_keys(place)).items()}
+            faults = pages.faults([*_keys(place), place.setup.snapshots_key])
+    yield Figure(f"assets that are not green, with {days} days", len(faults), "assets", note="; ".join(faults)[:2000])
     for what, (wall, cpu) in after.items():
         yield Figure(f"{what}, with {days} days", wall, "ms")
         yield Figure(f"{what}, with {days} days: CPU", cpu, "ms")

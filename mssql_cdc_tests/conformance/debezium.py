@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,8 @@ from py4j.java_gateway import CallbackServerParameters, GatewayParameters, JavaG
 
 from mssql_cdc.config.json_forms import SIMPLE_HEADERS, STRINGS
 
-JVM_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g", "-Duser.timezone=UTC")
+QUICK_START = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx1g")
+"""Options of a JVM that starts soon and compares a few records: its code is never optimized."""
 # Only these families of the package's 358 jars are needed; the rest would slow the JVM's start.
 JAR_FAMILIES = (
     "connect-", "debezium-api-", "debezium-common-", "debezium-config-", "debezium-connect-plugins-",
@@ -120,10 +121,18 @@ class _Completion:
 
 @dataclass
 class DebeziumMachine:
-    """A JVM that runs engines of one version of Debezium; a context manager. `folder` holds its log."""
+    """A JVM that runs engines of one version of Debezium; a context manager.
+
+    Attributes:
+        folder: Holds its log.
+        version: The version of Debezium.
+        options: Options of the JVM.
+        log: Its log.
+    """
 
     folder: Path
     version: str = ORACLE
+    options: Sequence[str] = QUICK_START
     log: Path = field(init=False)
 
     def __enter__(self) -> DebeziumMachine:
@@ -139,7 +148,7 @@ class DebeziumMachine:
         jars = ":".join(map(str, [py4j_jar, *debezium_jars(self.version)]))
         with self.log.open("w") as log:
             self._jvm = subprocess.Popen(
-                ["java", *JVM_OPTIONS, f"-Dlog4j2.configurationFile={configuration}", "-cp",
+                ["java", *self.options, "-Duser.timezone=UTC", f"-Dlog4j2.configurationFile={configuration}", "-cp",
                  jars, "py4j.GatewayServer", "--die-on-broken-pipe", "0"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
             )  # fmt: skip
@@ -182,7 +191,7 @@ class DebeziumMachine:
 
     def _drain_output(self) -> None:
         assert self._jvm.stdout is not None
-        with self.log.open("a") as log:
+        with self.log.open("a", buffering=1) as log:  # Tests wait for lines.
             for line in self._jvm.stdout:
                 log.write(line)
 
