@@ -80,7 +80,7 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
     cut = offsets.last_cut()
     if cut is None or entry is None or entry.status not in {"streaming", "failed"}:
         return None
-    return None if table.text in offsets.closed_tables else offsets.cut_batch(table.text, cut)
+    return None if offsets.closed_until(table.text, entry) else offsets.cut_batch(table.text, cut)
 
 
 def is_due(database: Database, table: LakeTable) -> bool:

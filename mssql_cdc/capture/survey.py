@@ -272,7 +272,7 @@ def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed:
         status = "streaming" if lake.entry.to else "new"
     reached = lake.reached(offsets.epoch)
     read, shown = lake.instances_at(offsets.epoch)
-    mark = offsets.closed_tables.get(name)
+    mark = offsets.closed_until(name, lake.entry)
     return Member(
         lake.table,
         status,

@@ -6,7 +6,7 @@ their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.cuts import Closures, closures, cut_of
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offset_entries import Entries
@@ -201,17 +202,25 @@ class Offsets:
         facts = (row.facts for row in self.noted)
         return frozenset(one.signal for one in facts if isinstance(one, SnapshotBegun | SnapshotEnded) and one.signal)
 
-    @cached_property
+    @property
     def closed_tables(self) -> Mapping[str, LogMark]:
-        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18).
+        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18)."""
+        return self._closures.by_name
 
-        Marks of an earlier epoch belong to a log that is gone.
+    def closed_until(self, table: str, entry: Entry | None) -> LogMark | None:
+        """The log mark that the stream of a table has to pass before its rows may be merged; None: they may.
+
+        Args:
+            table: The table (`TableId.text`).
+            entry: Its newest entry, perhaps under a former name.
         """
-        complete = self._places(self._table.column("complete"))
-        since = self._table.column("_batch")[complete[-1]].as_py() if complete else 0
-        rows = [row for row in self.noted if row.number >= since and row.epoch == self.epoch]
-        ended = [row.facts for row in rows if isinstance(row.facts, SnapshotEnded)]
-        return {facts.table: facts.mark for facts in ended}
+        return self._closures.mark(table, entry)
+
+    @cached_property
+    def _closures(self) -> Closures:
+        complete = pc.fill_null(self._table.column("complete"), fill_value=False).to_numpy()
+        rows = [row for row in self.noted if row.epoch == self.epoch]
+        return closures(rows, self._flat, complete, self._table.column("_batch").to_numpy())
 
     def log_start(self, table: str) -> str:
         """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
@@ -274,23 +283,6 @@ def _is_of(entry: Entry | None, table: str, other: Entry, name: str) -> bool:
     if entry is None or entry.object_id is None or other.object_id is None:
         return name == table
     return other.object_id == entry.object_id
-
-
-def cut_of(
-    entries: Mapping[str, Entry], members: Iterable[str], took_part: Collection[str]
-) -> tuple[bool, tuple[str, ...]]:
-    """Whether a range that these tables took part in is a complete cut, and which failed members it names.
-
-    Every member with status streaming must have taken part: committed, or probed without rows.
-
-    Args:
-        entries: The newest entry of each table.
-        members: The names of the captured tables.
-        took_part: The tables that committed, or were probed without rows.
-    """
-    found = {member: entries[member].status for member in members if member in entries}
-    complete = all(member in took_part for member, status in found.items() if status == "streaming")
-    return complete, tuple(sorted(member for member, status in found.items() if status == "failed"))
 
 
 def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:
