@@ -313,6 +313,7 @@ def append_offsets(
     *,
     seen: Offsets,
     members: Collection[str] = (),
+    new: Collection[str] = (),
     storage: Storage = LOCAL,
     known: KnownTables | None = None,
 ) -> Offsets:
@@ -327,6 +328,8 @@ def append_offsets(
         row: The row to append.
         seen: The offsets on which the row is based.
         members: The captured tables, if the row may be a complete cut.
+        new: Those of them that have to begin anew: as long as their entries are what they were, these are of a table,
+            or of an epoch, before.
         storage: The options of the object store.
         known: Remembers the new offsets.
 
@@ -339,7 +342,8 @@ def append_offsets(
     now = seen if seen.number == state.batch else Offsets(table.table())
     _check_own(row, seen, now, table.uri)
     if members:
-        complete, failed = cut_of({**now.entries, **row.tables}, members, row.tables.keys())
+        begun = [name for name in members if name not in new or now.entry(name) != seen.entry(name)]
+        complete, failed = cut_of({**now.entries, **row.tables}, begun, row.tables.keys())
         row = replace(row, complete=complete, failed=failed)
     version = state.delta_version
     encoded = encode(row)

@@ -104,6 +104,18 @@ def test_cut_is_complete_exactly_when_it_includes_every_streaming_member(statuse
     assert complete == all(name in took_part for name, entry in entries.items() if entry.status == "streaming")
 
 
+def test_table_that_begins_anew_holds_back_no_cut_until_it_has_begun(tmp_path: Path):
+    """What its entry says is of the table that was dropped, or of the epoch before a restore."""
+    place, members = layout(tmp_path), ["a", "b"]
+    seen = append_offsets(place, offset_row("01", a=at("01"), b=at("01")), seen=load_offsets(place), members=members)
+    cut = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=members, new=["a"])
+    assert cut.rows[-1].complete
+
+    append_offsets(place, OffsetRow("snapshot", AT, {"a": at("03", object_id=7)}), seen=cut)
+    late = append_offsets(place, offset_row("04", b=at("04")), seen=cut, members=members, new=["a"])
+    assert not late.rows[-1].complete
+
+
 def test_failed_append_of_other_tables_retries_with_the_next_number(tmp_path: Path):
     place = layout(tmp_path)
     seen = load_offsets(place)
