@@ -78,9 +78,9 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
         entry: Its newest entry, if there is one.
     """
     cut = offsets.last_cut()
-    if cut is None or entry is None or entry.status not in {"streaming", "failed"}:
-        return None
-    return None if table.text in offsets.closed_tables else offsets.cut_batch(table.text, cut)
+    if cut is None or entry is None or entry.status not in {"streaming", "failed"} or entry.epoch < cut.epoch:
+        return None  # Rows of an earlier epoch that no cut of it has opened stay out: the table is read again (A7).
+    return None if offsets.closed_until(table.text, entry) else offsets.cut_batch(table.text, cut)
 
 
 def is_due(database: Database, table: LakeTable) -> bool:

@@ -112,6 +112,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
         row,
         seen=survey.offsets,
         members=members,
+        new=survey.new,
         storage=database.storage,
         known=database.tables,
     )

@@ -50,6 +50,11 @@ class Survey:
         """The capture instance that a slice names."""
         return next(i for i in self.tables[table].captured.instances if i.object_id == object_id)
 
+    @property
+    def new(self) -> frozenset[str]:
+        """The tables (`TableId.text`) that have to begin, or to begin anew."""
+        return frozenset(member.table.text for member in self.facts.members if member.status == "new")
+
     def member(self, table: TableId) -> Member | None:
         """How the planner sees the table."""
         return next((m for m in self.facts.members if m.table == table), None)
@@ -272,7 +277,7 @@ def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed:
         status = "streaming" if lake.entry.to else "new"
     reached = lake.reached(offsets.epoch)
     read, shown = lake.instances_at(offsets.epoch)
-    mark = offsets.closed_tables.get(name)
+    mark = offsets.closed_until(name, lake.entry)
     return Member(
         lake.table,
         status,

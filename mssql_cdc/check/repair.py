@@ -139,6 +139,7 @@ def _stage(
             commit_lsn=begun,
             read_at=at,
             under_lock=True,
+            hidden=schema.hidden,
         )
         batches = tuple(database.source.chunk_reader(database.catalog, wanted).read())
     return Staged(keys, batches, present, mark)

@@ -196,6 +196,8 @@ def due_sweeps(tables: Mapping[TableId, LakeTable], offsets: Offsets) -> Iterato
             case _:
                 pass
     for name, due in newest.items():
+        if due.epoch != offsets.epoch:
+            continue  # The table is read anew, and that snapshot has a sweep of its own (A7).
         entry = offsets.entry(name)
         in_cut = cut is not None and (offsets.cut_batch(name, cut) or 0) >= unmerged.get(name, 0)
         if in_cut and name not in offsets.closed_tables and entry is not None and entry.status == "streaming":

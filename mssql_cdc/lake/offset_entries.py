@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+Numbers = np.ndarray[Any, Any]
+
 
 class Entries:
     """The concatenated entries of a column `tables`."""
@@ -46,6 +48,40 @@ class Entries:
         later, folder = self.items.slice(newest + 1), self.items.field("folder")[newest]
         taken = pc.and_(pc.equal(later.field("folder"), folder), pc.not_equal(later.field("object_id"), object_id))
         return None if pc.any(taken).as_py() else self.items[newest].as_py()
+
+    def last_streaming(self, rows: Numbers) -> dict[int | str, int]:
+        """The last of some rows in which a table streams: by object id, or by name where an entry has none.
+
+        Args:
+            rows: Where the rows are, in order.
+        """
+        begins, sizes = self._ends[rows], np.diff(self._ends)[rows]
+        owners = np.repeat(rows, sizes)
+        places = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
+        status = self.items.field("status").take(pa.array(places))
+        streams = pc.equal(status, "streaming").to_numpy(zero_copy_only=False)
+        owners, places = owners[streams], places[streams]
+        ids = self.items.field("object_id").take(pa.array(places))
+        encoded, has_id = ids.drop_null().dictionary_encode(), ids.is_valid().to_numpy(zero_copy_only=False)
+        found: dict[int | str, int] = {}
+        for codes, labels, mine in (
+            (self._codes[places[~has_id]], self._names, owners[~has_id]),
+            (encoded.indices.to_numpy(), encoded.dictionary.to_pylist(), owners[has_id]),
+        ):
+            last = np.full(len(labels), -1, dtype=np.int64)
+            last[codes] = mine  # For a repeated index, the last value is kept.
+            found |= {label: row for label, row in zip(labels, last.tolist(), strict=True) if row >= 0}
+        return found
+
+    def newest_name(self, object_id: int) -> str | None:
+        """The name in the newest entry of this identity; None if the name has a newer entry, or is excluded."""
+        mine = np.flatnonzero(pc.fill_null(self.items.field("object_id"), -1).to_numpy() == object_id)
+        if not len(mine):
+            return None
+        newest = int(mine[-1])
+        name = self._names[int(self._codes[newest])]
+        is_excluded = self.items.field("status")[newest].as_py() == "excluded"
+        return None if self.newest[name] != newest or is_excluded else name
 
     def largest_batches(self, rows: int) -> dict[str, int]:
         """The largest `batch` of each table in the first `rows` rows; tables without any are omitted."""

@@ -6,7 +6,7 @@ their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.cuts import Closures, closures, cut_of
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offset_entries import Entries
@@ -201,17 +202,25 @@ class Offsets:
         facts = (row.facts for row in self.noted)
         return frozenset(one.signal for one in facts if isinstance(one, SnapshotBegun | SnapshotEnded) and one.signal)
 
-    @cached_property
+    @property
     def closed_tables(self) -> Mapping[str, LogMark]:
-        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18).
+        """Tables whose snapshot has ended and that no complete cut has passed since: the log marks to pass (C18)."""
+        return self._closures.by_name
 
-        Marks of an earlier epoch belong to a log that is gone.
+    def closed_until(self, table: str, entry: Entry | None) -> LogMark | None:
+        """The log mark that the stream of a table has to pass before its rows may be merged; None: they may.
+
+        Args:
+            table: The table (`TableId.text`).
+            entry: Its newest entry, perhaps under a former name.
         """
-        complete = self._places(self._table.column("complete"))
-        since = self._table.column("_batch")[complete[-1]].as_py() if complete else 0
-        rows = [row for row in self.noted if row.number >= since and row.epoch == self.epoch]
-        ended = [row.facts for row in rows if isinstance(row.facts, SnapshotEnded)]
-        return {facts.table: facts.mark for facts in ended}
+        return self._closures.mark(table, entry)
+
+    @cached_property
+    def _closures(self) -> Closures:
+        complete = pc.fill_null(self._table.column("complete"), fill_value=False).to_numpy()
+        rows = [row for row in self.noted if row.epoch == self.epoch]
+        return closures(rows, self._flat, complete, self._table.column("_batch").to_numpy())
 
     def log_start(self, table: str) -> str:
         """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
@@ -276,23 +285,6 @@ def _is_of(entry: Entry | None, table: str, other: Entry, name: str) -> bool:
     return other.object_id == entry.object_id
 
 
-def cut_of(
-    entries: Mapping[str, Entry], members: Iterable[str], took_part: Collection[str]
-) -> tuple[bool, tuple[str, ...]]:
-    """Whether a range that these tables took part in is a complete cut, and which failed members it names.
-
-    Every member with status streaming must have taken part: committed, or probed without rows.
-
-    Args:
-        entries: The newest entry of each table.
-        members: The names of the captured tables.
-        took_part: The tables that committed, or were probed without rows.
-    """
-    found = {member: entries[member].status for member in members if member in entries}
-    complete = all(member in took_part for member, status in found.items() if status == "streaming")
-    return complete, tuple(sorted(member for member, status in found.items() if status == "failed"))
-
-
 def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:
     """The `_offsets` table of a database."""
     return SmallTable(layout.own("offsets"), layout.own_app_id("offsets"), OFFSETS_SCHEMA, storage)
@@ -321,6 +313,7 @@ def append_offsets(
     *,
     seen: Offsets,
     members: Collection[str] = (),
+    new: Collection[str] = (),
     storage: Storage = LOCAL,
     known: KnownTables | None = None,
 ) -> Offsets:
@@ -335,6 +328,8 @@ def append_offsets(
         row: The row to append.
         seen: The offsets on which the row is based.
         members: The captured tables, if the row may be a complete cut.
+        new: Those of them that have to begin anew: as long as their entries are what they were, these are of a table,
+            or of an epoch, before.
         storage: The options of the object store.
         known: Remembers the new offsets.
 
@@ -347,7 +342,8 @@ def append_offsets(
     now = seen if seen.number == state.batch else Offsets(table.table())
     _check_own(row, seen, now, table.uri)
     if members:
-        complete, failed = cut_of({**now.entries, **row.tables}, members, row.tables.keys())
+        begun = [name for name in members if name not in new or now.entry(name) != seen.entry(name)]
+        complete, failed = cut_of({**now.entries, **row.tables}, begun, row.tables.keys())
         row = replace(row, complete=complete, failed=failed)
     version = state.delta_version
     encoded = encode(row)

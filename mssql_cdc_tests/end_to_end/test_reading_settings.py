@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -93,6 +94,24 @@ def test_columns_that_filters_hide_are_not_read(place: Place):
     assert place.query("SELECT id, n FROM t ORDER BY id", "orders") == [{"id": 1, "n": 7}, {"id": 2, "n": 8}]
     place.sql("UPDATE dbo.orders SET secret = N'shouted', n = 9 WHERE id = 1")
     assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+@pytest.mark.sandbox
+@pytest.mark.spark
+@pytest.mark.slow
+def test_columns_that_filters_hide_are_not_read_by_a_repair(place: Place, spark: Any):
+    place.configure(column_exclude_list="dbo.orders.secret")
+    place.create("orders", "id int NOT NULL PRIMARY KEY, secret nvarchar(50) NULL, n int")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'whispered', 7), (2, NULL, 8)")
+    place.settle()
+    assert place.catch_up() == 0
+    spark.sql(f"UPDATE delta.`{place.uri('orders')}` SET n = 9 WHERE id = 1").collect()
+    place.sql("EXEC sandbox.statement_log")
+    assert place.command("check", "--repair") == 0
+    read = [text for text in statements(place, "FROM [dbo].[orders] AS t") if "AS [c0_0]" in text]
+    assert read
+    assert not [text for text in read if "[secret]" in text]
     assert place.check() == 0
 
 

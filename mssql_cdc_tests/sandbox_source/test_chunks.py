@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
@@ -50,6 +51,26 @@ def test_every_row_is_read_by_exactly_one_chunk(shop: Shop, columns: str, key: s
     assert all(len(part) <= 3 for part in parts)
     assert sorted(str(row["after"]) for part in parts for row in part) == whole
     assert len(whole) == len(values)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_chunk_is_planned_while_rows_of_its_first_piece_come_or_go(shop: Shop, *, gone: bool) -> None:
+    """Between the look for the chunk's last row, which finds too few, and the count of these."""
+    shop.create("t", "a int NOT NULL, b int NOT NULL, CONSTRAINT pk PRIMARY KEY (a, b)")
+    shop.run("INSERT dbo.t VALUES (1, 1), (1, 2), (2, 1), (2, 2), (3, 1)")
+    shop.scan()
+    look = shop.control.row
+
+    def row(sql: str, *parameters: object, doing: str) -> object:
+        found = look(sql, *parameters, doing=doing)
+        if found is None and "[a] = " in sql:
+            shop.run("DELETE dbo.t WHERE a = 1" if gone else "INSERT dbo.t VALUES (1, 11), (1, 12), (1, 13)")
+        return found
+
+    with patch.object(shop.control, "row", row):
+        bound = next_bound(shop.control, shop.instance("t").schema, 3, ("1", "1"))
+
+    assert bound == (("3", "1") if gone else ("2", "1"))
 
 
 def test_a_null_in_a_unique_key_belongs_to_the_first_chunk(shop: Shop) -> None:

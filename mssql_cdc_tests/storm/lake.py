@@ -12,14 +12,17 @@ from unittest.mock import patch
 
 from deltalake.exceptions import CommitFailedError
 
+from mssql_cdc.capture import members
+from mssql_cdc.capture.current_tables import mergeable_batch
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping
+from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.gaps import Gap, load_gaps
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of, load_state
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists, scan
-from mssql_cdc.lake.steps import Reached, SnapshotEnded
+from mssql_cdc.lake.steps import Entry, Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
 
@@ -56,6 +59,20 @@ def connector_for(folder: Path, **properties: str) -> Connector:
         "incremental.snapshot.added.columns": "false",  # It would mend what a schedule wants to see; some draw it.
     }
     return connector_from_mapping("storm", {**given, **properties})
+
+
+@contextmanager
+def unopened(database: Database, name: str) -> Iterator[None]:
+    """The change log of a table cannot be opened meanwhile: its store does not answer, or its folder is unmounted."""
+    uri, load = home_of(database, name).changes, members._load
+
+    def refused(database: Database, home: TableHome, writer: str) -> Any:
+        if home.changes == uri:
+            raise StorageError(f"{uri} cannot be reached")
+        return load(database, home, writer)
+
+    with patch("mssql_cdc.capture.members._load", refused):
+        yield
 
 
 @contextmanager
@@ -236,6 +253,21 @@ def missing_columns(
         if lacking:
             missing[commit] = lacking
     return missing
+
+
+def opened_snapshots(database: Database) -> Iterator[tuple[str, int, Lsn, Lsn]]:
+    """The tables whose last snapshot may be merged: name, object id, the log's end E behind it, and the position."""
+    offsets = load_offsets(database.layout, database.storage)
+    ended: dict[str, tuple[Entry, SnapshotEnded]] = {}
+    for row in offsets.noted:
+        if isinstance(row.facts, SnapshotEnded) and row.epoch == offsets.epoch:
+            ended[row.facts.table] = row.tables[row.facts.table], row.facts
+    for text, (read, facts) in ended.items():
+        table, entry = TableId(database.catalog, "dbo", text.rpartition(".")[2]), offsets.entries[text]
+        up_to = mergeable_batch(table, offsets, entry)
+        if entry.to is None or up_to is None or up_to < (read.batch or 0):
+            continue
+        yield table.name, entry.object_id or 0, facts.mark.lsn, Lsn.parse(entry.to)
 
 
 def restore_change_log(database: Database, name: str, back: int) -> bool:

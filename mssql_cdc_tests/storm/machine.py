@@ -22,7 +22,7 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.execute import execute
-from mssql_cdc_tests.storm.lake import restore_change_log
+from mssql_cdc_tests.storm.lake import restore_change_log, unopened
 from mssql_cdc_tests.storm.operations import Operations
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PLACES, WITHIN, of, profiles, tolerated
 from mssql_cdc_tests.storm.worlds import KEYED, Change
@@ -154,6 +154,13 @@ class Storm(Operations):
     def permission_is_revoked(self, name: str) -> None:
         """The login may not read a change table any more, until an administrator looks after it."""
         self.world.interruption.refused.add(name)
+
+    @of("lag", "snapshots", "runs")
+    @rule(name=NAMES, looks=st.integers(1, 2))
+    def change_log_cannot_be_opened(self, name: str, looks: int = 1) -> None:
+        """The store does not answer for one table; the others go on without it."""
+        with unopened(self.database, name):
+            self.look(looks)
 
     @of("restores", "runs")
     @rule()

@@ -16,9 +16,11 @@ from unittest.mock import patch
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.protocol import Source
 from mssql_cdc.spark.tasks import TaskResult
 from mssql_cdc_tests.lake_kit import lsn
+from mssql_cdc_tests.spark.model_source import number_of
 from mssql_cdc_tests.storm.lake import WRITES, connector_for
 from mssql_cdc_tests.storm.model_lake import ModelLake
 from mssql_cdc_tests.storm.model_server import ModelServer
@@ -97,6 +99,14 @@ class ModelWorld:
 
     def captured_columns_by_event(self, name: str) -> Mapping[str, Collection[str]]:
         return {lsn(at).text: columns for (at, table), columns in self.server.structures.items() if table == name}
+
+    def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
+        table, up_to = self.server.tables[name], number_of(end)
+        if table.object_id != object_id:
+            return True  # It was made anew since.
+        changes = {at for at, of, _ in self.server.log if of == name and at <= up_to and at in self.server.history}
+        taken = (at for at, of in self.server.taken if of == name and at <= up_to)
+        return max(changes, default=0) <= self.server.captured and max(taken, default=0) <= number_of(position)
 
     @contextmanager
     def open(self) -> Iterator[None]:

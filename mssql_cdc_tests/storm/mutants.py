@@ -243,6 +243,11 @@ MUTANTS = (
         "capture.snapshot.finish:_record_gap", "if not ended.gap or table_plan.held is None:", "if True:",
     ),
     Mutant(
+        "C18", "a complete cut opens the tables that it was made without",
+        "lake.cuts:closures",
+        "one not in last or numbers[last[one]] <= end[0]", "not len(cuts) or numbers[cuts[-1]] <= end[0]",
+    ),
+    Mutant(
         "C19", "rows of a chunk that is read again are not swept",
         "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "table_plan.again",
     ),

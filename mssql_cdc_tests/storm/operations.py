@@ -6,14 +6,14 @@ Drawn one by one, such steps would hardly ever follow each other. Their tables, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from datetime import timedelta
 from unittest.mock import patch
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from mssql_cdc_tests.storm.lake import is_known
+from mssql_cdc_tests.storm.lake import is_known, unopened
 from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PLACES, VALUES, WITHIN, Schedule, of
 from mssql_cdc_tests.storm.worlds import Change
 
@@ -172,6 +172,7 @@ class Operations(Schedule):
         denied=st.none() | NAMES,
         looks=st.integers(1, 6),
         scans=st.lists(st.integers(1, 4), max_size=2),
+        unseen=st.booleans(),
     )
     def snapshot_while_capture_lags(
         self,
@@ -184,11 +185,13 @@ class Operations(Schedule):
         early: bool = False,
         denied: str | None = None,
         looks: int = 2,
+        unseen: bool = False,
     ) -> None:
         """A snapshot ends behind transactions that are not captured, and the next scans need not reach them.
 
         `anew`: the table has been created before, so that its stream begins with the snapshot. `denied` is a table
-        whose changes the login may not read meanwhile.
+        whose changes the login may not read meanwhile. `unseen`: behind each scan, the table's change log cannot be
+        opened at the first look.
         """
         if denied is not None:
             self.world.interruption.refused.add(denied)
@@ -205,7 +208,9 @@ class Operations(Schedule):
         self.look(looks)
         for most in scans:
             self.world.scan(most)
-            self.look(2)
+            with unopened(self.database, name) if unseen else nullcontext():
+                self.look()
+            self.look(1 + unseen)
 
     @of("snapshots")
     @rule(

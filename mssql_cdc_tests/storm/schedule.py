@@ -36,6 +36,7 @@ from mssql_cdc_tests.storm.lake import (
     killed_at,
     missing_columns,
     missing_events,
+    opened_snapshots,
     rows_by_the_log,
     untold_breaks,
 )
@@ -255,6 +256,7 @@ class Schedule(RuleBasedStateMachine):
         earlier = follower.decision
         self.world.interruption.opened = 0
         tolerated(follower.step)
+        self._opened_tables_are_read()
         done = follower.decision
         if done is earlier:  # The step failed before it decided.
             return
@@ -264,6 +266,13 @@ class Schedule(RuleBasedStateMachine):
             assert follower.seen is not None
             ahead = _left_behind(follower.seen, done)
             assert not ahead, f"{done.key} ends below {ahead}, which a range has already read further"
+
+    def _opened_tables_are_read(self) -> None:
+        """No current table may show rows of a snapshot before its stream has passed the snapshot's end (C18)."""
+        if self.restored:
+            return  # Until that is noticed, positions are those of another history.
+        for name, object_id, end, position in opened_snapshots(self.database):
+            assert self.world.is_read(name, object_id, end, position), f"{name} is open at {position}, before {end}"
 
 
 def _left_behind(seen: Survey, done: Range) -> dict[str, str]:

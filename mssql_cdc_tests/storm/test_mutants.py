@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -45,6 +46,9 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "chunks whose changes were cleaned up count as read": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
     "changes that were cleaned up during a snapshot are no gap": (
         fixed.test_changes_that_are_cleaned_up_during_a_snapshot_are_a_gap
+    ),
+    "a complete cut opens the tables that it was made without": (
+        partial(fixed.test_table_that_one_look_does_not_see_stays_closed, name="orders")
     ),
     "rows of a chunk that is read again are not swept": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
     "a table without a key is not read again": (

@@ -9,11 +9,13 @@ from unittest.mock import patch
 
 import pytest
 
+from mssql_cdc.errors import SourceError
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.run.follower import Follower
-from mssql_cdc.source.values import CaptureInstance
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.values import CaptureInstance, Chunk
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
@@ -337,3 +339,39 @@ def test_table_that_gets_the_object_id_of_another_one_that_a_restore_took_back_i
         place=("begin.append_offsets", 1, False), looks=3,
     )  # fmt: skip
     storm.drop_and_create("people")
+
+
+@pytest.mark.parametrize("name", ["orders", "notes"])
+def test_table_that_one_look_does_not_see_stays_closed(storm: Storm, name: str):
+    """Its snapshot ended behind five changes of it; the others make a complete cut before these are captured."""
+    storm.come_to_rest()
+    storm.snapshot_while_capture_lags(name, name, 5, [2, 1], unseen=True)
+    storm.come_to_rest()
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restored: bool):
+    """Its newest entry is that of the table, or of the epoch, before: nothing of it has begun."""
+
+    def refused(_session: object, schema: TableSchema, _rows: int) -> list[Chunk]:
+        if schema.table_id.name == "orders":
+            raise SourceError("orders cannot be planned")
+        return [Chunk(0)]
+
+    storm.come_to_rest()
+    if restored:
+        storm.back_up()
+        storm.change_arrives([("people", 0, "a")])
+        storm.restore()
+    else:
+        storm.drop_and_create("orders")
+    storm.scan(500)
+    with patch.object(ModelServerSession, "plan_chunks", refused):
+        for _ in range(12):
+            storm.change_arrives([("people", 1, f"v{storm.played}")])
+            storm.resume_after_restore(storm.follower)
+            storm.played += 1
+        offsets = load_offsets(storm.database.layout, storm.database.storage)
+        cut, people = offsets.last_cut(), offsets.entries["shop.dbo.people"]
+        assert cut is not None
+        assert (cut.epoch, cut.to) == (people.epoch, people.to)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import SourceError
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import Source
 
@@ -100,6 +101,10 @@ class World(Protocol):
 
     def captured_columns_by_event(self, name: str) -> Mapping[str, Collection[str]] | None:
         """The columns that the newest instance captured, by commit LSN of the table's changes; None: not known."""
+        ...
+
+    def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
+        """Whether a stream at `position` has everything of the table up to `end`; True where that is not known."""
         ...
 
     def configure(self, **properties: str) -> None:

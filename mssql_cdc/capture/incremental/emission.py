@@ -138,14 +138,15 @@ def record(
     entry = offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
     if entry is None or state.own_batch <= (entry.batch or 0):
         return offsets
-    known = (
-        (one.table.text, offsets.entry_of(one.table.text, one.captured.object_id, folder=one.folder))
+    known = {
+        one.table.text: offsets.entry_of(one.table.text, one.captured.object_id, folder=one.folder)
         for one in seen.tables.values()
-    )
+    }
+    new = {name for name in seen.new if offsets.entry(name) == seen.offsets.entry(name)}
     at = "streaming", entry.epoch, entry.to
     entries = {
         name: replace(found, rows=0)
-        for name, found in known
+        for name, found in known.items()
         if found is not None and (found.status, found.epoch, found.to) == at
     }
     entries[member.table.text] = replace(
@@ -162,12 +163,12 @@ def record(
         entries,
         to=table.position.text,
         # A table that its snapshot closes is opened by the range that passes it.
-        complete=not offsets.closed_tables,
+        complete=all(name in new or offsets.closed_until(name, found) is None for name, found in known.items()),
         witness=cut.witness if cut is not None and is_known else session.witness(table.position),
     )
     members = [one.table.text for one in seen.facts.members] if row.complete else []
     return append_offsets(
-        database.layout, row, seen=offsets, members=members, storage=database.storage, known=database.tables
+        database.layout, row, seen=offsets, members=members, new=new, storage=database.storage, known=database.tables
     )
 
 

@@ -151,7 +151,8 @@ def next_bound(
         if found is not None:
             return tuple(found)
         if part is not parts[-1]:
-            left -= control.value(f"SELECT COUNT_BIG(*) {source}", *part.parameters, doing=doing)
+            counted = control.value(f"SELECT COUNT_BIG(*) {source}", *part.parameters, doing=doing)
+            left = max(left - counted, 1)  # Rows may have come since the look.
     return None
 
 

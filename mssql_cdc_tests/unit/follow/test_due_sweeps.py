@@ -1,14 +1,28 @@
-"""A sweep behind an incremental snapshot waits until what was read is in a complete cut (C19)."""
+"""A sweep waits until what was read is in a complete cut that passed it (C19)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mssql_cdc.capture.current_tables import mergeable_batch
 from mssql_cdc.follow.sweeps import due_sweeps
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import Entry, OffsetRow, Stamp, chunks_emitted, incremental_ended, rows_swept
+from mssql_cdc.lake.steps import (
+    Entry,
+    OffsetRow,
+    SnapshotEnded,
+    Stamp,
+    SweepBound,
+    chunks_emitted,
+    epoch_begun,
+    incremental_ended,
+    rows_swept,
+    snapshot_ended,
+)
+from mssql_cdc.source.values import LogMark
 from mssql_cdc_tests.lake_kit import AT, ORDERS, lsn
 
 STAMP = Stamp(at=AT, run_id="r", epoch=0)
@@ -35,3 +49,23 @@ def test_rows_outside_every_cut_are_not_taken_for_deleted(tmp_path: Path):
 
     known = after(rows_swept(STAMP, table=name, number=2))
     assert list(due_sweeps(tables, known)) == []
+
+
+def test_sweep_of_an_earlier_epoch_is_never_due():
+    """Its snapshot was not opened: what it read is in no current table, where all rows would look deleted."""
+    name, entry = ORDERS.text, Entry("streaming", to=lsn(9).text, batch=5, object_id=1)
+    ended = SnapshotEnded(
+        table=name, snapshot="p", number=2, signal=None, mark=LogMark(lsn(50), 1, 1), low=lsn(9).text,
+        sweep=SweepBound(low=lsn(9).text, number=2),
+    )  # fmt: skip
+    tables: Any = {ORDERS: None}
+    known = Offsets().with_row(OffsetRow("range", AT, {name: replace(entry, batch=3)}, lsn(9).text, complete=True), 1)
+    known = known.with_row(snapshot_ended(STAMP, entry, ended), 2)
+    assert (list(due_sweeps(tables, known)), mergeable_batch(ORDERS, known, entry)) == ([], None)
+
+    known = known.with_row(epoch_begun(replace(STAMP, epoch=1), restored="why", by="me"), 3)
+    assert (list(due_sweeps(tables, known)), mergeable_batch(ORDERS, known, entry)) == ([], 3)
+
+    others = OffsetRow("range", AT, {"other": replace(entry, epoch=1, object_id=2)}, lsn(20).text, 1, complete=True)
+    known = known.with_row(others, 4)
+    assert (list(due_sweeps(tables, known)), mergeable_batch(ORDERS, known, entry)) == ([], None)

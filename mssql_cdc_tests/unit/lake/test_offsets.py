@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError
+from mssql_cdc.lake.cuts import cut_of
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, append_offsets, cut_of, load_offsets
+from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded, Swept
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import LogMark, Witness
@@ -103,6 +104,18 @@ def test_cut_is_complete_exactly_when_it_includes_every_streaming_member(statuse
     assert complete == all(name in took_part for name, entry in entries.items() if entry.status == "streaming")
 
 
+def test_table_that_begins_anew_holds_back_no_cut_until_it_has_begun(tmp_path: Path):
+    """What its entry says is of the table that was dropped, or of the epoch before a restore."""
+    place, members = layout(tmp_path), ["a", "b"]
+    seen = append_offsets(place, offset_row("01", a=at("01"), b=at("01")), seen=load_offsets(place), members=members)
+    cut = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=members, new=["a"])
+    assert cut.rows[-1].complete
+
+    append_offsets(place, OffsetRow("snapshot", AT, {"a": at("03", object_id=7)}), seen=cut)
+    late = append_offsets(place, offset_row("04", b=at("04")), seen=cut, members=members, new=["a"])
+    assert not late.rows[-1].complete
+
+
 def test_failed_append_of_other_tables_retries_with_the_next_number(tmp_path: Path):
     place = layout(tmp_path)
     seen = load_offsets(place)
@@ -188,7 +201,8 @@ def test_values_derived_from_columns_equal_those_derived_row_by_row(listed: list
         found = found.with_row(row, row.number)
         entries |= row.tables
         assert found.entries == entries
-        closed = {} if row.complete else closed
+        in_cut = {name for name, entry in row.tables.items() if row.complete and entry.status == "streaming"}
+        closed = {name: mark for name, mark in closed.items() if name not in in_cut}
         if isinstance(row.facts, SnapshotEnded) and row.epoch == max(one.epoch for one in rows):
             closed = closed | {row.facts.table: row.facts.mark}
         for name, entry in row.tables.items():
@@ -245,3 +259,65 @@ def test_table_is_found_by_its_identity_until_another_one_has_its_folder(
         found = append_offsets(layout(tmp_path), offset_row(f"{number:02}", **{name: entry}), seen=found)
     entry = found.entry_of("now", object_id=1)
     assert (entry.reason if entry else None) == wanted
+
+
+CLOSED = SnapshotEnded(table="a", snapshot="p", number=1, signal=None, mark=LogMark(lsn(50), 3, 1), low=lsn(10).text)
+"""The snapshot of `a` has ended; the log's end is 50."""
+
+
+def with_rows(*rows: OffsetRow) -> Offsets:
+    """Offsets with these rows, in order."""
+    found = Offsets()
+    for number, row in enumerate(rows, start=1):
+        found = found.with_row(row, number)
+    return found
+
+
+def cut(to: int, **tables: Entry) -> OffsetRow:
+    return replace(offset_row(lsn(to).text, **tables), complete=True)
+
+
+def ended(entry: Entry) -> OffsetRow:
+    return OffsetRow("snapshot", AT, {"a": entry}, partition="p", facts=CLOSED)
+
+
+A, B = at(lsn(10).text, object_id=1), at(lsn(10).text, object_id=2)
+
+
+@pytest.mark.parametrize("identity", [1, None])
+def test_table_stays_closed_behind_a_complete_cut_without_it(identity: int | None):
+    """It had failed, or one look did not see it: the cut says nothing of its stream."""
+    read = replace(A, object_id=identity)
+    without = with_rows(ended(read), cut(20, b=B))
+    assert without.closed_tables == {"a": CLOSED.mark}
+    assert without.closed_until("a", read) == CLOSED.mark
+
+    given_up = without.with_row(cut(30, b=B, a=replace(read, status="failed")), 3)
+    assert given_up.closed_tables == {"a": CLOSED.mark}
+
+    opened = given_up.with_row(cut(60, a=read, b=B), 4)
+    assert opened.closed_tables == {}
+    assert opened.closed_until("a", read) is None
+
+
+def test_row_that_is_no_cut_opens_no_table():
+    assert with_rows(ended(A), offset_row(lsn(60).text, a=A)).closed_tables == {"a": CLOSED.mark}
+
+
+def test_closed_table_is_told_by_its_identity():
+    """It is renamed and another table takes its name, which is in the next cuts."""
+    renamed = with_rows(ended(A), cut(20, b=B, a=replace(B, object_id=3)))
+    assert renamed.closed_until("z", A) == CLOSED.mark
+    assert renamed.closed_until("a", replace(B, object_id=3)) is None
+
+    known = renamed.with_row(offset_row(lsn(30).text, z=A), 3)
+    assert known.closed_tables == {"z": CLOSED.mark}
+    assert known.with_row(cut(60, z=A), 4).closed_tables == {}
+
+
+def test_closed_table_that_was_dropped_or_excluded_is_closed_no_more():
+    """Nothing would ever open it, and the quiet look would wait for it."""
+    dropped = with_rows(ended(A), cut(20, a=replace(B, object_id=3)))
+    assert dropped.closed_tables == {}
+    assert dropped.closed_until("a", A) == CLOSED.mark
+    assert with_rows(ended(A), offset_row("20", a=replace(A, status="excluded"))).closed_tables == {}
