@@ -122,5 +122,4 @@ def database_records(
         polled=polled,
     )
     if view is not None:
-        selection.check(view.versions)
         yield from stream(view, Envelopes(connector, database, extensions), view.begins)
