@@ -40,8 +40,8 @@ INTERRUPTED = 130
     "--output",
     "target",
     metavar="FILE",
-    help="File of JSON lines, or delta:PATH; a later call goes on where it ends. - is standard output, the default of "
-    "--follow.",
+    help="File of JSON lines, delta:PATH, or NAME:REST of an entry point in mssql_cdc.outputs; a later call goes on "
+    "where it ends. - is standard output, the default of --follow.",
 )
 @click.option("--from", "start", metavar="LSN|TIME", help="Begin with this commit, or with the first one at this time.")
 @click.option("--to", "end", metavar="LSN|TIME", help="End after this commit, or before this time.")

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.records import Selection
+from mssql_cdc.records import Selection, open_output
 from mssql_cdc.records.delta_output import DeltaOutput
 from mssql_cdc.records.file_output import open_file
 from mssql_cdc.records.outputs import Output, OutputBatch, begin
 from mssql_cdc.serve.renderer import Renderer
+from mssql_cdc_tests.unit.documented_extensions import installed
 from mssql_cdc_tests.unit.records.kit import Lake
+from mssql_cdc_tests.unit.records.test_output_extensions import kept
 from mssql_cdc_tests.unit.records.test_outputs import KINDS, WITH_TRANSACTIONS, begun, go_on, target, written
 
 
@@ -31,6 +33,22 @@ class Stopping:
         self._output.write(batch)
         if self.renderer is not None and batch.records.num_rows:
             self.renderer.stop()
+
+
+@pytest.mark.parametrize("stops", [False, True], ids=["whole", "stopped"])
+def test_an_output_of_a_user_gets_whole_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stops: bool):
+    installed(tmp_path / "site", monkeypatch)
+    begun_lake, schemas = begun(tmp_path)
+    go_on(begun_lake, schemas, 2, 5)
+    lake = Lake(tmp_path, {**WITH_TRANSACTIONS, "max.queue.size": 5, "max.batch.size": 2})
+    path = tmp_path / "records.db"
+    counts = [-1]
+    while not path.exists() or len(kept(path)) > counts[-1]:
+        counts.append(len(kept(path)) if path.exists() else 0)
+        with open_output(f"partitioned:{path}", lake.connector) as output:
+            _render(lake, output, stops=stops)
+    assert (len(counts) > 3) == stops
+    assert [value for *_, value in kept(path)] == [one["value"] for one in begun_lake.records()]
 
 
 @pytest.mark.parametrize("kind", KINDS)
