@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -19,7 +19,6 @@ from mssql_cdc.errors import MssqlCdcError
 if TYPE_CHECKING:
     from mssql_cdc.config import Connector
     from mssql_cdc.records import Selection
-    from mssql_cdc.records.source_offsets import SourceOffset
     from mssql_cdc.serve.events import Events
 
 STANDARD_OUTPUT = "-"
@@ -41,8 +40,8 @@ INTERRUPTED = 130
     "--output",
     "target",
     metavar="FILE",
-    help="File of JSON lines, or delta:PATH; a later call goes on where it ends. - is standard output, the default of "
-    "--follow.",
+    help="File of JSON lines, delta:PATH, or NAME:REST of an entry point in mssql_cdc.outputs; a later call goes on "
+    "where it ends. - is standard output, the default of --follow.",
 )
 @click.option("--from", "start", metavar="LSN|TIME", help="Begin with this commit, or with the first one at this time.")
 @click.option("--to", "end", metavar="LSN|TIME", help="End after this commit, or before this time.")
@@ -191,7 +190,9 @@ def _follow(
 ) -> None:
     from mssql_cdc.config import load_connector
     from mssql_cdc.records import open_output
+    from mssql_cdc.records.offset_files import read_offsets
     from mssql_cdc.run.databases import open_databases, warehouse_path
+    from mssql_cdc.serve.committed import CommittedOffsets
     from mssql_cdc.serve.conditions import PROPERTY_NOTICE
     from mssql_cdc.serve.control import Control
     from mssql_cdc.serve.serve import serve
@@ -206,21 +207,28 @@ def _follow(
         state_dir.mkdir(parents=True, exist_ok=True)
         warehouse = str(state_dir / "lake")
     place = warehouse_path(warehouse)
-    with open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases:
+    with (
+        open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases,
+        ExitStack() as stack,
+    ):
         connector = databases[0].connector  # With the names that the server has.
-        control = Control(sys.stdin, connector, events) if os.environ.get(CONTROL) == "stdin" else None
-        with open_output(target, connector) as opened_output:
-            serve(
-                connector,
-                databases,
-                opened_output,
-                events=events,
-                offsets=_offsets(connector, offsets, state_dir),
-                control=control,
-                warehouse=place,
-                state_dir=state_dir,
-                merge=state_dir is None,
-            )
+        committed = CommittedOffsets(state_dir, connector) if state_dir is not None else None
+        begins = read_offsets(offsets, connector) if offsets is not None else committed.read() if committed else {}
+        control = None
+        if os.environ.get(CONTROL) == "stdin":
+            control = Control(sys.stdin, connector, events, committed=committed)
+            stack.callback(control.close)
+        output = stack.enter_context(open_output(target, connector))
+        serve(
+            connector,
+            databases,
+            output,
+            events=events,
+            offsets=begins,
+            control=control,
+            warehouse=place,
+            merge=state_dir is None,
+        )
 
 
 def _as_connect_json(connector: Connector, task: str | None) -> Connector:
@@ -240,16 +248,6 @@ def _as_connect_json(connector: Connector, task: str | None) -> Connector:
         task_id=task or own.task_id,
     )
     return replace(connector, records=settings)
-
-
-def _offsets(connector: Connector, given: Path | None, state_dir: Path | None) -> dict[str, SourceOffset]:
-    """Return where to begin: behind the given offsets, or those that were committed."""
-    from mssql_cdc.records.offset_files import read_offsets
-    from mssql_cdc.serve.serve import committed_offsets
-
-    if given is not None:
-        return read_offsets(given, connector)
-    return committed_offsets(state_dir, connector) if state_dir is not None else {}
 
 
 def _leave(code: int) -> NoReturn:

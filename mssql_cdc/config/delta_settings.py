@@ -16,6 +16,7 @@ from mssql_cdc.config.secret import Secret
 
 DELTA = "delta:"
 """Begins the name of an output of records that is a Delta table."""
+_NAMED = re.compile(r"([A-Za-z][\w.+-]*):")
 DATABASE = "{database}"
 _MOST_CLUSTERING = 4
 
@@ -26,8 +27,14 @@ def _absolute(warehouse: str) -> str:
     return str(Path(warehouse).expanduser().absolute())
 
 
+def output_name(target: str) -> str | None:
+    """The name before the colon of an output of records: `delta`, or an entry point; None: the output is a file."""
+    found = _NAMED.match(target)
+    return None if found is None else found[1]
+
+
 def _absolute_output(target: str | None) -> str | None:
-    if target is None or target == "-":
+    if target is None or target == "-" or (output_name(target) is not None and not target.startswith(DELTA)):
         return target
     scheme, path = (DELTA, target.removeprefix(DELTA)) if target.startswith(DELTA) else ("", target)
     return scheme + _absolute(path)
@@ -52,8 +59,8 @@ class DeltaSettings:
     last one."""
     records_output: Annotated[str | None, AfterValidator(_absolute_output)] = prop("delta.records.output", None)
     """Writes Debezium's records, too, while runs in Dagster capture: to a file of JSON lines, or, as `delta:<path or
-    URI>`, to a Delta table. Each database has an asset `records`. `{database}` stands for the database's name, which
-    connectors with several databases need."""
+    URI>`, to a Delta table, or, as `<name>:…`, to an entry point in the group `mssql_cdc.outputs`. Each database has an
+    asset `records`. `{database}` stands for the database's name, which connectors with several databases need."""
     deletion_vectors: Literal["auto", "true", "false"] = prop("delta.deletion.vectors", "auto")
     """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader opens
     the table; a table gets deletion vectors with the first update that would rewrite more than 30,000 rows. `true`:

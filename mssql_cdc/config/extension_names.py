@@ -22,6 +22,7 @@ class ExtensionGroup(StrEnum):
     POST_PROCESSORS = "mssql_cdc.post_processors"
     TOPIC_NAMING_STRATEGIES = "mssql_cdc.topic_naming_strategies"
     TRANSACTION_METADATA_FACTORIES = "mssql_cdc.transaction_metadata_factories"
+    OUTPUTS = "mssql_cdc.outputs"
     SIGNAL_CHANNELS = "mssql_cdc.signal_channels"
     SIGNAL_ACTIONS = "mssql_cdc.signal_actions"
     NOTIFICATION_CHANNELS = "mssql_cdc.notification_channels"

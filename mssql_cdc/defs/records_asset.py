@@ -13,6 +13,7 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.config.delta_settings import DELTA, output_name
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.setup import Setup
@@ -30,7 +31,7 @@ def records_spec(setup: Setup, target: str) -> dg.AssetSpec:
         setup.records_key,
         deps=[setup.names.log_key(table.table_id) for table in setup.tables],
         group_name=setup.names.group,
-        kinds={"deltalake"} if target.startswith("delta:") else {"json"},
+        kinds={"deltalake"} if target.startswith(DELTA) else {output_name(target) or "json"},
         skippable=True,
         description="Debezium's records of the change logs, written to delta.records.output as cuts become complete. "
         "Materialize it alone to catch the output up.",

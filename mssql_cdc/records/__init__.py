@@ -4,13 +4,14 @@ The entry point is `write_records`. Configuration modes shape only the records h
 """
 
 from mssql_cdc.records.open_output import open_output
-from mssql_cdc.records.outputs import JsonLinesStream, Output, Progress
+from mssql_cdc.records.outputs import JsonLinesStream, Output, OutputBatch, Progress
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.write import database_records, write_records
 
 __all__ = [
     "JsonLinesStream",
     "Output",
+    "OutputBatch",
     "Progress",
     "Selection",
     "database_records",

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
+import pyarrow as pa
+
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.layout import Layout
@@ -32,7 +34,10 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True)
 class DatabaseView:
-    """One database at a cut; nothing at or behind `bound` is rendered. `others` are not captured."""
+    """One database at a cut; nothing at or behind `bound` is rendered.
+
+    Tables are known by their newest names. `wanted` are those that are selected, `others` are not captured.
+    """
 
     connector: Connector
     logs: Mapping[TableId, ChangeLog]
@@ -44,6 +49,7 @@ class DatabaseView:
     beats: Sequence[Beat]
     bound: str
     selection: Selection
+    wanted: frozenset[TableId]
     begins: StreamState
     others: Sequence[Described] = ()
     notices: Sequence[Notice] = ()
@@ -55,16 +61,24 @@ class DatabaseView:
         The numbers of a table's changes do not depend on other tables, but their places in transactions do.
         """
         needs_all = self.connector.records.transaction_metadata
-        return [log for table, log in self.logs.items() if needs_all or self.selection.wants(table)]
+        return [log for table, log in self.logs.items() if needs_all or table in self.wanted]
 
     @property
     def epoch(self) -> int:
         """The epoch of the cut."""
         return int(self.bound.partition("-")[0] or "0", 16)
 
-    def newest_shapes(self) -> list[TableShape]:
-        """The shape of each table's newest version."""
-        return [self.shapes.of(table, own[-1].schema.version) for table, own in self.versions.items()]
+    def wants(self, shape: TableShape) -> bool:
+        """Whether the table is wanted that has, or had, a shape."""
+        return not self.selection.tables or self.shapes.table_of(shape) in self.wanted
+
+    def filtered(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the records of wanted tables that are wanted."""
+        own = [(table, version.schema) for table in self.wanted for version in self.versions[table]]
+        topics = {self.shapes.extensions.topics.data_change_topic(schema.table_id) for _, schema in own}
+        java = self.connector.records.writes_string_keys and self.selection.key is not None
+        shapes = [self.shapes.of(table, schema.version) for table, schema in own] if java else []
+        return self.selection.filtered(records, topics, [one.string_key for one in shapes if one.string_key])
 
     @property
     def batches(self) -> dict[str, int]:
@@ -179,6 +193,7 @@ class DatabaseView:
             tuple(beats(offsets.cuts(), interval, ends_ms=ends)) if interval else (),
             found.bound,
             selection,
+            selection.wanted({table: [one.schema.table_id for one in own] for table, own in versions.items()}),
             StreamState(),
             _others(connector, layout, storage) if connector.records.schema_changes else (),
             notices(small_table(layout, "notifications", storage).rows(), offsets.cuts())

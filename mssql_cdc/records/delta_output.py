@@ -12,7 +12,7 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.records.outputs import Progress
+from mssql_cdc.records.outputs import OutputBatch, Progress
 from mssql_cdc.records.record_batch import RECORDS
 
 KEEP_ROWS = 250_000
@@ -32,6 +32,8 @@ _PROPERTIES = {"delta.appendOnly": "true", "delta.checkpointInterval": "50"}
 class DeltaOutput:
     """Appends records to a Delta table that no one else writes to."""
 
+    remembers = True
+
     def __init__(self, uri: str, connector: Connector, *, keep_rows: int = KEEP_ROWS) -> None:
         self._state = _opened(uri, connector)
         self._keep_rows = keep_rows
@@ -47,24 +49,17 @@ class DeltaOutput:
                 f"The log of {uri} no longer holds the commit that says how far its records reach. Name another table"
             )
 
-    def write(self, records: pa.RecordBatch, progress: Progress) -> None:
+    def write(self, batch: OutputBatch) -> None:
         """Take records; they are committed once there are enough."""
-        before = self._written or self.kept
-        self._written = progress
-        if not records.num_rows:
+        self._written = batch.progress
+        count = batch.records.num_rows
+        if not count:
             return
-        changed = [
-            (name, state)
-            for name, state in progress.databases.items()
-            if before is None or before.databases.get(name) != state
-        ]
-        ((database, state),) = changed
-        count = records.num_rows
-        numbers = pa.array(np.arange(state.records - count, state.records))
-        batch = [pa.repeat(pa.scalar(self._state.batch + 1, pa.int64()), count)]
-        columns = [pa.repeat(pa.scalar(database), count), numbers, *records.columns, *batch]
+        numbers = pa.array(np.arange(batch.first_number, batch.first_number + count))
+        number = pa.repeat(pa.scalar(self._state.batch + 1, pa.int64()), count)
+        columns = [pa.repeat(pa.scalar(batch.database), count), numbers, *batch.records.columns, number]
         self._waiting.append(pa.RecordBatch.from_arrays(columns, schema=TABLE))
-        self._rows, self._bytes = self._rows + count, self._bytes + records.nbytes
+        self._rows, self._bytes = self._rows + count, self._bytes + batch.records.nbytes
         if self._rows >= self._keep_rows or self._bytes >= KEEP_BYTES:
             self.keep()
 

@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-import pyarrow as pa
-
 from mssql_cdc.errors import BusyOutputError, StorageError
-from mssql_cdc.records.outputs import Progress, write_lines
+from mssql_cdc.records.outputs import OutputBatch, Progress, write_lines
 
 KEEP_BYTES = 64 * 1024 * 1024
 """The progress is stored at the latest after this many bytes, so a killed run repeats little."""
@@ -25,6 +23,8 @@ KEEP_BYTES = 64 * 1024 * 1024
 
 class JsonLinesFile:
     """One JSON object per line, in UTF-8."""
+
+    remembers = True
 
     def __init__(self, path: Path, file: BinaryIO, kept: Progress | None, size: int, *, keep_bytes: int) -> None:
         self.kept: Progress | None = kept
@@ -34,10 +34,10 @@ class JsonLinesFile:
         self._written = kept
         self._keep_bytes = keep_bytes
 
-    def write(self, records: pa.RecordBatch, progress: Progress) -> None:
+    def write(self, batch: OutputBatch) -> None:
         """Write one line per record."""
-        self._size += write_lines(records, self._file)
-        self._written = progress
+        self._size += write_lines(batch.records, self._file)
+        self._written = batch.progress
         if self._size - self._kept_size >= self._keep_bytes:
             self.keep()
 

@@ -1,4 +1,4 @@
-"""Opens an output by its name: to add an output, add it here."""
+"""Opens an output by its name: one of those that are here, or an entry point of a user."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from mssql_cdc.config import Connector
-from mssql_cdc.config.delta_settings import DELTA
+from mssql_cdc.config.delta_settings import DELTA, output_name
 from mssql_cdc.records.delta_output import DeltaOutput
+from mssql_cdc.records.extension_output import open_extension
 from mssql_cdc.records.file_output import open_file
 from mssql_cdc.records.outputs import JsonLinesStream, Output
 
@@ -20,10 +21,12 @@ def open_output(target: str, connector: Connector) -> Generator[Output]:
     """Open an output, and keep what was written when the block ends without an error.
 
     Args:
-        target: `-` is standard output, `delta:<path or URI>` a Delta table, anything else a file of JSON lines.
+        target: `-` is standard output, `delta:<path or URI>` a Delta table, `<name>:…` an entry point in the group
+            `mssql_cdc.outputs`, anything else a file of JSON lines.
         connector: The connector whose records it gets.
 
     Raises:
+        ConfigurationError: No entry point has the name.
         StorageError: The output was changed by something else, or another run writes to it.
     """
     if target == STANDARD_OUTPUT:
@@ -34,6 +37,10 @@ def open_output(target: str, connector: Connector) -> Generator[Output]:
         output = DeltaOutput(target.removeprefix(DELTA), connector)
         yield output
         output.keep()
+    elif (name := output_name(target)) is not None:
+        with open_extension(name, target.removeprefix(f"{name}:"), connector) as own:
+            yield own
+            own.keep()
     else:
         with open_file(target) as file:
             yield file

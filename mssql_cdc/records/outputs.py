@@ -1,12 +1,14 @@
-"""The outputs of records: each keeps records together with how far they reach, so that the next run goes on there.
+"""What an output of records is: it keeps records together with how far they reach, so that the next run goes on there.
 
 An output that cannot store both at once stores the records first and cuts them off at the stored place when it is
-opened: a run that was killed loses and doubles nothing. To add an output (Kafka: a transaction that holds the records
-and the progress), write a class with the three members of `Output` and add it to `open_output.py`.
+opened: a run that was killed loses and doubles nothing. Here: the contract (docs/extensions.md has it for authors of
+outputs), and the one output that keeps nothing. Not here: the other outputs, and how a name leads to one
+(`open_output.py`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import BinaryIO, Protocol
 
@@ -43,35 +45,72 @@ class Progress:
         return replace(self, databases={**self.databases, database: state})
 
 
+@dataclass(frozen=True, slots=True)
+class OutputBatch:
+    """Records of one database, which are kept as a whole or not at all.
+
+    Attributes:
+        database: The database.
+        records: The records (`record_batch.RECORDS`), in order; there may be none.
+        progress: How far the output reaches with the last of them. Behind any other of them, a run cannot go on.
+    """
+
+    database: str
+    records: pa.RecordBatch
+    progress: Progress
+
+    @property
+    def first_number(self) -> int:
+        """The place of the first record among those of its database, from 0 on."""
+        return self.progress.databases[self.database].records - self.records.num_rows
+
+    def parts(self, most: int) -> Iterator[OutputBatch]:
+        """Yield the batch in parts, for an output that remembers nothing: the progress of a part means nothing.
+
+        Args:
+            most: The most records of a part.
+        """
+        for start in range(0, max(self.records.num_rows, 1), most):
+            yield replace(self, records=self.records.slice(start, most))
+
+
 class Output(Protocol):
-    """Takes records in order, and remembers how far they reach."""
+    """Takes records in order, and remembers how far they reach.
+
+    What was written and is not kept may be dropped at any time: the next run begins behind `kept`, and writes it again.
+    """
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it keeps records and how far they reach. One that does not gets batches in parts (`parts`)."""
+        ...
 
     @property
     def kept(self) -> Progress | None:
-        """How far the records reach that were kept by earlier runs; None: there are none."""
+        """How far the records reach that are kept, by earlier runs, too; None: there are none."""
         ...
 
-    def write(self, records: pa.RecordBatch, progress: Progress) -> None:
-        """Take records (`record_batch.RECORDS`) and how far they reach; both are kept together or not at all."""
+    def write(self, batch: OutputBatch) -> None:
+        """Take a batch; it may keep this one and all before, but no part of one."""
         ...
 
     def keep(self) -> None:
-        """Keep everything that was written, durably."""
+        """Keep every batch that was written, durably."""
         ...
 
 
 class JsonLinesStream:
     """One JSON object per line, in UTF-8, into a stream; it remembers nothing."""
 
+    remembers = False
     kept: Progress | None = None
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
-    def write(self, records: pa.RecordBatch, progress: Progress) -> None:
+    def write(self, batch: OutputBatch) -> None:
         """Write one line per record."""
-        del progress
-        write_lines(records, self._stream)
+        write_lines(batch.records, self._stream)
 
     def keep(self) -> None:
         """Hand everything to the stream's reader."""

@@ -1,7 +1,12 @@
 """Finds the place in a database's stream of records behind a source offset: what a consumer has, it does not get again.
 
 Debezium reads the transaction of its offset again and leaves out what it had sent. So does this: the stream begins with
-that transaction, and its first records, up to the one with the offset, are dropped (STR-04).
+that transaction, and its first records, up to the first one with the offset, are dropped (STR-04).
+
+Several records may share an offset: a deletion and its tombstone, a deletion and the insertion that a changed key leads
+to, the rows of a chunk of an incremental snapshot. Which of them the consumer has, nobody knows; the first one in any
+case. The others come again, so that none is lost: Debezium goes on behind all of them, and loses those that were not
+sent. Only heartbeats do not come again: they say nothing that the offset does not say.
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.stream import Rendered, stream
+from mssql_cdc.records.topics import Topics
+from mssql_cdc.records.transactions import Transaction
 
 _ALL = Selection()
 
@@ -75,8 +82,12 @@ def resume(
     if offset.change_lsn is None:
         return Resumed(view.state_at(behind))
     state = view.state_at(start)
+    if offset.is_of_row_read and offset.transaction != offset.commit.text:  # Which is not read again.
+        state = replace(state, transaction=Transaction(offset.transaction, offset.events))
     records = stream(view.behind(state), Envelopes(connector, database, extensions), state)
-    return Resumed(state, _count_up_to(offset, offset.commit, records))
+    found = _Found.of(offset, offset.commit, records, extensions.topics)
+    beats = [one.at_ms for one in view.beats if start <= one.position <= found.beat]
+    return Resumed(replace(state, beat_ms=max(beats, default=state.beat_ms)), found.dropped)
 
 
 def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
@@ -137,28 +148,58 @@ def _position(view: DatabaseView, commit: Lsn) -> str:
     return f"{view.epoch:04x}-{commit.raw.hex()}"
 
 
-def _count_up_to(offset: SourceOffset, commit: Lsn, records: Iterator[Rendered]) -> int:
-    """Return how many records, from the beginning of a transaction on, a consumer with this offset has.
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The records of a transaction that a consumer has.
 
-    Those up to the last one with this very offset. Without one, as after another version of the connector, those up to
-    the last one of the same event; failing that, of smaller position.
+    Attributes:
+        dropped: Their number, from the beginning of the transaction on.
+        beat: The position of the last heartbeat that shows the offset.
     """
-    if offset.transaction is not None and offset.transaction != commit.text:
-        return 0  # The END of the transaction before: it has the position of the next event.
-    exact = same = before = 0
-    texts = (text for one in records for text in one.records.column("source_offset").to_pylist())
-    for count, text in enumerate(texts, 1):
-        found: dict[str, Any] = json.loads(text)
-        if found.get("commit_lsn") != commit.text or "snapshot" in found:
-            break  # A blocking snapshot shows the position of the event before it, and may not have been sent.
-        if found == offset.values:
-            exact = count
-        where = _event(found)
-        if where == (offset.change_lsn, offset.serial):
-            same = count
-        if count == before + 1 and where <= (offset.change_lsn or "", offset.serial):
-            before = count
-    return exact or same or before
+
+    dropped: int = 0
+    beat: str = ""
+
+    @classmethod
+    def of(cls, offset: SourceOffset, commit: Lsn, records: Iterator[Rendered], topics: Topics) -> _Found:
+        """Look for the first record with this very offset.
+
+        Without one, as after another version of the connector, for the first one of the same event; failing that, for
+        the last one of smaller position.
+
+        Args:
+            offset: What the consumer has committed.
+            commit: Its commit.
+            records: The stream from the beginning of its transaction on.
+            topics: The connector's.
+        """
+        if offset.transaction not in {None, commit.text} and not offset.is_of_row_read:
+            return cls()  # The END of the transaction before: it has the position of the next event.
+        exact = same = before = 0
+        beats = {True: "", False: ""}
+        for count, (topic, text, position) in enumerate(_places(records), 1):
+            found: dict[str, Any] = json.loads(text)
+            if found.get("commit_lsn") != commit.text or "snapshot" in found:
+                break  # A blocking snapshot shows the position of the event before it, and may not have been sent.
+            where = _event(found)
+            is_of_event = where == (offset.change_lsn, offset.serial)
+            if topic == topics.heartbeat_topic():
+                beats |= {found == offset.values: position} if is_of_event else {}
+                continue
+            if found == offset.values:
+                exact = exact or count
+            if is_of_event and (offset.transaction is not None or topic != topics.transaction_topic()):
+                same = same or count
+            if count == before + 1 and where <= (offset.change_lsn or "", offset.serial):
+                before = count
+        return cls(exact or same or before, beats[True] if exact else max(beats.values()))
+
+
+def _places(records: Iterator[Rendered]) -> Iterator[tuple[str, str, str]]:
+    """Yield topic, offset and position of each record."""
+    for one in records:
+        columns = (one.records.column(name).to_pylist() for name in ("topic", "source_offset", "position"))
+        yield from zip(*columns, strict=True)
 
 
 def _count_before_snapshot(records: Iterator[Rendered]) -> int:

@@ -5,8 +5,7 @@ Changes are numbered as if all records were wanted, so a selected record is the 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -18,8 +17,7 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.json_texts import json_text
 from mssql_cdc.records.pieces import ChangeLog
-from mssql_cdc.records.shapes import TableShape
-from mssql_cdc.records.string_texts import string_text
+from mssql_cdc.records.selected_key import SelectedKey
 from mssql_cdc.schema import TableId
 
 
@@ -29,7 +27,7 @@ class Selection:
 
     `start` and `end` are commit LSNs (`00000027:00000ac0:0002`, both inclusive) or times with a zone (the first change
     that was committed at that time or later; exclusive as the end). `tables` are names like `dbo.orders` or
-    `shop.dbo.orders`; `key` is a record's key in JSON.
+    `shop.dbo.orders`, of which a renamed table may have several; `key` is a record's key in JSON.
     """
 
     start: str | None = None
@@ -41,8 +39,8 @@ class Selection:
         for text in (self.start, self.end):
             if text is not None:
                 _place(text)
-        if self.key is not None and not isinstance(_parsed(self.key), dict):
-            raise ConfigurationError(f'The key {self.key} is not a JSON object; expected for instance {{"id": 1}}')
+        if self.key is not None:
+            SelectedKey.parse(self.key)
 
     @property
     def of_records(self) -> str:
@@ -54,32 +52,45 @@ class Selection:
         """Whether it leaves records out between `start` and `end`."""
         return bool(self.tables) or self.key is not None
 
-    def wants(self, table: TableId) -> bool:
-        """Whether it includes a table."""
-        return not self.tables or bool({table.text, f"{table.schema}.{table.name}"} & set(self.tables))
+    def wanted(self, known: Mapping[TableId, Iterable[TableId]]) -> frozenset[TableId]:
+        """Return the wanted tables.
 
-    def check(self, known: Iterable[TableId]) -> None:
-        """Raise ConfigurationError if a table is not among the known ones."""
-        tables = list(known)
-        names = {name for table in tables for name in (table.text, f"{table.schema}.{table.name}")}
-        if unknown := set(self.tables) - names:
-            shown = ", ".join(sorted(table.text for table in tables)) or "none"
-            raise ConfigurationError(f"No such table: {', '.join(sorted(unknown))}; captured are: {shown}")
+        A name stands for the table that has it; if none has it any more, for those that had it.
 
-    def filtered(self, records: pa.RecordBatch, shapes: Iterable[TableShape]) -> pa.RecordBatch:
+        Args:
+            known: The tables by their present names, each with all names that it has had.
+
+        Raises:
+            ConfigurationError: No table has, or had, one of the names.
+        """
+        if not self.tables:
+            return frozenset(known)
+        found: set[TableId] = set()
+        unknown: list[str] = []
+        for name in self.tables:
+            own = {table for table in known if name in _names(table)}
+            own = own or {table for table, all_ in known.items() if any(name in _names(one) for one in all_)}
+            found |= own
+            unknown += [] if own else [name]
+        if unknown:
+            shown = ", ".join(sorted(table.text for table in known)) or "none"
+            raise ConfigurationError(f"No such table: {', '.join(unknown)}; captured are: {shown}")
+        return frozenset(found)
+
+    def filtered(
+        self, records: pa.RecordBatch, topics: Iterable[str], key_schemas: Iterable[Mapping[str, Any]]
+    ) -> pa.RecordBatch:
         """Return the wanted records.
 
         Args:
-            records: Records of a database.
-            shapes: The newest shapes of its tables.
+            records: Records of a database, without those of tables that are not wanted.
+            topics: The topics that wanted tables have, or had.
+            key_schemas: The schemas with which their keys are written as Java's texts, if they are.
         """
-        wanted = [shape for shape in shapes if self.wants(shape.table_id)]
-        topics = pa.array(sorted({shape.topic for shape in wanted}), pa.string())
-        mask = pc.is_in(records.column("topic"), value_set=topics)
-        if self.key is not None:
-            keys = pa.array(sorted(_key_texts(_parsed(self.key), wanted)), pa.string())
-            mask = pc.and_(mask, pc.is_in(records.column("key"), value_set=keys))
-        return records.filter(mask)
+        records = records.filter(pc.is_in(records.column("topic"), value_set=pa.array(sorted(topics), pa.string())))
+        if self.key is None:
+            return records
+        return records.filter(SelectedKey.parse(self.key).is_in(records.column("key"), key_schemas))
 
     def start_position(self, epoch: int, logs: Iterable[ChangeLog]) -> str | None:
         """Return the first wanted position; None without a start.
@@ -99,6 +110,10 @@ class Selection:
             return None
         place = _place(self.end)
         return _first_at(place, logs) if isinstance(place, datetime) else f"{cut_text(epoch, place)}+"
+
+
+def _names(table: TableId) -> set[str]:
+    return {table.text, f"{table.schema}.{table.name}"}
 
 
 def _place(text: str) -> Lsn | datetime:
@@ -121,23 +136,3 @@ def _place(text: str) -> Lsn | datetime:
 def _first_at(time: datetime, logs: Iterable[ChangeLog]) -> str:
     """Return the position of the first change that was committed at or after a time; behind all without one."""
     return min((found for log in logs if (found := log.first_position(time)) is not None), default="g")
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise ConfigurationError(f"The key {text} is not JSON: {error}") from error
-
-
-def _key_texts(key: dict[str, Any], shapes: Iterable[TableShape]) -> set[str]:
-    """Return the key as each table writes it, with its fields in the table's order."""
-    found: set[str] = set()
-    for shape in shapes:
-        names = [*(name for name, _, _ in shape.key_fields), *(name for name, _ in shape.added)]
-        if set(names) == set(key):
-            text = json_text({name: key[name] for name in names})
-            if shape.string_key is not None:
-                text = json_text(string_text(shape.string_key, key))
-            found.add(text if shape.key_schema is None else f'{{"schema":{shape.key_schema},"payload":{text}}}')
-    return found

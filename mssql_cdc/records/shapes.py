@@ -188,8 +188,14 @@ class Shapes:
 
     def of(self, table_id: TableId, version: int) -> TableShape:
         """Return the shape of a version (raises SchemaError if the history does not contain it)."""
-        shape = self._known.get((table_id, version))
-        if shape is None:
-            shape = TableShape.of(self.history.version(table_id, version), self.connector, self.extensions)
-            self._known[table_id, version] = shape
-        return shape
+        key = table_id, version
+        if key not in self._known:
+            # One of them stays, whichever thread was first.
+            self._known.setdefault(
+                key, TableShape.of(self.history.version(table_id, version), self.connector, self.extensions)
+            )
+        return self._known[key]
+
+    def table_of(self, shape: TableShape) -> TableId:
+        """Return the present name of the table to which a shape belongs; its own name may be a former one."""
+        return next(table for (table, _), known in self._known.items() if known is shape)

@@ -20,6 +20,7 @@ _NONE = "NULL"
 
 
 _COLLECTIONS = "incremental_snapshot_collections"
+_ORDER = "transaction_data_collection_order_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,16 @@ class SourceOffset:
             remaining,
             values.get("incremental_snapshot_correlation_id"),
         )
+
+    @property
+    def is_of_row_read(self) -> bool:
+        """Whether it is that of a row of an incremental snapshot: its open transaction may be an earlier one."""
+        return self.commit is not None and self.snapshot is None and self.change_lsn is not None and not self.serial
+
+    @property
+    def events(self) -> dict[str, int]:
+        """The number of events that each table has had in the open transaction."""
+        return {name.removeprefix(_ORDER): int(n) for name, n in self.values.items() if name.startswith(_ORDER)}
 
     @property
     def is_unfinished_snapshot(self) -> bool:

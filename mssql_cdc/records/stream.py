@@ -88,7 +88,7 @@ def stream(view: DatabaseView, envelopes: Envelopes, state: StreamState) -> Iter
             built, behind = finished.popleft()
             records = built.result()
             if view.selection.is_narrow:
-                records = view.selection.filtered(records, view.newest_shapes())
+                records = view.filtered(records)
             count += records.num_rows
             yield Rendered(records, replace(behind, records=count))
 
@@ -201,7 +201,7 @@ class _BlockRows:
 
         def build() -> pa.RecordBatch:
             parts: list[Part] = []
-            if not view.selection.wants(rows.table_id):
+            if rows.table_id not in view.wanted:
                 return in_order(parts)
             start = 0
             rendered = [one for one in changes if not one.failed]
@@ -267,7 +267,7 @@ class _Window:
         def build() -> pa.RecordBatch:
             # Several tables may have one topic: what is wanted is chosen before their records are merged.
             pairs = zip(changes, numbered, strict=True)
-            wanted = ((one, own) for one, own in pairs if view.selection.wants(one.shape.table_id))
+            wanted = ((one, own) for one, own in pairs if view.wants(one.shape))
             return in_order([*parts, *(part for one, own in wanted for part in texts.stream(one, own))])
 
         return build, state

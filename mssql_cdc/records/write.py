@@ -11,7 +11,7 @@ from mssql_cdc.errors import ConfigurationError, NotCaughtUpError
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.outputs import Output, begin
+from mssql_cdc.records.outputs import Output, OutputBatch, begin
 from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
@@ -72,7 +72,7 @@ def write_records(
             )
             for rendered in without_first(found, begins.dropped):
                 progress = progress.at(database, rendered.state)
-                output.write(rendered.records, progress)
+                output.write(OutputBatch(database, rendered.records, progress))
                 count += rendered.records.num_rows
     return count
 
@@ -122,5 +122,4 @@ def database_records(
         polled=polled,
     )
     if view is not None:
-        selection.check(view.versions)
         yield from stream(view, Envelopes(connector, database, extensions), view.begins)

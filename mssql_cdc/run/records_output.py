@@ -17,7 +17,7 @@ from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.open_output import open_output
-from mssql_cdc.records.outputs import begin
+from mssql_cdc.records.outputs import OutputBatch, begin
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.write import database_records
@@ -117,7 +117,7 @@ class RecordsOutput:
                     connector, catalog, warehouse=self._warehouse, state=self._state, extensions=self._extensions
                 ):
                     progress = progress.at(catalog, rendered.state)
-                    output.write(rendered.records, progress)
+                    output.write(OutputBatch(catalog, rendered.records, progress))
                     count += rendered.records.num_rows
                     self._state = rendered.state
                     if self._is_stopped:

@@ -1,24 +1,32 @@
 """Commands from standard input (`MSSQL_CDC_CONTROL=stdin`): committed offsets, and signals.
 
 `{"command": "commit", "offsets": […]}` has the offsets of Kafka Connect's REST API, `{"command": "signal", "id": …,
-"type": …, "data": …}` a signal. A thread reads them; the loop takes them between two steps.
+"type": …, "data": …}` a signal. A thread reads them, and keeps committed offsets itself, whatever the loop does
+meanwhile; the loop takes signals between two steps.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from select import select
 from threading import Thread
-from typing import Any, TextIO
+from typing import IO, Any
 
 from mssql_cdc.capture.requests import SignalRow
 from mssql_cdc.config import Connector
 from mssql_cdc.config.signals import ExecuteSnapshot, StopSnapshot, parse_signal
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.records.source_offsets import SourceOffset, parse_offsets
+from mssql_cdc.serve.committed import CommittedOffsets
 from mssql_cdc.serve.events import Events
+
+CHUNK = 64 * 1024
+CLOSE_SECONDS = 1.0
+"""The most seconds to wait for a store that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +40,77 @@ Command = Commit | SignalRow
 
 
 class Control:
-    """The commands that have arrived."""
+    """Reads commands until it is closed, or their writer closes its end."""
 
-    def __init__(self, stream: TextIO, connector: Connector, events: Events) -> None:
-        self._stream, self._connector, self._events = stream, connector, events
-        self._arrived: deque[Command] = deque()
-        Thread(target=self._read, name="control", daemon=True).start()
+    def __init__(
+        self, stream: IO[Any], connector: Connector, events: Events, *, committed: CommittedOffsets | None
+    ) -> None:
+        """Begin to read.
 
-    def take(self) -> list[Command]:
-        """Return what has arrived since the last call, in order."""
-        return [self._arrived.popleft() for _ in range(len(self._arrived))]
+        Args:
+            stream: Where the commands come from: its file is read, not its buffer.
+            connector: The connector.
+            events: Is told of commands that are refused.
+            committed: Keeps the offsets; None: they are refused.
+        """
+        self._connector, self._events, self._committed = connector, events, committed
+        self._signals: deque[SignalRow] = deque()
+        self._error: MssqlCdcError | None = None
+        self._closed, self._close = os.pipe()
+        self._thread = Thread(target=self._run, args=(stream.fileno(),), name="control", daemon=True)
+        self._thread.start()
 
-    def _read(self) -> None:
-        for line in self._stream:
-            if line.strip():
-                try:
-                    self._arrived.append(parse_command(line, self._connector))
-                except ConfigurationError as error:
-                    self._events.log(f"A command was refused: {error}")
+    def take(self) -> list[SignalRow]:
+        """Return the signals that have arrived since the last call, in order.
+
+        Raises:
+            MssqlCdcError: Offsets could not be kept.
+        """
+        if self._error is not None:
+            raise self._error
+        return [self._signals.popleft() for _ in range(len(self._signals))]
+
+    def close(self) -> None:
+        """Carry out the commands that have been written until now, and read no more."""
+        os.write(self._close, b"x")
+        self._thread.join(CLOSE_SECONDS)
+
+    def _run(self, source: int) -> None:
+        try:
+            self._read(source)
+        except MssqlCdcError as error:
+            self._error = error
+
+    def _read(self, source: int) -> None:
+        rest = b""
+        while source in (found := select([source, self._closed], [], [])[0]) or self._closed not in found:
+            chunk = os.read(source, CHUNK)
+            *lines, rest = (rest + chunk).split(b"\n")
+            self._carry_out([*lines, rest] if not chunk else lines)
+            if not chunk:
+                return
+
+    def _carry_out(self, lines: Sequence[bytes]) -> None:
+        offsets: dict[str, SourceOffset] = {}
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                command = parse_command(line.decode(errors="replace"), self._connector)
+            except ConfigurationError as error:
+                self._events.log(f"A command was refused: {error}")
+                continue
+            if isinstance(command, SignalRow):
+                self._signals.append(command)
+            elif self._committed is None:
+                self._events.log(
+                    "A command was refused: committed offsets are kept in the folder of --state-dir, which is not "
+                    "set. Set it, or keep the offsets and start with --offsets"
+                )
+            else:
+                offsets |= command.offsets
+        if offsets and self._committed is not None:
+            self._committed.keep(offsets)
 
 
 def concerns(signal: SignalRow, database: str, databases: Collection[str]) -> bool:

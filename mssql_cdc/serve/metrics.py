@@ -215,7 +215,7 @@ class Metrics:
             "NumberOfErroneousEvents": self.erroneous(),
             "CapturedTables": list(self._captured),
             "QueueTotalCapacity": total,
-            "QueueRemainingCapacity": total - sent.waiting,
+            "QueueRemainingCapacity": max(total - sent.waiting, 0),  # A batch of an output that remembers is whole.
             "MaxQueueSizeInBytes": most,
             "CurrentQueueSizeInBytes": sent.waiting_bytes if most else 0,
         }

@@ -1,7 +1,8 @@
 """Renders records behind the last complete cut, again and again, in a thread beside the loop that captures.
 
 A reader that is slow holds back this thread and nothing else: what is captured waits in the lake. At most
-`max.queue.size` records are handed to the output at once, and wait there for the reader.
+`max.queue.size` records are handed to standard output at once, and wait there for the reader; an output that remembers
+gets each batch as a whole.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from threading import Event, Thread
 
 from mssql_cdc.config import Connector
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.outputs import Output, Progress
+from mssql_cdc.records.outputs import Output, OutputBatch, Progress
 from mssql_cdc.records.resume import Resumed, resume, without_first
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.stream import Rendered
@@ -111,18 +112,15 @@ class Renderer:
 
     def _write(self, database: str) -> None:
         for rendered in self._records(database):
-            if self._is_stopped:
-                return
-            before, self._progress = self._progress, self._progress.at(database, rendered.state)
-            count = rendered.records.num_rows
-            for start in range(0, max(count, 1), self._most):
+            self._progress = self._progress.at(database, rendered.state)
+            batch = OutputBatch(database, rendered.records, self._progress)
+            # An output that remembers would keep a part of a batch as if it were the whole.
+            for one in (batch,) if self._output.remembers else batch.parts(self._most):
                 if self._is_stopped:
                     return
-                part = rendered.records.slice(start, self._most)
-                self._sent[database] = self.sent(database).writing(part)
-                # The state is that behind the last part: until then, the output goes on before the first one.
-                self._output.write(part, self._progress if start + self._most >= count else before)
-                self._sent[database] = self.sent(database).written(part)
+                self._sent[database] = self.sent(database).writing(one.records)
+                self._output.write(one)
+                self._sent[database] = self.sent(database).written(one.records)
 
     def _records(self, database: str) -> Iterator[Rendered]:
         begins = self._begins(database)

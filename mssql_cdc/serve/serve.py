@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from mssql_cdc.capture.database import Database
@@ -18,18 +17,16 @@ from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.records.notifications import SINK
 from mssql_cdc.records.outputs import Output, begin
 from mssql_cdc.records.selection import Selection
-from mssql_cdc.records.source_offsets import SourceOffset, offsets_text, parse_offsets
+from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.loop import run_for
 from mssql_cdc.serve.begin import begin as begin_at
-from mssql_cdc.serve.control import Commit, Control, concerns
+from mssql_cdc.serve.control import Control, concerns
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.renderer import Renderer
 from mssql_cdc.serve.watch import Watch
-
-COMMITTED = "committed-offsets.json"
 
 
 def serve(
@@ -41,7 +38,6 @@ def serve(
     offsets: Mapping[str, SourceOffset],
     control: Control | None = None,
     warehouse: str | None = None,
-    state_dir: Path | None = None,
     merge: bool = True,
 ) -> None:
     """Capture and write records until interrupted; with a mode that does not stream, until its snapshot is written.
@@ -52,9 +48,8 @@ def serve(
         output: Where the records go.
         events: Receives what happens.
         offsets: Where databases resume of which the output has nothing yet.
-        control: Commands of the consumer.
+        control: Signals of the consumer.
         warehouse: Overrides `delta.warehouse`.
-        state_dir: Keeps the offsets that the consumer commits.
         merge: Update current tables, too.
 
     Raises:
@@ -76,14 +71,14 @@ def serve(
         replace(one, notify=partial(notified, one.catalog), signalled=partial(watch.signalled, one.catalog))
         for one in databases
     ]
-    commands = _Commands(control, state_dir, connector, events)
+    signals = _Signals(control, connector)
     newest: dict[str, int] = {}
 
     def step(follower: Follower, done: Done | None) -> bool:
         if renderer.error is not None:
             raise renderer.error
         require_uninterrupted()  # What a signal did to a call of the driver is no trouble of the source.
-        commands.carry_out(follower.database, done)
+        signals.apply(follower.database, done)
         watch(follower, done)
         if done is not None and newest.get(follower.database.catalog) != done.offsets.number:
             newest[follower.database.catalog] = done.offsets.number
@@ -121,52 +116,24 @@ def _is_complete(done: Done | None) -> bool:
     return all(one.status not in {"new", "snapshot"} and one.closed_until is None for one in members)
 
 
-def committed_offsets(state_dir: Path, connector: Connector) -> dict[str, SourceOffset]:
-    """Return the offsets that the consumer committed last, by database.
+class _Signals:
+    """Applies the signals of the consumer."""
 
-    Args:
-        state_dir: Where they are kept.
-        connector: The connector.
-    """
-    path = state_dir / COMMITTED
-    return parse_offsets(path.read_text(encoding="utf-8"), connector) if path.exists() else {}
+    def __init__(self, control: Control | None, connector: Connector) -> None:
+        self._control = control
+        self._waiting: dict[str, list[SignalRow]] = {database: [] for database in connector.databases}
 
-
-class _Commands:
-    """Carries out what the consumer asks for."""
-
-    def __init__(self, control: Control | None, state_dir: Path | None, connector: Connector, events: Events) -> None:
-        self._control, self._state_dir, self._connector, self._events = control, state_dir, connector, events
-        self._signals: dict[str, list[SignalRow]] = {database: [] for database in connector.databases}
-
-    def carry_out(self, database: Database, done: Done | None) -> None:
-        """Keep committed offsets; apply signals to a database once it has been surveyed."""
-        for command in self._control.take() if self._control is not None else ():
-            if isinstance(command, Commit):
-                self._keep(command)
-            else:
-                for name, waiting in self._signals.items():
-                    if concerns(command, name, self._signals):
-                        waiting.append(command)
+    def apply(self, database: Database, done: Done | None) -> None:
+        """Apply signals to a database once it has been surveyed."""
+        for signal in self._control.take() if self._control is not None else ():
+            for name, waiting in self._waiting.items():
+                if concerns(signal, name, self._waiting):
+                    waiting.append(signal)
         if done is None:
             return
-        for signal in self._signals[database.catalog]:
+        for signal in self._waiting[database.catalog]:
             database.log(apply_signal(database, signal, done.seen.tables, done.offsets, channel="stdin"))
-        self._signals[database.catalog].clear()
-
-    def _keep(self, command: Commit) -> None:
-        if self._state_dir is None:
-            self._events.log(
-                "A command was refused: committed offsets are kept in the folder of --state-dir, which is not set. Set "
-                "it, or keep the offsets and start with --offsets"
-            )
-            return
-        known = committed_offsets(self._state_dir, self._connector) | command.offsets
-        path = self._state_dir / COMMITTED
-        partial = path.with_name(f"{path.name}.partial")
-        text = offsets_text(self._connector.topic_prefix, {name: one.values for name, one in known.items()})
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        self._waiting[database.catalog].clear()
 
 
 def exit_code_of(error: MssqlCdcError) -> int:

@@ -92,6 +92,7 @@ def follow(place: Place, *options: str, control: bool = False, state: bool = Tru
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        errors="replace",  # A kill may cut off the last line within a character.
         start_new_session=True,
         env={**os.environ, **({"MSSQL_CDC_CONTROL": "stdin"} if control else {})},
     )

@@ -1,7 +1,7 @@
 """Workloads that run beside a test.
 
-`writing` executes any statements over and over. Of two tables, `load` inserts each row once and updates some; `Churn`
-also deletes rows and changes keys, and keeps the tables small. Their changes are known.
+`writing` executes any statements over and over. `Churn` inserts, updates and deletes rows of two tables, changes their
+keys, and keeps the tables small. Their changes are known.
 """
 
 from __future__ import annotations
@@ -65,19 +65,6 @@ def writing(
         writer.join()
     assert not errors, errors
     assert rounds >= at_least, f"{rounds} rounds were written"
-
-
-@contextmanager
-def load(place: Place, *, first: int = 0) -> Iterator[None]:
-    """Write transactions until the block ends; ids begin at `first`, which is even."""
-
-    def transaction(number: int) -> list[str]:
-        id_ = first + 6 * number
-        rows = [f"INSERT INTO dbo.{TABLES[(id_ + i) % 2]} VALUES ({id_ + i}, 1)" for i in range(5)]
-        return [f"BEGIN TRAN; {'; '.join(rows)}; UPDATE dbo.a SET n = n + 1 WHERE id = {id_}; COMMIT"]
-
-    with writing(place, transaction, pause=0.05):
-        yield
 
 
 @dataclass
@@ -156,19 +143,8 @@ def table_changes(place: Place, name: str, behind: str) -> list[tuple[str, int, 
     return found
 
 
-def changes_of(place: Place) -> list[Change]:
-    """The changes of both tables in the order of the change tables."""
-    query = " UNION ALL ".join(
-        f"SELECT '{name}' t, __$start_lsn s, __$command_id c, __$seqval q, __$operation o, id, n "
-        f"FROM cdc.dbo_{name}_CT WHERE __$operation IN (2, 4)"
-        for name in TABLES
-    )
-    rows = place.control.rows(f"SELECT t, o, id, n FROM ({query}) x ORDER BY s, c, q, o", doing="reading changes")
-    return [(str(table), "c" if operation == 2 else "u", int(id_), int(n)) for table, operation, id_, n in rows]
-
-
 def every_change(place: Place) -> list[Change]:
-    """Deletions and changed keys of both tables, too, in order; a changed key is a deletion and an insertion."""
+    """The changes of both tables in the order of the change tables; a changed key is a deletion and an insertion."""
     query = " UNION ALL ".join(
         f"SELECT '{name}' t, __$start_lsn s, __$command_id c, __$seqval q, __$operation o, id, n FROM cdc.dbo_{name}_CT"
         for name in TABLES

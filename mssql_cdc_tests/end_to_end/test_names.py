@@ -73,3 +73,37 @@ def test_names_with_any_character_are_captured_and_checked(odd: Place, capsys: p
     definitions = build_definitions(load_connector(odd.config), tables=listed, since=datetime.now(UTC))
     logs = [key for key in definitions.get_repository_def().asset_graph.get_all_asset_keys() if key.path[0] == "shop"]
     assert len([key for key in logs if len(key.path) == 4]) == 2 * len(names)
+
+
+@pytest.mark.parametrize("transactions", ["true", "false"])
+@pytest.mark.parametrize("schemas", ["true", "false"])
+def test_records_of_a_renamed_table_are_selected_by_each_of_its_names(place: Place, transactions: str, schemas: str):
+    """Also where another table has the old name now: then that name is the other one's."""
+    own = {"provide.transaction.metadata": transactions, "key.converter.schemas.enable": schemas}
+    place.configure(**own, **{"value.converter.schemas.enable": "false"})
+    place.create_orders()
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("EXEC sp_rename N'dbo.orders', N'purchases'", "UPDATE dbo.purchases SET name = N'x' WHERE id = 3")
+    place.settle()
+    assert place.catch_up() == 0
+    everything = [("orders", "r"), ("orders", "r"), ("orders", "c"), ("purchases", "u")]
+    for name in ("dbo.orders", "dbo.purchases"):
+        assert shown(place, "--table", name) == everything, name
+        assert shown(place, "--table", name, "--key", '{"id": 3}') == everything[2:], name
+    assert shown(place, "--key", '{"id": 3}') == everything[2:]
+    place.create("orders", "id int NOT NULL PRIMARY KEY", instance="second")
+    place.sql("INSERT INTO dbo.orders VALUES (4)")
+    place.settle()
+    assert place.catch_up() == 0
+    assert shown(place, "--table", "dbo.purchases") == everything
+    assert [table for table, _ in shown(place, "--table", "dbo.orders")] == ["orders"]
+
+
+def shown(place: Place, *options: str) -> list[tuple[str, str]]:
+    """The table and the operation of the selected records."""
+    path = place.folder / f"selected-{len(list(place.folder.glob('selected-*')))}.jsonl"
+    assert place.command("records", "--output", str(path), *options) == 0
+    values = [json.loads(line)["value"] for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(one["source"]["table"], one["op"]) for one in values if one and "op" in one]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +101,42 @@ def test_a_selection_that_means_nothing_is_refused(tmp_path: Path, wrong: dict[s
     lake, _ = begun(tmp_path)
     with pytest.raises(ConfigurationError, match=message):
         selected(lake, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "mode", "keys"),
+    [
+        ({"kind": "float"}, 100.0, "precise", ['{"id": 100}', '{"id": 100.0}', '{"id": 1e2}']),
+        ({"kind": "float"}, 1e22, "precise", ['{"id": 1e22}', '{"id": 10000000000000000000000}']),
+        ({"kind": "real"}, 0.1, "precise", ['{"id": 0.1}']),
+        ({"kind": "decimal", "precision": 9, "scale": 2}, Decimal("1.10"), "precise", ['{"id": 1.10}', '{"id": 1.1}']),
+        ({"kind": "decimal", "precision": 9, "scale": 2}, Decimal("1.10"), "double", ['{"id": 1.10}', '{"id": 1.1}']),
+        ({"kind": "decimal", "precision": 9, "scale": 2}, Decimal("1.10"), "string", ['{"id": "1.10"}']),
+        (
+            {"kind": "decimal", "precision": 38, "scale": 10},
+            Decimal("1234567890123456789012345678.0123456789"),
+            "precise",
+            ['{"id": 1234567890123456789012345678.0123456789}'],
+        ),
+        ({"kind": "bit"}, True, "precise", ['{"id": true}']),
+    ],
+)
+def test_a_key_is_compared_by_value(tmp_path: Path, kind: dict[str, Any], value: Any, mode: str, keys: list[str]):
+    lake = Lake(
+        tmp_path,
+        {
+            "include.schema.changes": False,
+            "decimal.handling.mode": mode,
+            "key.converter.schemas.enable": "false",
+            "key.converter.decimal.format": "NUMERIC",
+        },
+    )
+    schema = lake.add(table("a", column("id", nullable=False, **kind), column("n", "int")))
+    lake.append(schema, Change(1, "c", after={"id": value, "n": 1}))
+    lake.cut(1)
+    output = io.BytesIO()
+    write_records(lake.connector, output=JsonLinesStream(output))
+    shown = output.getvalue().decode().partition('"key":')[2].partition(',"value"')[0]
+    for key in [*keys, shown]:
+        assert len(selected(lake, key=key)) == 1, key
+    assert not selected(lake, key='{"id": 1}'), "true is not 1"

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from mssql_cdc.capture.requests import SignalRow
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, StorageError
 from mssql_cdc.records.offset_files import read_offsets
-from mssql_cdc.serve.control import Commit, concerns, parse_command
+from mssql_cdc.serve.committed import CommittedOffsets
+from mssql_cdc.serve.control import Commit, Control, concerns, parse_command
+from mssql_cdc.serve.events import Events
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 DATABASES = ("shop", "Sales")
@@ -50,6 +54,46 @@ def test_a_command_is_parsed_or_refused_with_what_was_expected():
     for wrong in ("{", "[]", '{"command": "dance"}', '{"command": "signal", "type": "log"}', '{"command": "commit"}'):
         with pytest.raises(ConfigurationError, match="expected"):
             parse_command(wrong, connector)
+
+
+def test_what_was_written_before_the_end_is_carried_out(tmp_path: Path):
+    """Also where the line and the end come together, and where the last line has no end."""
+    connector = connector_with({"database.names": "shop"})
+    committed = CommittedOffsets(tmp_path, connector)
+    for number in range(1, 21):
+        reads, writes = os.pipe()
+        with os.fdopen(reads) as stream, os.fdopen(writes, "wb", buffering=0) as commands:
+            control = Control(stream, connector, Events(sys.stderr), committed=committed)
+            commands.write(_commit(connector.topic_prefix, number) + b"\n")
+            commands.write(b'{"command": "signal", "id": 7, "type": "log", "data": null}\n')
+            control.close()
+        assert committed.read()["shop"].serial == number
+        assert control.take() == [SignalRow("7", "log", None)]
+        reads, writes = os.pipe()
+        with os.fdopen(reads) as stream:
+            with os.fdopen(writes, "wb", buffering=0) as commands:
+                control = Control(stream, connector, Events(sys.stderr), committed=committed)
+                commands.write(_commit(connector.topic_prefix, number + 100))
+            control.close()
+        assert committed.read()["shop"].serial == number + 100
+
+
+def test_offsets_that_cannot_be_kept_end_the_loop(tmp_path: Path):
+    connector = connector_with({"database.names": "shop"})
+    reads, writes = os.pipe()
+    with os.fdopen(reads) as stream, os.fdopen(writes, "wb", buffering=0) as commands:
+        gone = CommittedOffsets(tmp_path / "gone", connector)
+        control = Control(stream, connector, Events(sys.stderr), committed=gone)
+        commands.write(_commit(connector.topic_prefix, 1) + b"\n")
+        control.close()
+    with pytest.raises(StorageError, match=r"cannot be kept in .*: No such file"):
+        control.take()
+
+
+def _commit(prefix: str, serial: int) -> bytes:
+    offset = {"commit_lsn": "00000027:00000ac0:0002", "change_lsn": "00000027:00000ac0:0001", "event_serial_no": serial}
+    entry = {"partition": {"server": prefix, "database": "shop"}, "offset": offset}
+    return json.dumps({"command": "commit", "offsets": [entry]}).encode()
 
 
 def test_offsets_that_cannot_be_read_are_a_fault_of_the_configuration(tmp_path: Path):

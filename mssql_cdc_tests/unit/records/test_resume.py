@@ -1,0 +1,98 @@
+"""Going on behind a source offset: nothing is lost, and only records that share the offset come again."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mssql_cdc.records import JsonLinesStream, write_records
+from mssql_cdc.records.source_offsets import SourceOffset
+from mssql_cdc_tests.lake_kit import Change
+from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
+
+Records = list[dict[str, Any]]
+METADATA = pytest.mark.parametrize("metadata", [False, True], ids=["plain", "transactions"])
+
+
+def changed(folder: Path, **properties: object) -> Lake:
+    """A lake with deletions, changed keys, rows of an incremental snapshot, and cuts without a change."""
+    lake = Lake(folder, {"include.schema.changes": False, **properties})
+    schema = lake.add(table("a"))
+    image = [{"id": number, "name": "x", "note": "n"} for number in range(10)]
+    lake.append(schema, Change(1, "c", after=image[0]))
+    lake.cut(1)
+    lake.append(
+        schema,
+        Change(2, "c", after=image[1]),
+        Change(2, "c", after=image[2], sequence=2),
+        Change(2, "d", image[1], sequence=3),
+        Change(3, "u", image[2], image[3], changed=["id"]),
+        Change(3, "u", image[3], image[3] | {"name": "y"}, sequence=2),
+    )
+    lake.cut(3)
+    lake.cut(4, minutes=2)
+    lake.cut(5, minutes=4)
+    lake.append(schema, *(Change(5, "r", after=image[one], snapshot=5) for one in (3, 5, 6)), snapshot="incremental:5")
+    lake.cut(5, minutes=5)
+    lake.append(schema, Change(6, "u", image[3], image[4], changed=["id"]), Change(7, "d", image[4]))
+    lake.cut(7, minutes=6)
+    lake.cut(8, minutes=8)
+    return lake
+
+
+def behind(lake: Lake, offset: dict[str, Any]) -> Records:
+    """The records for a consumer that has committed an offset."""
+    output = io.BytesIO()
+    write_records(lake.connector, output=JsonLinesStream(output), offsets={DATABASE: SourceOffset.of(offset)})
+    return [json.loads(line) for line in output.getvalue().decode().splitlines()]
+
+
+def is_heartbeat(record: dict[str, Any]) -> bool:
+    return record["topic"].startswith("__debezium-heartbeat")
+
+
+@pytest.mark.feature("STR-04")
+@METADATA
+@pytest.mark.parametrize("interval", [0, 60_000], ids=["no heartbeats", "heartbeats"])
+def test_a_consumer_that_goes_on_behind_any_record_loses_nothing(tmp_path: Path, *, metadata: bool, interval: int):
+    lake = changed(tmp_path, **{"provide.transaction.metadata": metadata, "heartbeat.interval.ms": interval})
+    records = lake.records()
+    assert interval == 0 or sum(map(is_heartbeat, records)) > 2
+    for place, record in enumerate(records):
+        first = next(at for at, one in enumerate(records) if one["sourceOffset"] == record["sourceOffset"])
+        expected = [
+            one
+            for one in records[first + 1 :]
+            if one["sourceOffset"] != record["sourceOffset"] or not is_heartbeat(one)
+        ]
+        assert behind(lake, record["sourceOffset"]) == expected, place
+
+
+@METADATA
+def test_the_deletion_itself_never_comes_again(tmp_path: Path, *, metadata: bool):
+    lake = changed(tmp_path, **{"provide.transaction.metadata": metadata})
+    last = lake.records()[-1]
+    assert last["value"] is None, "the tombstone"
+    assert behind(lake, last["sourceOffset"]) == [last]
+
+
+@METADATA
+def test_an_offset_of_before_transaction_metadata_stands_for_its_event(tmp_path: Path, *, metadata: bool):
+    """The connector that wrote it had them, or had not; this one has not, or has."""
+    offsets = [
+        (one["sourceOffset"], one["key"], one["value"])
+        for one in changed(tmp_path / "other", **{"provide.transaction.metadata": not metadata}).records()
+        if one["value"] and "op" in one["value"]
+    ]
+    lake = changed(tmp_path / "own", **{"provide.transaction.metadata": metadata})
+    records = lake.records()
+    events = [place for place, one in enumerate(records) if one["value"] and "op" in one["value"]]
+    for place, (offset, key, value) in zip(events, offsets, strict=True):
+        if value["op"] == "r" or (value["op"] == "c" and value["source"]["event_serial_no"] == 2):
+            continue  # Several records have the offset.
+        assert records[place]["key"] == key
+        assert behind(lake, offset) == records[place + 1 :]
