@@ -7,6 +7,8 @@ into those that this connector must render. Whatever else differs is a defect.
 from __future__ import annotations
 
 import copy
+import itertools
+import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -118,6 +120,96 @@ def without_column(name: str) -> Adapt:
     return adapt
 
 
+def _until_first_alter(theirs: Records, ours: Records) -> Records:
+    """Return what comes before the new capture instance."""
+    del ours
+    kinds = [payload(one["value"])["tableChanges"][0]["type"] if _is_schema_change(one) else "" for one in theirs]
+    return theirs[: kinds.index("ALTER")] if "ALTER" in kinds else theirs
+
+
+def _with_a_snapshot(theirs: Records, ours: Records) -> Records:
+    """Make a new table's records begin with a snapshot; its values are those that Debezium's first changes show."""
+    known: dict[str, Any] = {}
+    for record in theirs:
+        if (before := (payload(record["value"]) or {}).get("before")) is not None:
+            known.setdefault(json.dumps(payload(record["key"])), before)
+    created = next((payload(one["value"])["tableChanges"] for one in theirs if _is_streamed_change(one)), None)
+    found, rest = list[dict[str, Any]](), iter([one for one in theirs if not _is_streamed_change(one)])
+    for record in copy.deepcopy(ours):
+        value = payload(record["value"]) or {}
+        if value.get("op") == "r":
+            value["after"] = known.get(json.dumps(payload(record["key"])))
+            found.append(record)
+        elif _is_schema_change(record):
+            value["tableChanges"] = created
+            found.append(record)
+        else:
+            found += itertools.islice(rest, 1)
+    return [*found, *rest]
+
+
+def _renamed(theirs: Records, ours: Records) -> Records:
+    """Give Debezium's records the table's new name where ours have it, and leave out that it is new."""
+    theirs = [one for one in theirs if not (_is_streamed_change(one) and not _alters(one))]
+    tables = [[(payload(one["value"]) or {}).get("source", {}).get("table") for one in part] for part in (theirs, ours)]
+    names = next(((old, new) for old, new in zip(*tables, strict=False) if old != new), None)
+    if names is None or None in names:
+        return theirs
+    texts = [(json.dumps(record), names[1] in json.dumps(own)) for record, own in zip(theirs, ours, strict=False)]
+    return [json.loads(text.replace(*map(str, names)) if is_new else text) for text, is_new in texts]
+
+
+def _under_its_structure(theirs: Records, ours: Records) -> Records:
+    """Show changes under the structure that ours have, with the values that Debezium's have as well.
+
+    Schema changes stand where ours do; a value may be missing, or another notation of the same (3 for '3').
+    """
+    own_places = {place: own for own in ours if (place := _place(own)) is not None}
+    changes = {json.dumps(payload(one["value"])["tableChanges"][0]["id"]): one for one in theirs if _alters(one)}
+    rest = [one for one in copy.deepcopy(theirs) if not _alters(one)]
+    for record in rest:
+        own = own_places.get(_place(record) or ())
+        if own is None:
+            continue
+        value, wanted = payload(record["value"]), payload(own["value"])
+        images = [(value[name], wanted[name]) for name in ("before", "after")]
+        if all(_agree(image, right) for image, right in images):
+            record["value"]["schema"] = own["value"]["schema"]
+            value.update({name: wanted[name] for name in ("before", "after")})
+    found, known = list[dict[str, Any]](), {_place(one) for one in rest}
+    for own in ours:
+        if _alters(own):
+            id_ = json.dumps(payload(own["value"])["tableChanges"][0]["id"])
+            change = copy.deepcopy(changes.get(id_, own))
+            payload(change["value"])["source"] = payload(own["value"])["source"]
+            found.append({**change, "sourceOffset": own["sourceOffset"]})
+        elif (place := _place(own)) is not None and place not in known:
+            found.append(own)
+        else:
+            found += rest[:1]
+            del rest[:1]
+    return [*found, *rest]
+
+
+def _agree(image: dict[str, Any] | None, right: dict[str, Any] | None) -> bool:
+    """Whether an image has no other values than another one."""
+    if image is None or right is None:
+        return image is right
+    return all(value is None or str(value) == str(right.get(name)) for name, value in image.items())
+
+
+def _place(record: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """Where a streamed change of a row stands; None for other records, and for those behind a first one."""
+    value = payload(record["value"]) or {}
+    source = value.get("source", {})
+    is_change = value.get("op") in {"c", "u", "d"}
+    return (record["topic"], value["op"], source["commit_lsn"], source["change_lsn"]) if is_change else None
+
+
+def _alters(record: Mapping[str, Any]) -> bool:
+    return _is_schema_change(record) and payload(record["value"])["tableChanges"][0]["type"] == "ALTER"
+
+
 def _is_schema_change(record: Mapping[str, Any]) -> bool:
     return "tableChanges" in (payload(record["value"]) or {})
 
@@ -186,24 +278,44 @@ DIFFERENCES: Mapping[str, Difference] = {
         debezium="goes on with the new one; what happened in between is missing",
         ours="stops with the gap, until a blocking snapshot closes it",
         why="a change must never be missing unseen",
+        adapt=_until_first_alter,
     ),
     "new-table": Difference(
         about="a table that is captured while the connector streams, or that the filters let through at a later start",
         debezium="its changes from the capture instance's start on, or from where the connector stands",
         ours="a snapshot of the table, then its changes; with `no_data` as Debezium",
         why="rows from before would be missing",
+        adapt=_with_a_snapshot,
     ),
     "renamed-table": Difference(
         about="a table that is renamed while the connector streams",
-        debezium="keeps the topic of its former name until the connector is restarted",
+        debezium="keeps the topic of its former name until the connector is restarted, and then shows a new table",
         ours="has the topic of its new name from the range behind the rename on",
         why="when a connector is restarted is not part of the stream",
+        adapt=_renamed,
     ),
     "failed-conversion": Difference(
-        about="a value whose conversion fails",
-        debezium="is left unset, with an error in the log",
-        ours="fails its change, as `event.processing.failure.handling.mode` says",
-        why="a NULL that the source does not have is a wrong value",
+        about="a column whose type changes under its capture instance",
+        debezium="goes on with the type that it knows: a value that is none of it is left unset, and where the column "
+        "may not be NULL, its change is handled as `event.processing.failure.handling.mode` says",
+        ours="a schema change, and the values as they are; what cannot be rendered all the same is handled as the mode "
+        "says",
+        why="a NULL that the source does not have is a wrong value, and a change that is left out a lost one",
+        adapt=_under_its_structure,
+    ),
+    "unknown-structure": Difference(
+        about="a change of a table whose structure is not known",
+        debezium="is handled as `event.processing.failure.handling.mode` says, and counted in `NumberOfErroneousEvents`",
+        ours="stops the records in every mode",
+        why="a structure is kept before the rows that have it; where it is missing, the lake is damaged, and every later "
+        "change of the table would be left out unseen",
+    ),
+    "simultaneous-changes": Difference(
+        about="capture instances of several tables that begin in one poll",
+        debezium="changes between their beginnings can lack the new columns, and the schema changes come late",
+        ours="each schema change, then the changes of its instance",
+        why="Debezium takes the tables in an order that says nothing about where they begin",
+        adapt=_under_its_structure,
     ),
     "sweep": Difference(
         about="rows that a repeated snapshot no longer finds",
