@@ -6,18 +6,24 @@ into those that this connector must render. Whatever else differs is a defect.
 
 from __future__ import annotations
 
-import copy
-import itertools
-import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from mssql_cdc_tests.conformance.compare import payload
-
-Records = list[dict[str, Any]]
-Adapt = Callable[[Records, Records], Records]
+from mssql_cdc_tests.conformance.adapting import (
+    Adapt,
+    each_value,
+    masked_keys,
+    own_keys_of_snapshots,
+    renamed,
+    shown_marker,
+    under_its_structure,
+    until_first_alter,
+    where_ours_are,
+    with_a_snapshot,
+    without_column,
+    without_rows_of_snapshots,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,220 +45,41 @@ class Difference:
     adapt: Adapt | None = None
 
 
-def each_value(change: Callable[[dict[str, Any]], None]) -> Adapt:
-    """Return what changes the payload of each record's value."""
-
-    def adapt(theirs: Records, ours: Records) -> Records:
-        del ours
-        found = copy.deepcopy(theirs)
-        for record in found:
-            value = payload(record["value"])
-            if isinstance(value, dict):
-                change(value)
-        return found
-
-    return adapt
-
-
-def _shown_marker(value: dict[str, Any]) -> None:
-    source = value.get("source")
-    if source is not None and source["snapshot"] is None:
-        source["snapshot"] = "false"
-
-
-def _without_rows_of_snapshots(theirs: Records, ours: Records) -> Records:
-    del ours
-    return [record for record in theirs if (payload(record["value"]) or {}).get("op") != "r"]
-
-
-def _where_ours_are(theirs: Records, ours: Records) -> Records:
-    """Give the schema changes of the stream the positions that this connector's have."""
-    found = copy.deepcopy(theirs)
-    pairs = zip(filter(_is_streamed_change, found), filter(_is_streamed_change, ours), strict=False)
-    for record, own in pairs:
-        source, wanted = payload(record["value"])["source"], payload(own["value"])["source"]
-        source.update({name: wanted[name] for name in ("commit_lsn", "change_lsn", "event_serial_no")})
-        record["sourceOffset"] = own["sourceOffset"]
-    return found
-
-
-def _own_keys_of_snapshots(theirs: Records, ours: Records) -> Records:
-    """Give the rows of snapshots the keys that this connector's have."""
-    found = copy.deepcopy(theirs)
-    for record, own in zip(found, ours, strict=False):
-        if (payload(record["value"]) or {}).get("op") == "r":
-            record["key"] = own["key"]
-    return found
-
-
-def _masked_keys(theirs: Records, ours: Records) -> Records:
-    """Give keys, and the keys in headers, the value that the mask gives the column in the images of the same record."""
-    del ours
-    found, masked = copy.deepcopy(theirs), dict[str, str]()
-    for record in found:
-        value, key = payload(record["value"]) or {}, payload(record["key"]) or {}
-        image = value.get("before") if value.get("op") == "d" else value.get("after")
-        if image is not None and image["name"] is not None:
-            masked[key["name"]] = image["name"]
-    for record in found:
-        for struct in filter(None, map(payload, (record["key"], *record["headers"].values()))):
-            if isinstance(struct, dict) and struct.get("name") in masked:
-                struct["name"] = masked[struct["name"]]
-    return found
-
-
-def without_column(name: str) -> Adapt:
-    """Return what removes a column from the images and their schemas."""
-
-    def adapt(theirs: Records, ours: Records) -> Records:
-        del ours
-        found = copy.deepcopy(theirs)
-        for record in found:
-            value = payload(record["value"]) or {}
-            for image in (value.get("before"), value.get("after")):
-                if image is not None:
-                    image.pop(name, None)
-            for part in record["value"]["schema"]["fields"] if "before" in value else ():
-                if part["field"] in {"before", "after"}:
-                    part["fields"] = [one for one in part["fields"] if one["field"] != name]
-        return found
-
-    return adapt
-
-
-def _until_first_alter(theirs: Records, ours: Records) -> Records:
-    """Return what comes before the new capture instance."""
-    del ours
-    kinds = [payload(one["value"])["tableChanges"][0]["type"] if _is_schema_change(one) else "" for one in theirs]
-    return theirs[: kinds.index("ALTER")] if "ALTER" in kinds else theirs
-
-
-def _with_a_snapshot(theirs: Records, ours: Records) -> Records:
-    """Make a new table's records begin with a snapshot; its values are those that Debezium's first changes show."""
-    known: dict[str, Any] = {}
-    for record in theirs:
-        if (before := (payload(record["value"]) or {}).get("before")) is not None:
-            known.setdefault(json.dumps(payload(record["key"])), before)
-    created = next((payload(one["value"])["tableChanges"] for one in theirs if _is_streamed_change(one)), None)
-    found, rest = list[dict[str, Any]](), iter([one for one in theirs if not _is_streamed_change(one)])
-    for record in copy.deepcopy(ours):
-        value = payload(record["value"]) or {}
-        if value.get("op") == "r":
-            value["after"] = known.get(json.dumps(payload(record["key"])))
-            found.append(record)
-        elif _is_schema_change(record):
-            value["tableChanges"] = created
-            found.append(record)
-        else:
-            found += itertools.islice(rest, 1)
-    return [*found, *rest]
-
-
-def _renamed(theirs: Records, ours: Records) -> Records:
-    """Give Debezium's records the table's new name where ours have it, and leave out that it is new."""
-    theirs = [one for one in theirs if not (_is_streamed_change(one) and not _alters(one))]
-    tables = [[(payload(one["value"]) or {}).get("source", {}).get("table") for one in part] for part in (theirs, ours)]
-    names = next(((old, new) for old, new in zip(*tables, strict=False) if old != new), None)
-    if names is None or None in names:
-        return theirs
-    texts = [(json.dumps(record), names[1] in json.dumps(own)) for record, own in zip(theirs, ours, strict=False)]
-    return [json.loads(text.replace(*map(str, names)) if is_new else text) for text, is_new in texts]
-
-
-def _under_its_structure(theirs: Records, ours: Records) -> Records:
-    """Show changes under the structure that ours have, with the values that Debezium's have as well.
-
-    Schema changes stand where ours do; a value may be missing, or another notation of the same (3 for '3').
-    """
-    own_places = {place: own for own in ours if (place := _place(own)) is not None}
-    changes = {json.dumps(payload(one["value"])["tableChanges"][0]["id"]): one for one in theirs if _alters(one)}
-    rest = [one for one in copy.deepcopy(theirs) if not _alters(one)]
-    for record in rest:
-        own = own_places.get(_place(record) or ())
-        if own is None:
-            continue
-        value, wanted = payload(record["value"]), payload(own["value"])
-        images = [(value[name], wanted[name]) for name in ("before", "after")]
-        if all(_agree(image, right) for image, right in images):
-            record["value"]["schema"] = own["value"]["schema"]
-            value.update({name: wanted[name] for name in ("before", "after")})
-    found, known = list[dict[str, Any]](), {_place(one) for one in rest}
-    for own in ours:
-        if _alters(own):
-            id_ = json.dumps(payload(own["value"])["tableChanges"][0]["id"])
-            change = copy.deepcopy(changes.get(id_, own))
-            payload(change["value"])["source"] = payload(own["value"])["source"]
-            found.append({**change, "sourceOffset": own["sourceOffset"]})
-        elif (place := _place(own)) is not None and place not in known:
-            found.append(own)
-        else:
-            found += rest[:1]
-            del rest[:1]
-    return [*found, *rest]
-
-
-def _agree(image: dict[str, Any] | None, right: dict[str, Any] | None) -> bool:
-    """Whether an image has no other values than another one."""
-    if image is None or right is None:
-        return image is right
-    return all(value is None or str(value) == str(right.get(name)) for name, value in image.items())
-
-
-def _place(record: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """Where a streamed change of a row stands; None for other records, and for those behind a first one."""
-    value = payload(record["value"]) or {}
-    source = value.get("source", {})
-    is_change = value.get("op") in {"c", "u", "d"}
-    return (record["topic"], value["op"], source["commit_lsn"], source["change_lsn"]) if is_change else None
-
-
-def _alters(record: Mapping[str, Any]) -> bool:
-    return _is_schema_change(record) and payload(record["value"])["tableChanges"][0]["type"] == "ALTER"
-
-
-def _is_schema_change(record: Mapping[str, Any]) -> bool:
-    return "tableChanges" in (payload(record["value"]) or {})
-
-
-def _is_streamed_change(record: Mapping[str, Any]) -> bool:
-    return _is_schema_change(record) and "snapshot" not in record["sourceOffset"]
-
-
 DIFFERENCES: Mapping[str, Difference] = {
     "no-converter": Difference(
         about="records without any property of a converter",
         debezium="the converter of the Kafka Connect worker, or of the engine, decides",
         ours="JSON without schemas; NULL is null, and `source.snapshot` is `false`",
         why="the lake has no worker. No setting of Connect's converter shows both values as they are",
-        adapt=each_value(_shown_marker),
+        adapt=each_value(shown_marker),
     ),
     "rows-without-cdc": Difference(
         about="rows of a table without CDC that the filters let through",
         debezium="are read by the initial snapshot; their changes never follow",
         ours="are not read; records describe the table",
         why="a copy that nothing updates is wrong from its first minute on",
-        adapt=_without_rows_of_snapshots,
+        adapt=without_rows_of_snapshots,
     ),
     "schema-change-position": Difference(
         about="the position in the source block and offset of a schema change while streaming",
         debezium="that of the newest event, or of a later poll that found no events",
         ours="that of the newest event",
         why="when Debezium polls is not part of the stream",
-        adapt=_where_ours_are,
+        adapt=where_ours_are,
     ),
     "excluded-key": Difference(
         about="the key of a snapshot's row, if a column filter excludes its column",
         debezium="has the type's zero, so all rows have one key",
         ours="has the row's own key, as in the stream",
         why="Debezium does not select the column in snapshots",
-        adapt=_own_keys_of_snapshots,
+        adapt=own_keys_of_snapshots,
     ),
     "masked-key": Difference(
         about="a masked column in record keys",
         debezium="shows it in the clear",
         ours="shows it masked, as everywhere",
         why="a value that must be hidden stays hidden: it reaches neither the lake nor a record",
-        adapt=_masked_keys,
+        adapt=masked_keys,
     ),
     "column-of-a-database": Difference(
         about="`column.exclude.list` and `column.include.list` with the database in front",
@@ -278,21 +105,21 @@ DIFFERENCES: Mapping[str, Difference] = {
         debezium="goes on with the new one; what happened in between is missing",
         ours="stops with the gap, until a blocking snapshot closes it",
         why="a change must never be missing unseen",
-        adapt=_until_first_alter,
+        adapt=until_first_alter,
     ),
     "new-table": Difference(
         about="a table that is captured while the connector streams, or that the filters let through at a later start",
         debezium="its changes from the capture instance's start on, or from where the connector stands",
         ours="a snapshot of the table, then its changes; with `no_data` as Debezium",
         why="rows from before would be missing",
-        adapt=_with_a_snapshot,
+        adapt=with_a_snapshot,
     ),
     "renamed-table": Difference(
         about="a table that is renamed while the connector streams",
         debezium="keeps the topic of its former name until the connector is restarted, and then shows a new table",
         ours="has the topic of its new name from the range behind the rename on",
         why="when a connector is restarted is not part of the stream",
-        adapt=_renamed,
+        adapt=renamed,
     ),
     "failed-conversion": Difference(
         about="a column whose type changes under its capture instance",
@@ -301,21 +128,21 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="a schema change, and the values as they are; what cannot be rendered all the same is handled as the mode "
         "says",
         why="a NULL that the source does not have is a wrong value, and a change that is left out a lost one",
-        adapt=_under_its_structure,
+        adapt=under_its_structure,
     ),
     "unknown-structure": Difference(
         about="a change of a table whose structure is not known",
-        debezium="is handled as `event.processing.failure.handling.mode` says, and counted in `NumberOfErroneousEvents`",
+        debezium="is handled as `event.processing.failure.handling.mode` says, and counted as erroneous",
         ours="stops the records in every mode",
-        why="a structure is kept before the rows that have it; where it is missing, the lake is damaged, and every later "
-        "change of the table would be left out unseen",
+        why="a structure is kept before the rows that have it; where it is missing, the lake is damaged, and every "
+        "later change of the table would be left out unseen",
     ),
     "simultaneous-changes": Difference(
         about="capture instances of several tables that begin in one poll",
         debezium="changes between their beginnings can lack the new columns, and the schema changes come late",
         ours="each schema change, then the changes of its instance",
         why="Debezium takes the tables in an order that says nothing about where they begin",
-        adapt=_under_its_structure,
+        adapt=under_its_structure,
     ),
     "sweep": Difference(
         about="rows that a repeated snapshot no longer finds",

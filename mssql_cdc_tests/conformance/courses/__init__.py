@@ -7,8 +7,9 @@ from dataclasses import replace
 from mssql_cdc_tests.conformance.courses.classic import CLASSIC
 from mssql_cdc_tests.conformance.courses.converters import CONVERTERS
 from mssql_cdc_tests.conformance.courses.databases import DATABASES, STRUCTURE
-from mssql_cdc_tests.conformance.courses.evolution import DROPPED, EVOLUTION, FAILING, MOVED
+from mssql_cdc_tests.conformance.courses.evolution import EVOLUTION
 from mssql_cdc_tests.conformance.courses.filters import FILTERS
+from mssql_cdc_tests.conformance.courses.moving import DROPPED, FAILING, MOVED
 from mssql_cdc_tests.conformance.courses.naming import NAMING
 from mssql_cdc_tests.conformance.courses.streaming import STREAM
 from mssql_cdc_tests.conformance.courses.types import TYPES
