@@ -130,7 +130,7 @@ class _Run:
         course = self.course
         stopped = [one for one in course.readings if not one.is_live]
         ours = [one for one in course.readings if one.is_ours]
-        self.source.create()
+        self.source.create(course.collation)
         self._scripts(lambda script: script.setup)
         for database in course.databases:
             self.source.wait_for_capture(database)

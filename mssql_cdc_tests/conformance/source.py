@@ -27,10 +27,11 @@ class Source:
     server: SandboxProcess
     databases: tuple[str, ...]
 
-    def create(self) -> None:
+    def create(self, collation: str | None = None) -> None:
         """Create the databases with the tables that every one has."""
+        collated = "" if collation is None else f" COLLATE {collation}"
         for database in self.databases:
-            self.execute([f"CREATE DATABASE {quoted(database)}"], database="master")
+            self.execute([f"CREATE DATABASE {quoted(database)}{collated}"], database="master")
             self.execute(
                 [
                     "EXEC sys.sp_cdc_enable_db",

@@ -122,6 +122,7 @@ class Course:
         scripts: what happens in them.
         readings: who reads.
         properties: what all readings have.
+        collation: that of its databases; None: the server's.
         is_ordered: whether the order of the records of all tables is judged as well.
         ours_ends_with: the exit code of this connector when it has read all that it can.
     """
@@ -131,6 +132,7 @@ class Course:
     scripts: Sequence[Script]
     readings: Sequence[Reading]
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    collation: str | None = None
     is_ordered: bool = True
     ours_ends_with: int = 0
 

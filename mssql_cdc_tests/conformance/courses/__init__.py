@@ -11,6 +11,7 @@ from mssql_cdc_tests.conformance.courses.evolution import EVOLUTION
 from mssql_cdc_tests.conformance.courses.filters import FILTERS
 from mssql_cdc_tests.conformance.courses.moving import DROPPED, FAILING, MOVED
 from mssql_cdc_tests.conformance.courses.naming import NAMING
+from mssql_cdc_tests.conformance.courses.reading_again import AGAIN, CASES, SKIPPED
 from mssql_cdc_tests.conformance.courses.streaming import STREAM
 from mssql_cdc_tests.conformance.courses.types import TYPES
 from mssql_cdc_tests.conformance.workload import Course
@@ -30,6 +31,9 @@ COURSES: dict[str, Course] = {
         TYPES,
         CONVERTERS,
         NAMING,
+        AGAIN,
+        SKIPPED,
+        *CASES,
     )
 }
 
