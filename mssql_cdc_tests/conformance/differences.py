@@ -145,6 +145,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="Debezium's driver reads another day or second than the source has",
         adapt=as_the_source_has_it,
     ),
+    "tasks": Difference(
+        about="the task that context headers name, with `tasks.max` above 1 and several databases",
+        debezium="deals the databases to its tasks in turn; each names itself",
+        ours="`task.id` for all of them; a process of `records --follow` has its `--task-id`",
+        why="one process reads all databases; who wants several gives each its databases and its id",
+    ),
     "simultaneous-changes": Difference(
         about="capture instances of several tables that begin in one poll",
         debezium="changes between their beginnings can lack the new columns, and the schema changes come late",
