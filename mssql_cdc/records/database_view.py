@@ -172,7 +172,7 @@ class DatabaseView:
         order = sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
         found_logs = {table: _log(table, layout, offsets, cut, storage) for table in order}
         logs = {table: log for table, log in found_logs.items() if log is not None}
-        found = find_snapshots(logs, offsets, cut, order)
+        found = find_snapshots(logs, offsets, cut, _snapshot_order(connector, versions), renamed=_renamed(versions))
         snapshotted = {table for block in found.blocks for table in (*block.tables, *block.described)}
         history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
         changes = (
@@ -212,6 +212,23 @@ def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
         ]
         for own in load_history(layout, storage).versions.values()
     }
+
+
+def _snapshot_order(connector: Connector, versions: Mapping[TableId, Sequence[Version]]) -> list[TableId]:
+    """Return the tables in the order of their first names: a later rename moves no record of a snapshot."""
+
+    def place(table: TableId) -> tuple[int, int, str]:
+        first = versions[table][0].table_id
+        return connector.filters.tables.order(first.catalog or "", first.schema, first.name)
+
+    return sorted(versions, key=place)
+
+
+def _renamed(versions: Mapping[TableId, Sequence[Version]]) -> dict[str, str]:
+    """Return the newest name of each table under its former ones that no other table has now."""
+    now = {table.text for table in versions}
+    former = {version.table_id.text: table.text for table, own in versions.items() for version in own}
+    return {name: table for name, table in former.items() if name not in now}
 
 
 def _others(connector: Connector, layout: Layout, storage: Storage) -> list[Described]:

@@ -44,7 +44,7 @@ class Failures:
                 "event.processing.failure.handling.mode=warn"
             ) from error
         if self.mode == "warn":
-            logger.warning("%s; its records are left out", what, extra={"erroneous": table.catalog or ""})
+            logger.warning("%s; its records are left out", what)
 
 
 def _offset(position: str) -> str:

@@ -125,10 +125,15 @@ def announcements(
 
 
 def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
-    """Build the record of a schema change in the stream; its source block is that of the newest event."""
+    """Build the record of a schema change in the stream; its source block is that of the newest event.
+
+    A new table is an event of its own: the block names it, where the stream stands.
+    """
     version = announcement.version.described
-    if envelopes.newest is None:
-        envelopes.newest = _source_of(version, None, "false")
+    own = _source_of(version, None, "false")
+    newest = envelopes.newest or own
+    place = {name: getattr(newest, name) for name in ("commit_lsn", "change_lsn", "event_serial_no")}
+    envelopes.newest = replace(own if announcement.type == "CREATE" else newest, snapshot="false", **place)
     offset = envelopes.streaming_offset()
     return _record(announcement.type, version, envelopes, ddl=STREAMING_DDL, offset=offset)
 

@@ -79,17 +79,25 @@ class _Known:
 
 
 def find_snapshots(
-    logs: Mapping[TableId, ChangeLog], offsets: Offsets, cut: OffsetRow, order: Sequence[TableId]
+    logs: Mapping[TableId, ChangeLog],
+    offsets: Offsets,
+    cut: OffsetRow,
+    order: Sequence[TableId],
+    *,
+    renamed: Mapping[str, str],
 ) -> Snapshots:
     """Find the snapshots of a database at a cut; later ones than the first are BLOCKING if somebody asked for them.
+
+    A table that joined without a snapshot of its rows is none: Debezium announces it in the stream.
 
     Args:
         logs: The change logs of the tables that had one at the cut.
         offsets: All rows of `_offsets`.
         cut: The complete cut up to which records are rendered.
         order: The database's tables in snapshot order.
+        renamed: The newest name of each table under its former ones: offsets have the name of their time.
     """
-    known = _known(offsets, cut)
+    known = _known(offsets, cut, renamed)
     firsts: dict[str, str] = {}
     members: dict[str, set[str]] = {number: one.tables for number, one in known.items()}
     later = _begun_later(offsets, cut) - set(known)
@@ -101,6 +109,7 @@ def find_snapshots(
     described = {number: one.described - members[number] for number, one in known.items()}
     positions = {number: firsts.get(number) or known[number].position or "" for number in members}
     ordered = sorted(members, key=lambda number: positions[number])
+    ordered = [number for number in ordered if number == ordered[0] or not _only_joined(known.get(number))]
     open_ones = {number for number, one in known.items() if one.is_open}
     bounds = [firsts.get(number) or _end_before(known[number].begun, offsets) for number in open_ones]
     found = [
@@ -124,7 +133,13 @@ def behind(cut: OffsetRow) -> str:
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
 
 
-def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
+def _only_joined(one: _Known | None) -> bool:
+    """Whether it took positions of tables and nothing else, and nobody asked for it."""
+    facts = None if one is None else one.begun.facts
+    return one is not None and not one.tables and isinstance(facts, SnapshotBegun) and facts.signal is None
+
+
+def _known(offsets: Offsets, cut: OffsetRow, renamed: Mapping[str, str]) -> dict[str, _Known]:
     """Return the snapshots by number; one that read no rows has none and is known by its partition."""
     rows = [row for row in offsets.rows if row.number <= cut.number]
     numbers = _numbers_by_partition(rows)
@@ -143,7 +158,7 @@ def _known(offsets: Offsets, cut: OffsetRow) -> dict[str, _Known]:
         one.repairs = one.repairs or lost
         one.newest = row
         is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
-        (one.tables if is_read else one.described).update(row.tables)
+        (one.tables if is_read else one.described).update(renamed.get(name, name) for name in row.tables)
         reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
         for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=0) for r in reached):
             one.position = min(where, one.position or where)

@@ -1,6 +1,7 @@
 """Formats columns of dates and times like Debezium, from the lake's values and their exact texts.
 
-`converters.py` decides which function a column uses.
+`converters.py` decides which function a column uses. Debezium reads some old values wrong; here they are as the source
+has them (`docs/debezium-contradictions.md`).
 """
 
 from __future__ import annotations
@@ -14,21 +15,16 @@ import pyarrow.compute as pc
 from mssql_cdc.records.json_texts import joined
 
 Numbers = np.ndarray[Any, Any]
-_DAY_US = 86_400_000_000
-_CUTOVER_DAY = -141_427
-"""1582-10-15, the first day of Java's Gregorian calendar, in days since 1970."""
-_GAP_DAYS = 10
-"""The number of days before the cutover that Java's calendar lacks; it shifts them past the cutover."""
 
 
 def dates(values: pa.Array) -> pa.Array:
     """Return days since 1970."""
-    return _without_gap(values, pa.int32(), 1).view(pa.int32())
+    return values.view(pa.int32())
 
 
 def iso_dates(values: pa.Array) -> pa.Array:
     """Return texts like `2017-09-15Z`."""
-    return joined(_without_gap(values, pa.int32(), 1).cast(pa.string()), "Z")
+    return joined(values.cast(pa.string()), "Z")
 
 
 def times(values: pa.Array, unit_ns: int) -> pa.Array:
@@ -52,7 +48,6 @@ def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> pa.Arr
         exact: Texts with the seventh digit where there is one; None: no value has one.
         unit_ns: The unit in nanoseconds: 1, 1,000 or 1,000,000.
     """
-    values = _without_gap(values, pa.int64(), _DAY_US)
     micros = pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
     if unit_ns >= 1000:
         found = micros // (unit_ns // 1000)
@@ -65,18 +60,14 @@ def timestamps(values: pa.Array, exact: pa.Array | None, unit_ns: int) -> pa.Arr
 
 def iso_timestamps(values: pa.Array, exact: pa.Array | None) -> pa.Array:
     """Return texts like `2019-07-09T02:28:57.123456Z`, without trailing zeros in the fraction."""
-    found = _without_gap(values, pa.int64(), _DAY_US).cast(pa.string())
+    found = values.cast(pa.string())
     if exact is not None:  # Only its seventh digit is missing.
         found = joined(found, pc.fill_null(pc.utf8_slice_codeunits(exact, 26), ""))
     return joined(pc.utf8_replace_slice(_trimmed(found), 10, 11, "T"), "Z")
 
 
 def zoned_timestamps(values: pa.Array, exact: pa.Array | None) -> pa.Array:
-    """Return texts like `2024-02-29T12:34:56.123+02:00`, with the row's own offset, or `Z` for none.
-
-    This reproduces two bugs of Debezium's JDBC driver that are visible in its records: days before 1582-10-15 UTC are
-    interpreted as Julian, and instants before 1970 with a fraction of at least a millisecond are one second late.
-    """
+    """Return texts like `2024-02-29T12:34:56.123+02:00`, with the row's own offset, or `Z` for none."""
     nulls = _nulls(values)
     micros: Numbers = pc.fill_null(values.view(pa.int64()), 0).to_numpy(zero_copy_only=False)
     fraction = pc.utf8_lpad(pa.array(micros % 1_000_000).cast(pa.string()), width=6, padding="0")
@@ -89,35 +80,10 @@ def zoned_timestamps(values: pa.Array, exact: pa.Array | None) -> pa.Array:
         signed = pc.if_else(pc.starts_with(shown, "-"), pc.negate(size), size)
         minutes = pc.fill_null(signed, 0).to_numpy(zero_copy_only=False)
         zone = pc.if_else(pa.array(minutes == 0), "Z", pc.fill_null(shown, "Z"))
-    days = micros // _DAY_US
-    if (days < _CUTOVER_DAY).any():
-        micros = np.where(days < _CUTOVER_DAY, _julian_days(days) * _DAY_US + micros % _DAY_US, micros)
-    # The driver divides negative milliseconds by 1000, and Java rounds toward zero.
-    micros = micros + np.where((micros < 0) & (micros // 1000 % 1000 != 0), 1_000_000, 0)
     seconds = pa.array((micros + minutes * np.int64(60_000_000)) // 1_000_000, pa.timestamp("s"), mask=nulls)
     text = pc.utf8_replace_slice(seconds.cast(pa.string()), 10, 11, "T")
     fraction = pc.utf8_rtrim(fraction, "0")
     return joined(text, pc.if_else(pc.equal(fraction, ""), "", "."), fraction, zone)
-
-
-def _julian_days(days: Numbers) -> Numbers:
-    """Return the days whose Julian dates read like the Gregorian dates of `days` (both in days since 1970)."""
-    dates = days.astype("datetime64[D]")
-    months = dates.astype("datetime64[M]")
-    whole = months.astype(np.int64) + 1970 * 12
-    y, m, d = whole // 12, whole % 12 + 1, (dates - months).astype(np.int64) + 1
-    shift = (14 - m) // 12
-    y, m = y + 4800 - shift, m + 12 * shift - 3
-    return d + (153 * m + 2) // 5 + 365 * y + y // 4 - 32_083 - 2_440_588
-
-
-def _without_gap(values: pa.Array, numbers: pa.DataType, day: int) -> pa.Array:
-    """Shift days that Java's calendar lacks past the cutover; `day` is the length of a day in the values' unit."""
-    found = values.view(numbers)
-    inside = pc.and_(pc.greater_equal(found, (_CUTOVER_DAY - _GAP_DAYS) * day), pc.less(found, _CUTOVER_DAY * day))
-    if not pc.any(inside).as_py():
-        return values
-    return pc.if_else(inside, pc.add(found, pa.scalar(_GAP_DAYS * day, numbers)), found).view(values.type)
 
 
 def _hundreds(exact: pa.Array) -> Numbers:

@@ -33,6 +33,14 @@ def payload(data: Any) -> Any:
     return data["payload"] if isinstance(data, dict) and set(data) == {"schema", "payload"} else data
 
 
+def is_heartbeat(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a heartbeat."""
+    key = payload(record["key"])
+    if isinstance(key, str):
+        return key.startswith("Struct{serverName=")
+    return isinstance(key, dict) and set(key) == {"serverName"}
+
+
 def row_change(topic: str, value: Any) -> dict[str, Any] | None:
     """The payload of a row change's value with `op`, `source` and images, also where it is a CloudEvent; else None."""
     value = payload(value)

@@ -180,6 +180,13 @@ class DebeziumMachine:
         """A Java object of maps, lists and texts, in one call."""
         return json.loads(self._mapper.writeValueAsString(value))
 
+    def objects(self, *values: Any) -> Any:
+        """A Java array of these objects."""
+        found = self._gateway.new_array(self.java.java.lang.Object, len(values))
+        for place, value in enumerate(values):
+            found[place] = value
+        return found
+
     @property
     def alive(self) -> bool:
         """Whether the JVM runs."""

@@ -6,16 +6,25 @@ into those that this connector must render. Whatever else differs is a defect.
 
 from __future__ import annotations
 
-import copy
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from mssql_cdc_tests.conformance.compare import payload
-
-Records = list[dict[str, Any]]
-Adapt = Callable[[Records, Records], Records]
+from mssql_cdc_tests.conformance.adapting import (
+    Adapt,
+    as_the_source_has_it,
+    each_value,
+    masked_keys,
+    own_keys_of_snapshots,
+    renamed,
+    shown_marker,
+    under_its_structure,
+    until_first_alter,
+    where_ours_are,
+    with_a_snapshot,
+    without_column,
+    without_rows_of_snapshots,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,130 +46,41 @@ class Difference:
     adapt: Adapt | None = None
 
 
-def each_value(change: Callable[[dict[str, Any]], None]) -> Adapt:
-    """Return what changes the payload of each record's value."""
-
-    def adapt(theirs: Records, ours: Records) -> Records:
-        del ours
-        found = copy.deepcopy(theirs)
-        for record in found:
-            value = payload(record["value"])
-            if isinstance(value, dict):
-                change(value)
-        return found
-
-    return adapt
-
-
-def _shown_marker(value: dict[str, Any]) -> None:
-    source = value.get("source")
-    if source is not None and source["snapshot"] is None:
-        source["snapshot"] = "false"
-
-
-def _without_rows_of_snapshots(theirs: Records, ours: Records) -> Records:
-    del ours
-    return [record for record in theirs if (payload(record["value"]) or {}).get("op") != "r"]
-
-
-def _where_ours_are(theirs: Records, ours: Records) -> Records:
-    """Give the schema changes of the stream the positions that this connector's have."""
-    found = copy.deepcopy(theirs)
-    pairs = zip(filter(_is_streamed_change, found), filter(_is_streamed_change, ours), strict=False)
-    for record, own in pairs:
-        source, wanted = payload(record["value"])["source"], payload(own["value"])["source"]
-        source.update({name: wanted[name] for name in ("commit_lsn", "change_lsn", "event_serial_no")})
-        record["sourceOffset"] = own["sourceOffset"]
-    return found
-
-
-def _own_keys_of_snapshots(theirs: Records, ours: Records) -> Records:
-    """Give the rows of snapshots the keys that this connector's have."""
-    found = copy.deepcopy(theirs)
-    for record, own in zip(found, ours, strict=False):
-        if (payload(record["value"]) or {}).get("op") == "r":
-            record["key"] = own["key"]
-    return found
-
-
-def _masked_keys(theirs: Records, ours: Records) -> Records:
-    """Give keys, and the keys in headers, the value that the mask gives the column in the images of the same record."""
-    del ours
-    found, masked = copy.deepcopy(theirs), dict[str, str]()
-    for record in found:
-        value, key = payload(record["value"]) or {}, payload(record["key"]) or {}
-        image = value.get("before") if value.get("op") == "d" else value.get("after")
-        if image is not None and image["name"] is not None:
-            masked[key["name"]] = image["name"]
-    for record in found:
-        for struct in filter(None, map(payload, (record["key"], *record["headers"].values()))):
-            if isinstance(struct, dict) and struct.get("name") in masked:
-                struct["name"] = masked[struct["name"]]
-    return found
-
-
-def without_column(name: str) -> Adapt:
-    """Return what removes a column from the images and their schemas."""
-
-    def adapt(theirs: Records, ours: Records) -> Records:
-        del ours
-        found = copy.deepcopy(theirs)
-        for record in found:
-            value = payload(record["value"]) or {}
-            for image in (value.get("before"), value.get("after")):
-                if image is not None:
-                    image.pop(name, None)
-            for part in record["value"]["schema"]["fields"] if "before" in value else ():
-                if part["field"] in {"before", "after"}:
-                    part["fields"] = [one for one in part["fields"] if one["field"] != name]
-        return found
-
-    return adapt
-
-
-def _is_schema_change(record: Mapping[str, Any]) -> bool:
-    return "tableChanges" in (payload(record["value"]) or {})
-
-
-def _is_streamed_change(record: Mapping[str, Any]) -> bool:
-    return _is_schema_change(record) and "snapshot" not in record["sourceOffset"]
-
-
 DIFFERENCES: Mapping[str, Difference] = {
     "no-converter": Difference(
         about="records without any property of a converter",
         debezium="the converter of the Kafka Connect worker, or of the engine, decides",
         ours="JSON without schemas; NULL is null, and `source.snapshot` is `false`",
         why="the lake has no worker. No setting of Connect's converter shows both values as they are",
-        adapt=each_value(_shown_marker),
+        adapt=each_value(shown_marker),
     ),
     "rows-without-cdc": Difference(
         about="rows of a table without CDC that the filters let through",
         debezium="are read by the initial snapshot; their changes never follow",
         ours="are not read; records describe the table",
         why="a copy that nothing updates is wrong from its first minute on",
-        adapt=_without_rows_of_snapshots,
+        adapt=without_rows_of_snapshots,
     ),
     "schema-change-position": Difference(
         about="the position in the source block and offset of a schema change while streaming",
         debezium="that of the newest event, or of a later poll that found no events",
         ours="that of the newest event",
         why="when Debezium polls is not part of the stream",
-        adapt=_where_ours_are,
+        adapt=where_ours_are,
     ),
     "excluded-key": Difference(
         about="the key of a snapshot's row, if a column filter excludes its column",
         debezium="has the type's zero, so all rows have one key",
         ours="has the row's own key, as in the stream",
         why="Debezium does not select the column in snapshots",
-        adapt=_own_keys_of_snapshots,
+        adapt=own_keys_of_snapshots,
     ),
     "masked-key": Difference(
         about="a masked column in record keys",
         debezium="shows it in the clear",
         ours="shows it masked, as everywhere",
         why="a value that must be hidden stays hidden: it reaches neither the lake nor a record",
-        adapt=_masked_keys,
+        adapt=masked_keys,
     ),
     "column-of-a-database": Difference(
         about="`column.exclude.list` and `column.include.list` with the database in front",
@@ -186,24 +106,57 @@ DIFFERENCES: Mapping[str, Difference] = {
         debezium="goes on with the new one; what happened in between is missing",
         ours="stops with the gap, until a blocking snapshot closes it",
         why="a change must never be missing unseen",
+        adapt=until_first_alter,
     ),
     "new-table": Difference(
         about="a table that is captured while the connector streams, or that the filters let through at a later start",
         debezium="its changes from the capture instance's start on, or from where the connector stands",
         ours="a snapshot of the table, then its changes; with `no_data` as Debezium",
         why="rows from before would be missing",
+        adapt=with_a_snapshot,
     ),
     "renamed-table": Difference(
         about="a table that is renamed while the connector streams",
-        debezium="keeps the topic of its former name until the connector is restarted",
+        debezium="keeps the topic of its former name until the connector is restarted, and then shows a new table",
         ours="has the topic of its new name from the range behind the rename on",
         why="when a connector is restarted is not part of the stream",
+        adapt=renamed,
     ),
     "failed-conversion": Difference(
-        about="a value whose conversion fails",
-        debezium="is left unset, with an error in the log",
-        ours="fails its change, as `event.processing.failure.handling.mode` says",
-        why="a NULL that the source does not have is a wrong value",
+        about="a column whose type changes under its capture instance",
+        debezium="goes on with the type that it knows: a value that is none of it is left unset, and where the column "
+        "may not be NULL, its change is handled as `event.processing.failure.handling.mode` says",
+        ours="a schema change, and the values as they are; what cannot be rendered all the same is handled as the mode "
+        "says",
+        why="a NULL that the source does not have is a wrong value, and a change that is left out a lost one",
+        adapt=under_its_structure,
+    ),
+    "unknown-structure": Difference(
+        about="a change of a table whose structure is not known",
+        debezium="is handled as `event.processing.failure.handling.mode` says, and counted as erroneous",
+        ours="stops the records in every mode",
+        why="a structure is kept before the rows that have it; where it is missing, the lake is damaged, and every "
+        "later change of the table would be left out unseen",
+    ),
+    "old-dates": Difference(
+        about="days from 1582-10-05 to 1582-10-14; `datetimeoffset` before 1582-10-15, and before 1970 with a fraction",
+        debezium="shows them ten days later; that of a Julian date; one second later",
+        ours="shows what the source has",
+        why="Debezium's driver reads another day or second than the source has",
+        adapt=as_the_source_has_it,
+    ),
+    "tasks": Difference(
+        about="the task that context headers name, with `tasks.max` above 1 and several databases",
+        debezium="deals the databases to its tasks in turn; each names itself",
+        ours="`task.id` for all of them; a process of `records --follow` has its `--task-id`",
+        why="one process reads all databases; who wants several gives each its databases and its id",
+    ),
+    "simultaneous-changes": Difference(
+        about="capture instances of several tables that begin in one poll",
+        debezium="changes between their beginnings can lack the new columns, and the schema changes come late",
+        ours="each schema change, then the changes of its instance",
+        why="Debezium takes the tables in an order that says nothing about where they begin",
+        adapt=under_its_structure,
     ),
     "sweep": Difference(
         about="rows that a repeated snapshot no longer finds",

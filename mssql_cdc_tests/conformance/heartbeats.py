@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from mssql_cdc_tests.conformance.bench import Records, Seen
-from mssql_cdc_tests.conformance.compare import payload
+from mssql_cdc_tests.conformance.compare import is_heartbeat, payload
 from mssql_cdc_tests.conformance.workload import Course, Reading, Result
 
 INTERVAL = "heartbeat.interval.ms"
@@ -31,14 +31,6 @@ def judged_heartbeats(course: Course, reading: Reading, seen: Seen) -> Result:
     name = f"{course.name}/heartbeats/{reading.name}"
     restates = "SqlServerConnectorIT.takeSchemaOnlySnapshotAndSendHeartbeat"
     return Result(name, "heartbeats", restates, verdict, count, shown, tuple(lines[:5]))
-
-
-def is_heartbeat(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a heartbeat."""
-    key = payload(record["key"])
-    if isinstance(key, str):
-        return key.startswith("Struct{serverName=")
-    return isinstance(key, dict) and set(key) == {"serverName"}
 
 
 def _kinds(records: Records) -> set[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pyodbc
 from mssql_sandbox.process import SandboxProcess
 
-from mssql_cdc_tests.conformance.workload import READ, Step, captured
+from mssql_cdc_tests.conformance.workload import RESTART, WAIT, Step, captured
 
 WAIT_SECONDS = 240.0
 FENCE = "dbo.fence"
@@ -27,10 +27,11 @@ class Source:
     server: SandboxProcess
     databases: tuple[str, ...]
 
-    def create(self) -> None:
+    def create(self, collation: str | None = None) -> None:
         """Create the databases with the tables that every one has."""
+        collated = "" if collation is None else f" COLLATE {collation}"
         for database in self.databases:
-            self.execute([f"CREATE DATABASE {quoted(database)}"], database="master")
+            self.execute([f"CREATE DATABASE {quoted(database)}{collated}"], database="master")
             self.execute(
                 [
                     "EXEC sys.sp_cdc_enable_db",
@@ -59,13 +60,13 @@ class Source:
                     pass
         return rows
 
-    def walk(self, steps: Iterable[Step], *, database: str, read: Callable[[], None] | None = None) -> None:
+    def walk(self, steps: Iterable[Step], *, database: str, read: Callable[[bool], None] | None = None) -> None:
         """Run the steps of a script.
 
         Args:
             steps: The steps.
             database: Its database.
-            read: Lets the connectors read.
+            read: Lets the connectors read; is told whether Debezium is started again then.
         """
         pending: list[str] = []
         for step in steps:
@@ -75,9 +76,9 @@ class Source:
             self.execute(pending, database=database)
             self.wait_for_capture(database)
             pending = []
-            if step is READ:
+            if step is not WAIT:
                 assert read is not None, "a script cannot wait for connectors that do not read yet"
-                read()
+                read(step is RESTART)
         self.execute(pending, database=database)
 
     def finish(self) -> None:

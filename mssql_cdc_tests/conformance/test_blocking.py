@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from mssql_cdc_tests.conformance.beside import SCHEMAS, SIGNALS, debezium_beside, own_records
-from mssql_cdc_tests.conformance.compare import differences, payload, plain
+from mssql_cdc_tests.conformance.compare import differences, is_heartbeat, payload, plain
 from mssql_cdc_tests.conformance.debezium import Record
-from mssql_cdc_tests.conformance.heartbeats import is_heartbeat
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]

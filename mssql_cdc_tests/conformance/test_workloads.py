@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 import mssql_cdc
+from mssql_cdc.schema import TYPES
 from mssql_cdc_tests.conformance.compare import differences
 from mssql_cdc_tests.conformance.courses import COURSES
+from mssql_cdc_tests.conformance.courses.types import NOT_COMPARED, SAMPLES, WITHOUT_SAMPLES
 from mssql_cdc_tests.conformance.differences import DIFFERENCES, document
 
 WORKLOADS = [workload for course in COURSES.values() for workload in course.workloads()]
@@ -64,3 +66,14 @@ def test_any_part_of_a_record_can_differ(ours, theirs):
     assert differences([blank | ours], [blank | ours]) == []
     assert len(differences([blank | ours], [blank | theirs])) == 1
     assert differences([blank | ours], []) != []
+
+
+def test_every_type_is_compared():
+    shown = {sample.declaration.partition("(")[0] for sample in SAMPLES} | {*WITHOUT_SAMPLES, *NOT_COMPARED}
+    # `sysname` is another name of `nvarchar(128)`.
+    assert shown - {"sysname"} == set(TYPES)
+
+
+@pytest.mark.parametrize("name", sorted({one.name for one in TYPES.values() if one.arguments == "scale"}))
+def test_a_type_with_fractions_of_a_second_is_compared_with_each_number_of_digits(name: str):
+    assert {f"{name}({digits})" for digits in range(8)} <= {sample.declaration for sample in SAMPLES}

@@ -28,9 +28,10 @@ class Wait(Enum):
 
     CAPTURED = "until everything so far is captured"
     READ = "until both connectors have read everything so far; only where all readings are live"
+    RESTART = "as READ; then Debezium is started again"
 
 
-WAIT, READ = Wait.CAPTURED, Wait.READ
+WAIT, READ, RESTART = Wait.CAPTURED, Wait.READ, Wait.RESTART
 Step = str | Wait
 
 
@@ -121,7 +122,9 @@ class Course:
         scripts: what happens in them.
         readings: who reads.
         properties: what all readings have.
+        collation: that of its databases; None: the server's.
         is_ordered: whether the order of the records of all tables is judged as well.
+        ours_ends_with: the exit code of this connector when it has read all that it can.
     """
 
     name: str
@@ -129,7 +132,9 @@ class Course:
     scripts: Sequence[Script]
     readings: Sequence[Reading]
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    collation: str | None = None
     is_ordered: bool = True
+    ours_ends_with: int = 0
 
     def workloads(self) -> list[Workload]:
         """Return its workloads, by reading."""

@@ -9,14 +9,32 @@ from mssql_cdc_tests.conformance.courses.converters import CONVERTERS
 from mssql_cdc_tests.conformance.courses.databases import DATABASES, STRUCTURE
 from mssql_cdc_tests.conformance.courses.evolution import EVOLUTION
 from mssql_cdc_tests.conformance.courses.filters import FILTERS
+from mssql_cdc_tests.conformance.courses.moving import DROPPED, FAILING, MOVED
 from mssql_cdc_tests.conformance.courses.naming import NAMING
+from mssql_cdc_tests.conformance.courses.reading_again import AGAIN, CASES, SKIPPED
 from mssql_cdc_tests.conformance.courses.streaming import STREAM
 from mssql_cdc_tests.conformance.courses.types import TYPES
 from mssql_cdc_tests.conformance.workload import Course
 
 COURSES: dict[str, Course] = {
     course.name: course
-    for course in (CLASSIC, STREAM, EVOLUTION, DATABASES, STRUCTURE, FILTERS, TYPES, CONVERTERS, NAMING)
+    for course in (
+        CLASSIC,
+        STREAM,
+        EVOLUTION,
+        MOVED,
+        DROPPED,
+        FAILING,
+        DATABASES,
+        STRUCTURE,
+        FILTERS,
+        TYPES,
+        CONVERTERS,
+        NAMING,
+        AGAIN,
+        SKIPPED,
+        *CASES,
+    )
 }
 
 _FAST_READINGS = {"schemas", "transactions", "source types", "avro"}

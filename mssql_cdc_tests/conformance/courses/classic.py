@@ -169,7 +169,12 @@ CLASSIC = Course(
     ),
     readings=(
         *(
-            Reading(name=name, properties=properties, is_live=True, expected=("no-converter", "schema-change-position"))
+            Reading(
+                name=name,
+                properties=properties,
+                is_live=True,
+                expected=("no-converter", "schema-change-position", "old-dates"),
+            )
             for name, properties in CONFIGURATIONS.items()
         ),
         Reading(name=REFERENCE, properties=_ISO, is_live=True, is_ours=False),

@@ -23,6 +23,7 @@ from mssql_cdc.records.schema_changes import table_structure
 from mssql_cdc.records.shapes import Shapes
 from mssql_cdc.records.temporal import timestamps, zoned_timestamps
 from mssql_cdc.schema import Column, TableSchema
+from mssql_cdc_tests.conformance.driver_bugs import spoiled
 from mssql_cdc_tests.lake_kit import Change, column, neutral
 from mssql_cdc_tests.unit.config.samples import connector_with
 from mssql_cdc_tests.unit.records.kit import RECORDED, table
@@ -185,7 +186,9 @@ def test_every_type_prints_what_debezium_printed(values: dict[str, Any], exact: 
     schema = table("alltypes", *COLUMNS.values())
     ((key, after),) = rendered(schema, Change(1, "r", after=values, exact={"after": exact}))
     expected = RECORDED["rows"][recorded]
-    assert {name: after[name] for name in expected} == expected
+    spoilt = {name for name in expected if after[name] != expected[name] and expected[name] in spoiled(after[name])}
+    assert spoilt == ({"c_dto3"} if recorded else set())
+    assert {name: after[name] for name in expected} == expected | {name: after[name] for name in spoilt}
     assert key == {"id": values["id"]}
 
 
