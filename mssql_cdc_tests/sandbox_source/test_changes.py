@@ -9,7 +9,7 @@ import pytest
 
 from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, StaleReaderError
 from mssql_cdc.lsn import LsnRange
-from mssql_cdc.source.sqlserver import bulk, changes
+from mssql_cdc.source.sqlserver import bulk, changes, order_guard
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
 from mssql_cdc.source.sqlserver.volume import split
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows, table_of
@@ -148,6 +148,32 @@ def test_the_function_yields_the_same_images_if_the_change_table_is_not_readable
     assert [(r["op"], r["before"], r["after"]) for r in rows(function)] == [
         (r["op"], r["before"], r["after"]) for r in ordered
     ]
+
+
+@pytest.mark.parametrize(
+    ("statement", "read"),
+    [
+        ("DELETE dbo.t", 100),
+        ("INSERT dbo.t SELECT id + 500 FROM dbo.t", 100),
+        ("UPDATE dbo.t SET id = id + 1", None),
+    ],
+)
+def test_of_a_large_transaction_the_function_tells_whether_it_deletes_and_inserts(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, statement: str, read: int | None
+) -> None:
+    monkeypatch.setattr(order_guard, "REMEMBERED", 20)
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t SELECT value FROM GENERATE_SERIES(1, 100)")
+    start = shop.scan()
+    shop.run(statement)
+    direct = shop.changes("t", from_=start, page_rows=7)
+    function = replace(direct, instance=replace(direct.instance, change_table=None))
+
+    if read:
+        assert len(rows(function)) == read
+    else:
+        with pytest.raises(SourceError, match="deletes and inserts the same key"):
+            rows(function)
 
 
 def test_a_transaction_larger_than_a_page_is_read_whole(shop: Shop) -> None:

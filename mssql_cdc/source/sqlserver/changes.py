@@ -6,24 +6,21 @@ a value that pickles, and secrets are resolved only when it reads.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceUnavailableError, StaleStructureError
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
 from mssql_cdc.source.sqlserver.numpy_arrays import fixed_bytes
+from mssql_cdc.source.sqlserver.order_guard import OrderGuard
 from mssql_cdc.source.sqlserver.positions import require_held
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, LSN, digits, quote, stale_reader, text
 from mssql_cdc.source.sqlserver.structure import Structure
@@ -34,7 +31,6 @@ PAGE_BYTES = 16 * 1024 * 1024
 """A page is kept in memory, while the times of its commits are read."""
 ORDER_WITH_COMMAND = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
 ORDER_WITHOUT_COMMAND = ("__$start_lsn", "__$seqval", "__$operation")
-_GONE_OR_NEW = pa.array(["c", "d"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +100,8 @@ class ChangeReader:
         """Neutral batches in order, read over a connection that the caller checks before and after."""
         plan = RowPlan.of(self.instance.schema.columns)
         decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
-        guard = OrderGuard(self.instance.schema) if self.instance.change_table is None else None
+        by_function = self.instance.change_table is None
+        guard = OrderGuard(self.instance.schema, lambda commit: self._has_both(bulk, commit)) if by_function else None
         for page in self._pages(bulk, plan):
             times.load([fixed_bytes(raw.column("lsn"), 10) for raw in page])
             for raw in page:
@@ -183,6 +180,19 @@ class ChangeReader:
         )
         found = [value for batch in rows for value in batch.column("m").to_pylist()]
         require_held(name, Lsn(found[0]) if found and found[0] is not None else None, self.range.from_)
+
+    def _has_both(self, bulk: Bulk, commit: str) -> bool:
+        """Whether a transaction both deletes and inserts rows of the table."""
+        lsn = Lsn.parse(commit)
+        found = bulk.read(
+            f"DECLARE @from binary(10) = {LSN}, @to binary(10) = {LSN}; SELECT COUNT(DISTINCT [__$operation]) AS [n] "
+            f"FROM {change_source(self.instance, '@from', '@to')} WHERE [__$operation] IN (1, 2)",
+            [pa.field("n", pa.int32())],
+            [digits(lsn.decrement()), digits(lsn)],
+            doing=self._doing,
+            rows=1,
+        )
+        return any(value > 1 for batch in found for value in batch.column("n").to_pylist())
 
     @property
     def _doing(self) -> str:
@@ -284,46 +294,3 @@ _DECLARE_AFTER = (
 
 def _with_command(instance: CaptureInstance) -> bool:
     return instance.change_table is not None and instance.has_command_id
-
-
-# -- Function mode -------------------------------------------------------------------------------------------
-
-
-class OrderGuard:
-    """Rejects changes that function mode cannot order (second half of rule B11).
-
-    The functions return no command id. When one transaction deletes and inserts the same key under different change
-    LSNs (`UPDATE … SET id = id + 1`), the order of the two decides whether the row exists, and it is unknown. The guard
-    watches the neutral batches of one table, in order; a transaction may span several of them.
-    """
-
-    def __init__(self, schema: TableSchema) -> None:
-        self._schema = schema
-        self._commit: str | None = None
-        self._seen: dict[Any, dict[str, str]] = defaultdict(dict)
-
-    def check(self, batch: pa.RecordBatch) -> None:
-        """Looks at the next batch.
-
-        Raises:
-            SourceError: a key was deleted and inserted in an order that cannot be known.
-        """
-        if not self._schema.key_columns:
-            return
-        rows = batch.filter(pc.is_in(batch.column("op"), value_set=_GONE_OR_NEW))
-        names = list(self._schema.key_columns)
-        befores, afters = rows.column("before").to_pylist(), rows.column("after").to_pylist()
-        places = zip(*(rows.column(name).to_pylist() for name in ("commit_lsn", "change_lsn", "op")), strict=True)
-        for (commit, change, op), before, after in zip(places, befores, afters, strict=True):
-            if commit != self._commit:
-                self._commit = commit
-                self._seen.clear()
-            image = before if op == "d" else after
-            operations = self._seen[tuple(image[name] for name in names)]
-            operations[op] = change
-            if len(operations) == 2 and operations["c"] != operations["d"]:
-                raise SourceError(
-                    f"{self._schema.table_id}: transaction {commit} deletes and inserts the same key; without SELECT "
-                    f"on the change table of {self._schema.instance!r} the order is unknown. "
-                    "GRANT SELECT ON SCHEMA::cdc TO the login's user"
-                )

@@ -5,7 +5,7 @@ Order never depends on these times; instead, LSN order disambiguates them when c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,15 +16,18 @@ import pyarrow.compute as pc
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema.arrow import INSTANT
 from mssql_cdc.source.sqlserver.bulk import Bulk
-from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers
+from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers, flags
 from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits
 
 Zone = str | int
 """An IANA time zone name, or the server's present offset from UTC in minutes."""
 
 LOCAL = pa.timestamp("us")
-_LISTED = 400  # commit LSNs that are looked up one by one; more of them are fetched as a range
+SET_BACK = timedelta(minutes=10)
+"""What a clock is set back by at most, beside the change to winter time: such a fall of local times is none."""
+_LISTED = 400  # commit LSNs that one statement looks up
 _LISTS = (4, 40, _LISTED)
+_MOST_LISTS = 10  # more commits than they hold are read as a range
 _SPAN = f"start_lsn >= {LSN} AND start_lsn <= {LSN}"
 _WINDOW = "tran_end_time >= CAST(? AS datetime) AND tran_end_time < CAST(? AS datetime)"
 
@@ -32,7 +35,8 @@ _WINDOW = "tran_end_time >= CAST(? AS datetime) AND tran_end_time < CAST(? AS da
 class CommitTimeLoader:
     """Commit times of the page at hand, read on the reader's own connection between two pages.
 
-    `zone` is the server's, an IANA name; None: its current offset from UTC, which is queried once.
+    `zone` is the server's, an IANA name; None: its current offset from UTC, which is queried once. Of the rows that a
+    statement gives, only those of the page are kept: the mapping table has the commits of all tables.
     """
 
     def __init__(self, bulk: Bulk, zone: str | None) -> None:
@@ -44,31 +48,50 @@ class CommitTimeLoader:
         """Instants of an (n, 10) matrix of LSNs of the page that was loaded last."""
         return self._known(lsns)
 
+    @property
+    def kept(self) -> int:
+        """The commits that are in memory."""
+        return len(self._known)
+
     def load(self, pages: list[Bytes]) -> None:
         """Reads the times of a page's commits: (n, 10) matrices of LSNs in ascending order, one per raw batch."""
         zone = self._zone = self._zone if self._zone is not None else self._server_offset()
-        wanted = distinct(pages)
-        first, last = (Lsn(wanted[i].tobytes()) for i in (0, -1))
-        where, parameters = listed(wanted) if len(wanted) <= _LISTED else (_SPAN, [digits(first), digits(last)])
-        lsns, local = self._rows(where, parameters, len(wanted) if len(wanted) <= _LISTED else None)
-        window = ambiguous_window(local, zone)
+        commits = distinct(pages)
+        wanted = _lsn_array(commits)
+        found = [rows for where, given, most in _statements(commits) for rows in self._rows(where, given, wanted, most)]
+        lsns, local = _one_array(found, 0, pa.binary(10)), _one_array(found, 1, LOCAL)
+        instants, window = to_instants(local, zone), ambiguous_window(local, zone)
         if window is not None:
-            edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in window]
-            lsns, local = self._rows(f"({where}) OR ({_WINDOW})", [*parameters, *edges])
-        self._known = CommitTimes(lsns, to_instants(local, zone))
+            told = self._told_apart(window, zone, wanted)
+            instants = pc.coalesce(told.of(lsns), instants)
+        self._known = CommitTimes(lsns, instants)
 
-    def _rows(self, where: str, parameters: Sequence[str], rows: int | None = None) -> tuple[pa.Array, pa.Array]:
-        fields = [pa.field("l", pa.binary(10)), pa.field("t", LOCAL)]
+    def _told_apart(self, window: tuple[datetime, datetime], zone: Zone, wanted: pa.Array) -> CommitTimes:
+        """The instants of the page's commits in a window, from the order of all commits in it."""
+        clock, found = Clock(zone), list[tuple[pa.Array, pa.Array]]()
+        edges = [f"{edge:%Y-%m-%dT%H:%M:%S}" for edge in window]
+        for lsns, local in self._batches(_WINDOW, edges):
+            found.append(_only(wanted, lsns, clock(local)))
+        return CommitTimes(_one_array(found, 0, pa.binary(10)), _one_array(found, 1, INSTANT))
+
+    def _rows(
+        self, where: str, parameters: Sequence[str], wanted: pa.Array, most: int | None
+    ) -> Iterator[tuple[pa.Array, pa.Array]]:
+        return (_only(wanted, lsns, local) for lsns, local in self._batches(where, parameters, most))
+
+    def _batches(
+        self, where: str, parameters: Sequence[str], rows: int | None = None
+    ) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """LSNs and local times in LSN order, batch by batch."""
         batches = self._bulk.read(
             f"SELECT start_lsn AS [l], CAST(tran_end_time AS datetime2(3)) AS [t] FROM {MAPPING} WHERE {where} "
             "ORDER BY start_lsn",
-            fields,
+            [pa.field("l", pa.binary(10)), pa.field("t", LOCAL)],
             parameters,
             doing="reading commit times",
             rows=rows,
         )
-        table = pa.Table.from_batches(list(batches), pa.schema(fields)).combine_chunks()
-        return _one_array(table.column("l")), _one_array(table.column("t"))
+        return ((batch.column("l"), batch.column("t")) for batch in batches)
 
     def _server_offset(self) -> int:
         rows = self._bulk.read(
@@ -78,6 +101,16 @@ class CommitTimeLoader:
             rows=1,
         )
         return int(np.concatenate([batch.column("o").to_numpy() for batch in rows])[0])
+
+
+def _statements(commits: Bytes) -> Iterator[tuple[str, list[str], int | None]]:
+    """The conditions that find these commits, each with its parameters and the number of its rows, if it is known."""
+    if len(commits) > _MOST_LISTS * _LISTED:
+        yield _SPAN, [digits(Lsn(commits[i].tobytes())) for i in (0, -1)], None
+        return
+    for first in range(0, len(commits), _LISTED):
+        part = commits[first : first + _LISTED]
+        yield *listed(part), len(part)
 
 
 def listed(lsns: Bytes) -> tuple[str, list[str]]:
@@ -98,28 +131,65 @@ class CommitTimes:
         self._lsns = lsns.cast(pa.binary(10)) if len(lsns) else pa.array([], pa.binary(10))
         self._instants = instants
 
+    def __len__(self) -> int:
+        return len(self._lsns)
+
     def __call__(self, lsn: Bytes) -> pa.Array:
         """Instants of an (n, 10) matrix of LSNs; NULL for one that the mapping table no longer has."""
-        rows = len(lsn)
-        wanted = pa.Array.from_buffers(pa.binary(10), rows, [None, pa.py_buffer(np.ascontiguousarray(lsn))])
-        return self._instants.take(pc.index_in(wanted, value_set=self._lsns)).cast(INSTANT)
+        return self.of(_lsn_array(lsn))
+
+    def of(self, lsns: pa.Array) -> pa.Array:
+        """Instants of an array of LSNs; NULL for one that is not known."""
+        return self._instants.take(pc.index_in(lsns, value_set=self._lsns)).cast(INSTANT)
+
+
+class Clock:
+    """Instants of local times that come in LSN order, batch by batch.
+
+    An hour that occurs twice is told from its second pass by the order of commits: a local time that would be more than
+    `SET_BACK` before the commit in front of it belongs to the second pass. Neighbouring commits may be a little out of
+    order, which is no such fall. Where no commit falls, because the database was idle for an hour less `SET_BACK` or
+    longer and capture wrote no row of its own either, the passes look alike and the first one is assumed.
+    """
+
+    def __init__(self, zone: Zone) -> None:
+        self._zone = zone
+        self._previous: int | None = None
+
+    def __call__(self, local: pa.Array) -> pa.Array:
+        """The instants of the next local times: timestamp[us, UTC]; NULL stays NULL.
+
+        Args:
+            local: timestamp[us] without a zone, in LSN order.
+        """
+        if isinstance(self._zone, int):
+            return pa.array(_micros(local) - self._zone * 60_000_000, pa.int64(), mask=_nulls(local)).view(INSTANT)
+        early, late = _micros(_assume(local, self._zone, "earliest")), _micros(_assume(local, self._zone, "latest"))
+        if (early != late).any():
+            early = np.where(self._second_pass(early, late, flags(local)), late, early)
+        found = pa.array(early, pa.int64(), mask=_nulls(local)).view(INSTANT)
+        known = found.drop_null()
+        self._previous = known[-1].value if len(known) else self._previous
+        return found
+
+    def _second_pass(self, early: Numbers, late: Numbers, known: Flags) -> Flags:
+        """Which of the known local times are in the second pass of a repeated hour."""
+        found, previous, back = np.zeros(len(early), dtype=bool), self._previous, SET_BACK // timedelta(microseconds=1)
+        rows = np.nonzero(known)[0]
+        for row, first, second in zip(rows.tolist(), early[rows].tolist(), late[rows].tolist(), strict=True):
+            found[row] = first != second and previous is not None and first < previous - back
+            previous = second if found[row] else first
+        return found
 
 
 def to_instants(local: pa.Array, zone: Zone) -> pa.Array:
-    """Instants of local times in LSN order; when an hour occurs twice, a fall of the local time begins its second pass.
+    """Instants of local times in LSN order (see `Clock`): timestamp[us, UTC].
 
     Args:
         local: timestamp[us] without a zone, in LSN order.
         zone: the server's.
-
-    Returns:
-        timestamp[us, UTC]; NULL stays NULL.
     """
-    if isinstance(zone, int):
-        return pa.array(_micros(local) - zone * 60_000_000, pa.int64(), mask=_nulls(local)).view(INSTANT)
-    early, late = _micros(_assume(local, zone, "earliest")), _micros(_assume(local, zone, "latest"))
-    instants = np.where(_second_pass(_micros(local), early != late), late, early)
-    return pa.array(instants, pa.int64(), mask=_nulls(local)).view(INSTANT)
+    return Clock(zone)(local)
 
 
 def ambiguous_window(local: pa.Array, zone: Zone) -> tuple[datetime, datetime] | None:
@@ -150,19 +220,6 @@ def _assume(local: pa.Array, zone: str, ambiguous: Any) -> pa.Array:
     return pc.assume_timezone(local, zone, ambiguous=ambiguous, nonexistent="earliest")
 
 
-def _second_pass(local: Numbers, twice: Flags) -> Flags:
-    """Rows of a repeated hour after the point where local time fell."""
-    late = np.zeros(len(local), dtype=bool)
-    starts = np.nonzero(twice & ~np.concatenate([[False], twice[:-1]]))[0]
-    for start in starts:
-        rest = np.nonzero(~twice[start:])[0]
-        end = start + int(rest[0]) if len(rest) else len(local)
-        falls = np.nonzero(np.diff(local[start:end]) < 0)[0]
-        if len(falls):
-            late[start + int(falls[0]) + 1 : end] = True
-    return late
-
-
 def _micros(times: pa.Array) -> Numbers:
     return times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
 
@@ -171,5 +228,15 @@ def _nulls(times: pa.Array) -> Flags | None:
     return None if times.null_count == 0 else pc.is_null(times).to_numpy(zero_copy_only=False)
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+def _lsn_array(lsns: Bytes) -> pa.Array:
+    return pa.Array.from_buffers(pa.binary(10), len(lsns), [None, pa.py_buffer(np.ascontiguousarray(lsns))])
+
+
+def _only(wanted: pa.Array, lsns: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The rows of these LSNs."""
+    kept = pc.is_in(lsns, value_set=wanted)
+    return lsns.filter(kept), times.filter(kept)
+
+
+def _one_array(found: Sequence[tuple[pa.Array, pa.Array]], which: int, kind: pa.DataType) -> pa.Array:
+    return pa.concat_arrays([one[which].cast(kind) for one in found]) if found else pa.array([], kind)

@@ -11,11 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.errors import SourceError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.source.sqlserver.changes import (
     ORDER_WITH_COMMAND,
-    OrderGuard,
     Place,
     conditions,
     page_parameters,
@@ -23,7 +21,7 @@ from mssql_cdc.source.sqlserver.changes import (
 )
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.sql import quote, text
-from mssql_cdc_tests.unit.source.raw import ORDERS, Row, decoder, instance, lsn, raw, utf16
+from mssql_cdc_tests.unit.source.raw import ORDERS, instance, lsn
 
 PLAN = RowPlan.of(ORDERS.columns)
 RANGE = LsnRange(lsn(20), lsn(30))
@@ -107,37 +105,3 @@ def test_the_conditions_of_a_page_are_the_lexicographic_order(place: tuple[int, 
     for row in itertools.product(range(3), repeat=4):
         found = [holds(condition, row) for condition in conditions(instance(), after)]
         assert sum(found) == (row > place)
-
-
-def watch(*batches: list[Row]) -> None:
-    guard, one = OrderGuard(ORDERS), decoder()
-    for rows in batches:
-        for batch in one.push(raw(ORDERS, rows)):
-            guard.check(batch)
-
-
-def change(commit: int, seq: int, operation: int, key: int) -> Row:
-    return (commit, None, seq, operation, b"\x03", key, utf16("a"))
-
-
-def test_a_key_deleted_and_inserted_at_two_change_lsns_is_rejected() -> None:
-    with pytest.raises(SourceError, match="GRANT SELECT"):
-        watch([change(20, 11, 2, 2), change(20, 12, 1, 2)])
-
-
-def test_a_key_deleted_and_inserted_on_two_pages_is_rejected() -> None:
-    with pytest.raises(SourceError, match="GRANT SELECT"):
-        watch([change(20, 11, 2, 2)], [change(20, 12, 1, 2)])
-
-
-@pytest.mark.parametrize(
-    "rows",
-    [
-        [change(20, 11, 1, 2), change(20, 11, 2, 2)],
-        [change(20, 11, 2, 2), change(21, 20, 1, 2)],
-        [change(20, 11, 2, 2), change(20, 12, 1, 3)],
-        [change(20, 11, 2, 2), change(20, 12, 3, 2), change(20, 12, 4, 2)],
-    ],
-)
-def test_changes_with_an_unambiguous_order_pass(rows: list[Row]) -> None:
-    watch(rows)
