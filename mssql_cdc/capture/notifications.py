@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notification_channels import send_all
 from mssql_cdc.capture.notification_contract import Notification
+from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 
 INITIAL, INCREMENTAL = "Initial Snapshot", "Incremental Snapshot"
@@ -44,21 +49,60 @@ class Notifier:
             Notification(id=self._id, aggregate_type=self._aggregate, type=kind, additional_data=data, timestamp_ms=now)
         )
 
+    def collected(self) -> tuple[Notification, ...]:
+        """Return what has been collected since the last time, for a caller that writes it (`tell_once`)."""
+        collected, self._collected = tuple(self._collected), []
+        return collected
+
     def flush(self) -> None:
         """Write what has been collected."""
-        if not self._collected:
-            return
-        self._append()
-        send_all(self._database, self._collected)
-        for one in self._collected:
-            self._database.notify(asdict(one))
-        self._collected = []
+        collected = self.collected()
+        if collected:
+            _append(self._database, collected)
+            _send(self._database, collected)
 
-    @retry_overtaken
-    def _append(self) -> None:
-        table = small_table(self._database.layout, "notifications", self._database.storage)
-        rows = [{**asdict(one), "additional_data": sorted(one.additional_data.items())} for one in self._collected]
-        table.append(table.state(), rows, {"kind": "notifications", "run_id": self._database.run_id})
+
+def tell_once(database: Database, notifications: Sequence[Notification], *, behind: int) -> None:
+    """Write and send notifications that were kept elsewhere, unless this or another run has: one commit has them all.
+
+    Args:
+        database: The database.
+        notifications: The notifications.
+        behind: The newest `_batch` of `_notifications` before they were kept.
+    """
+    if notifications and _append(database, notifications, unless_behind=behind):
+        _send(database, notifications)
+
+
+def newest_batch(database: Database) -> int:
+    """Return the newest `_batch` of `_notifications`."""
+    return small_table(database.layout, "notifications", database.storage).state().batch
+
+
+@retry_overtaken
+def _append(database: Database, notifications: Sequence[Notification], *, unless_behind: int | None = None) -> bool:
+    """Write them in one commit; False if one behind this `_batch` has them."""
+    table = small_table(database.layout, "notifications", database.storage)
+    state = table.state()
+    rows = [{**asdict(one), "additional_data": sorted(one.additional_data.items())} for one in notifications]
+    if unless_behind is not None and state.batch > unless_behind:
+        new = BatchSlice(unless_behind, state.batch)
+        parts = scan(table.uri, batches=new, columns=list(rows[0]), storage=database.storage)
+        if any({**row, "additional_data": sorted(row["additional_data"])} in rows for row in _rows(parts)):
+            return False
+    table.append(state, rows, {"kind": "notifications", "run_id": database.run_id})
+    return True
+
+
+def _rows(parts: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+    for part in parts:
+        yield from part.to_pylist()
+
+
+def _send(database: Database, notifications: Sequence[Notification]) -> None:
+    send_all(database, notifications)
+    for one in notifications:
+        database.notify(asdict(one))
 
 
 def notify_of_skipped(database: Database) -> None:

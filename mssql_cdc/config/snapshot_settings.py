@@ -161,7 +161,8 @@ class SnapshotSettings:
     fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=1)
     """Sets the rows of one fetch in snapshots; without it the connector chooses."""
     max_threads: int | None = prop("snapshot.max.threads", None, "SNP-29", debezium=1, ge=1)
-    """Limits the chunks that a snapshot reads in parallel; without it, Spark's cores do."""
+    """Limits the chunks that snapshots read in parallel; without it, Spark's cores do. An incremental snapshot has one
+    reader beside them."""
     overridden: Annotated[tuple[str, ...], AfterValidator(_plain_names)] = prop(_OVERRIDES, (), "SNP-23")
     """Names the tables with a SELECT statement of their own, `schema.table` or `db.schema.table`."""
     overrides: Annotated[tuple[tuple[str, str], ...], members(_statement)] = prop(f"{_OVERRIDES}.<table>", (), "SNP-23")

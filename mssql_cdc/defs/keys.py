@@ -50,8 +50,13 @@ class DatabaseNames:
 
     @property
     def pool(self) -> str:
-        """The pool that limits runs: one that streams, its successor, one snapshot."""
+        """The pool that limits runs that capture changes: one that streams, its successor, one launched by hand."""
         return f"mssql_cdc__{self.stem}"
+
+    @property
+    def snapshot_pool(self) -> str:
+        """The pool of snapshots: each run may use the readers that `snapshot.max.threads` allows, so there is one."""
+        return f"{self.pool}__snapshots"
 
     @property
     def group(self) -> str:

@@ -43,7 +43,8 @@ from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
 
 POOL_SLOTS = 3
-"""A run that streams, its successor, a snapshot."""
+"""A run that streams, its successor, one launched by hand."""
+SNAPSHOT_SLOTS = 1
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
@@ -76,7 +77,7 @@ def build_sensor(
             try:
                 tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
                 tick.start(context.last_sensor_start_time)
-                _ensure_pool(context.instance, setup)
+                _ensure_pools(context.instance, setup)
                 return tick.result()
             except MssqlCdcError as error:
                 if error.retriable or isinstance(error, FencedError):
@@ -322,14 +323,16 @@ def _attempt(number: int) -> dict[str, str]:
     return {ATTEMPT_TAG: str(number)} if number > 1 else {}
 
 
-def _ensure_pool(instance: dg.DagsterInstance, setup: Setup) -> None:
-    """Limit the pool to a run that streams, its successor and one snapshot.
+def _ensure_pools(instance: dg.DagsterInstance, setup: Setup) -> None:
+    """Limit the pools of runs that capture changes and of snapshots; a limit that an operator has set stays.
 
     A new pool has no limit in its first burst of runs unless it is created beforehand.
     """
     storage = instance.event_log_storage
     if not storage.supports_global_concurrency_limits:
         return
-    known = setup.names.pool in storage.get_concurrency_keys()
-    if not known or storage.get_concurrency_info(setup.names.pool).slot_count < POOL_SLOTS:
+    known = {one.name: one.limit for one in storage.get_pool_limits() if not one.from_default}
+    if known.get(setup.names.pool, 0) < POOL_SLOTS:
         storage.set_concurrency_slots(setup.names.pool, POOL_SLOTS)
+    if setup.names.snapshot_pool not in known:
+        storage.set_concurrency_slots(setup.names.snapshot_pool, SNAPSHOT_SLOTS)

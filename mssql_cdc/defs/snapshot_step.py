@@ -54,7 +54,7 @@ def build_snapshots(setup: Setup) -> dg.AssetsDefinition:
         name=f"snapshots__{setup.names.stem}",
         specs=[snapshots_spec(setup)],
         can_subset=True,
-        pool=setup.names.pool,
+        pool=setup.names.snapshot_pool,
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={setup.names.spark},
     )

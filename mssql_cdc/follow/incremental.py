@@ -7,6 +7,7 @@ never stops the ranges. `incremental_step.py` takes a step.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mssql_cdc.capture.database import Database
@@ -70,8 +71,8 @@ class IncrementalSnapshots:
             work.moved = False
         except MssqlCdcError as error:
             self._failed(work, error)
-        if work.moved:
-            work.notes.flush()
+        with suppress(FencedError):
+            work.end()
         return Advanced(work.offsets, work.store.state.is_due and stored.open, work.moved)
 
     @property

@@ -1,13 +1,17 @@
-"""The notifications of incremental snapshots in Debezium's words, sent once a step is saved (NOT-04, NOT-07)."""
+"""The notifications of incremental snapshots in Debezium's words (NOT-04, NOT-07).
+
+The state that a step saves keeps what it has to tell (`kept_in`), and that is told before the next state is saved: a
+run that dies in between, or that another one overtakes, loses nothing and repeats nothing.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import Reading, State
-from mssql_cdc.capture.notifications import INCREMENTAL, Notifier
+from mssql_cdc.capture.notifications import INCREMENTAL, Notifier, newest_batch, tell_once
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import Bound
 
@@ -18,6 +22,28 @@ class Notes:
 
     database: Database
     _collected: list[Notifier] = field(default_factory=list[Notifier])
+
+    def kept_in(self, state: State) -> State:
+        """Return the state that keeps what was collected since the last one.
+
+        Args:
+            state: The state behind what happened.
+        """
+        notes = tuple(note for one in self._collected for note in one.collected())
+        self.forget()
+        return replace(state, notes=notes, noticed=newest_batch(self.database) if notes else state.noticed)
+
+    def forget(self) -> None:
+        """Drop what was collected: it did not happen."""
+        self._collected.clear()
+
+    def tell(self, state: State) -> None:
+        """Write and send what a saved state keeps, unless it was told already.
+
+        Args:
+            state: The state.
+        """
+        tell_once(self.database, state.notes, behind=state.noticed)
 
     def told(self, state: State, kind: str) -> None:
         """Something happened to all tables of the state: STARTED, PAUSED, RESUMED.
@@ -75,11 +101,6 @@ class Notes:
         )
         if not state.is_running:
             notifier.add("COMPLETED")
-
-    def flush(self) -> None:
-        """Write and send what was collected."""
-        for notifier in self._collected:
-            notifier.flush()
 
     def _notifier(self, state: State) -> Notifier:
         signal = state.correlation or (state.reading.wanted.signal if state.reading is not None else None)

@@ -207,6 +207,7 @@ class Step:
             reason: Why.
         """
         state = self.store.state
+        self.notes.forget()
         if state.is_running:
             self._leave(state, status, reason)
 
@@ -225,13 +226,27 @@ class Step:
         return reading
 
     def save(self, state: State) -> None:
-        """Save the state behind this step.
+        """Save the state behind this step, with what it has to tell.
 
         Args:
             state: The state.
         """
-        self.store.save(state)
+        self._replace(state)
         self.moved = True
+
+    def end(self) -> None:
+        """Tell what the newest state keeps.
+
+        Raises:
+            FencedError: Another run has done so, and has saved a state since.
+        """
+        self.notes.forget()
+        if self.store.state.notes:
+            self._replace(self.store.state)
+
+    def _replace(self, state: State) -> None:
+        self.notes.tell(self.store.state)
+        self.store.save(self.notes.kept_in(state))
 
 
 def _has(table: Streaming, reading: Reading) -> bool:

@@ -200,9 +200,22 @@ def test_a_wrong_password_fails_the_tick_and_is_not_shown(shop, locate):
     assert "wrong-and-secret" not in str(raised.value)
 
 
-def test_the_pool_exists_before_the_first_run(streaming):
+def test_the_pools_exist_before_the_first_run(streaming):
     storage = streaming.instance.event_log_storage
     assert storage.get_concurrency_info(streaming.names.pool).slot_count == 3
+    assert storage.get_concurrency_info(streaming.names.snapshot_pool).slot_count == 1
+
+
+def test_snapshots_have_one_slot_although_the_instance_has_made_their_pool(streaming):
+    """A snapshot that was launched by hand before the first tick makes the pool with the default of the instance."""
+    storage, pool = streaming.instance.event_log_storage, streaming.names.snapshot_pool
+    storage.delete_concurrency_limit(pool)
+    storage.initialize_concurrency_limit_to_default(pool)
+    streaming.tick()
+    assert storage.get_concurrency_info(pool).slot_count == 1
+    storage.set_concurrency_slots(pool, 2)
+    streaming.tick()
+    assert storage.get_concurrency_info(pool).slot_count == 2, "an operator's limit stays"
 
 
 def test_a_run_requested_by_the_sensor_has_few_tags(streaming):

@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +20,15 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc_tests.dagster.backfills import eventually, graphql, launch, planned_tables
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
 
 PROJECT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 400
+ITEMS = ("a1", "a2", "a3", "a4", "a5")
 
 
 def free_port() -> int:
@@ -47,6 +49,8 @@ def write_connector(shop: Shop, folder: Path) -> Path:
         "topic.prefix": "server1",
         "driver.encrypt": "false",
         "snapshot.mode": "no_data",
+        "snapshot.max.threads": "1",
+        "snapshot.lock.timeout.ms": "-1",
         "delta.warehouse": str(folder.parent / "lake"),
     }
     path.write_text(json.dumps(properties))
@@ -75,16 +79,6 @@ def dagster_dev(home: Path, environment: dict[str, str], port: int) -> Iterator[
         process.wait(20)
 
 
-def graphql(port: int, query: str) -> dict[str, Any]:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/graphql",
-        json.dumps({"query": query}).encode(),
-        {"Content-Type": "application/json"},
-    )
-    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310 (our own server)
-        return json.loads(answer.read())["data"]
-
-
 def rows(uri: str) -> int:
     try:
         return DeltaTable(uri).to_pyarrow_dataset().count_rows()
@@ -92,8 +86,13 @@ def rows(uri: str) -> int:
         return 0
 
 
+@pytest.mark.feature("BLK-01", "SNP-29")
 def test_the_sensor_of_a_new_instance_captures_changes_into_the_lake(shop: Shop, tmp_path: Path):
+    """Then backfills of `snapshots` are launched in the same instance, since each start of one takes half a minute."""
     shop.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    for name in ITEMS:
+        shop.create(name, "id int NOT NULL PRIMARY KEY")
+        shop.run(f"INSERT INTO dbo.{name} VALUES (1), (2)")
     shop.run("INSERT INTO dbo.orders VALUES (1, N'before')")
     shop.scan()
     config = write_connector(shop, tmp_path / "connectors")
@@ -124,6 +123,7 @@ def test_the_sensor_of_a_new_instance_captures_changes_into_the_lake(shop: Shop,
         stop += 'repositoryLocationName: "mssql_cdc.definitions"}) {... on Sensors {results {id}}}}'
         for sensor in graphql(port, stop)["scheduler"]["results"]:
             graphql(port, f'mutation {{stopSensor(id: "{sensor["id"]}") {{__typename}}}}')
+        backfills_take_exactly_their_snapshots(port, shop, tmp_path / "lake")
         assert jvms(process.pid), "the run has no JVM to leave behind"
         cancel(port)
         deadline = time.monotonic() + 60
@@ -134,6 +134,44 @@ def test_the_sensor_of_a_new_instance_captures_changes_into_the_lake(shop: Shop,
     found = {entry["label"]: entry.get("intValue") for entry in event["metadataEntries"]}
     assert found["mssql_cdc/inserts"] >= 1
     assert re.fullmatch(r"\d{4}-\d\d-\d\d-\d\d:00", event["partition"])
+
+
+def backfills_take_exactly_their_snapshots(port: int, shop: Shop, lake: Path) -> None:
+    """Of every second table, one after another although each is a run of its own; of all tables, none.
+
+    The tables are locked, so that the first run waits in its only reader; it is terminated there.
+    """
+    asset, wanted = ["server1", shop.catalog, "snapshots"], list(ITEMS[::2])
+    with control(shop.connection, shop.catalog) as holder:
+        holder.execute("BEGIN TRANSACTION", doing="locking tables")
+        for name in wanted:
+            holder.execute(f"UPDATE dbo.{name} WITH (TABLOCKX) SET id = id", doing="locking tables")
+        everything = launch(port, asset, [f"dbo.{name}" for name in (*ITEMS, "first_table", "orders")])
+        eventually(lambda: everything.statuses() == {"FAILURE": 1}, seconds=150, otherwise=everything.runs)
+        assert "mssql_cdc/snapshot_all=true" in everything.failure()
+        some = launch(port, asset, [f"dbo.{name}" for name in wanted])
+        eventually(lambda: waiting(shop), seconds=150, otherwise=some.runs)
+        assert some.statuses() == {"STARTED": 1, "QUEUED": 2}
+        assert waiting(shop) == 1
+        (first,) = (run["runId"] for run in some.runs() if run["status"] == "STARTED")
+        graphql(port, f'mutation {{terminateRun(runId: "{first}") {{__typename}}}}')
+        eventually(lambda: some.statuses().get("CANCELING"), seconds=60, otherwise=some.runs)
+    eventually(lambda: some.statuses() == {"CANCELED": 1, "SUCCESS": 2}, seconds=150, otherwise=some.runs)
+    assert planned_tables(lake, shop.catalog) == [[name] for name in wanted]
+    done = [run["tags"] for run in some.runs() if run["status"] == "SUCCESS"]
+    assert all(tags["mssql_cdc/progress"].startswith("100") for tags in done), done
+    read = {f"dbo.{name}": rows(str(lake / "server1" / shop.catalog / "dbo" / name / "changes")) for name in ITEMS}
+    assert [read[tags["dagster/asset_partition_range_start"]] for tags in done] == [2, 2]
+    assert [read[f"dbo.{name}"] for name in ITEMS[1::2]] == [0, 0]
+
+
+def waiting(shop: Shop) -> int:
+    """How many sessions wait for a lock."""
+    found = shop.control.rows(
+        "SELECT COUNT(DISTINCT session_id) FROM sys.dm_exec_requests WHERE blocking_session_id <> 0",
+        doing="counting sessions",
+    )
+    return int(found[0][0])
 
 
 def newest(port: int, catalog: str) -> list[Any]:

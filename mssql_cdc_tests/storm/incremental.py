@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import shutil
 import tempfile
 from collections import Counter, defaultdict
@@ -23,9 +24,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.capture.notifications import INCREMENTAL
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.source.protocol import ChunkRead
@@ -53,6 +56,8 @@ WRITES = (
 )
 MOST_STEPS = 240
 """Steps that must do for the lake to come to rest."""
+TOLD = r"(STARTED( (PAUSED|RESUMED|ABORTED|IN_PROGRESS|TABLE_SCAN_COMPLETED))* (COMPLETED|ABORTED)( |$))*"
+"""What is told of incremental snapshots: each begins and ends once."""
 SIGNALS = st.sampled_from(["pause-snapshot", "resume-snapshot", "stop-snapshot"])
 
 
@@ -213,12 +218,23 @@ class Incremental(RuleBasedStateMachine):
         for name in KEYED:
             self._ask(name)
         self._settle()
+        assert re.fullmatch(TOLD, " ".join(kind for kind, _ in self.told())), f"lost or repeated: {self.told()}"
         for name in KEYED:
             assert rows_by_the_log(self.world.database, name, keyed=True) == self.world.rows(name), (
                 f"the change log of {name} is not the source"
             )
             self._emitted_rows_are_true(name)
             self._emitted_rows_are_in_the_cut(name)
+
+    def told(self) -> list[tuple[str, str | None]]:
+        """The notifications of incremental snapshots: types, and the last key of a chunk."""
+        database = self.world.database
+        rows = small_table(database.layout, "notifications", database.storage).rows()
+        return [
+            (row["type"], dict(row["additional_data"]).get("last_processed_key"))
+            for row in rows
+            if row["aggregate_type"] == INCREMENTAL
+        ]
 
     def _emitted_rows_are_in_the_cut(self, name: str) -> None:
         """Otherwise neither the current table nor the records would see them before the next change."""

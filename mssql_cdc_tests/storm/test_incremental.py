@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -10,8 +14,9 @@ from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 
 from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.lake import small_tables
 from mssql_cdc_tests.storm.incremental import Incremental
-from mssql_cdc_tests.storm.lake import change_log, unopened
+from mssql_cdc_tests.storm.lake import Killed, change_log, killed_at, unopened
 
 
 def play(*, schedules: int, steps: int, seed: int, shrink: bool = False) -> None:
@@ -96,3 +101,59 @@ def test_emitted_rows_are_in_a_cut_although_a_closed_table_cannot_be_opened(sche
         emitted = [row for row in change_log(schedule.world.database, "orders") if row["_snapshot"]]
         assert len(emitted) == 5
         schedule._emitted_rows_are_in_the_cut("orders")
+
+
+COMMIT = "mssql_cdc.lake.small_tables.commit"
+
+
+def one_snapshot(schedule: Incremental) -> None:
+    """The rows of a table wait to be read."""
+    schedule.begin_with_rows([])
+    schedule.step(0)
+    schedule.transaction([("orders", 1, "a")])
+    schedule.world.scan(500)
+    schedule.step(0)
+    schedule.incremental_snapshot_is_asked_for("orders")
+
+
+def takes(schedule: Incremental, number: int) -> None:
+    """A run takes steps until the snapshot has ended."""
+    for _ in range(8):
+        schedule.world.scan(500)
+        schedule.step(number)
+    assert not load(schedule.world.database).is_due
+
+
+TOLD_OF_ORDERS = [
+    ("STARTED", None),
+    *[("IN_PROGRESS", key) for key in ("1", "4", "8")],
+    ("TABLE_SCAN_COMPLETED", None),
+    ("COMPLETED", None),
+]
+
+
+@pytest.mark.feature("NOT-04")
+@pytest.mark.parametrize("call", range(1, 17))
+def test_a_killed_snapshot_is_told_once_and_whole(schedule: Incremental, call: int):
+    one_snapshot(schedule)
+    with killed_at(COMMIT, call, after=False), suppress(Killed):
+        takes(schedule, 0)
+    takes(schedule, 1)
+    assert schedule.told() == TOLD_OF_ORDERS
+
+
+@pytest.mark.feature("NOT-04")
+@pytest.mark.parametrize("call", range(1, 17))
+def test_a_snapshot_that_two_runs_take_is_told_once_and_whole(schedule: Incremental, call: int):
+    """The second run takes all that is left of it while the first one is in the middle of a step."""
+    one_snapshot(schedule)
+    real, calls = small_tables.commit, itertools.count(1)
+
+    def overtaken(*arguments: Any, **more: Any) -> Any:
+        if next(calls) == call:
+            takes(schedule, 1)
+        return real(*arguments, **more)
+
+    with patch(COMMIT, overtaken):
+        takes(schedule, 0)
+    assert schedule.told() == TOLD_OF_ORDERS

@@ -12,6 +12,7 @@ from functools import cache
 
 from pydantic import TypeAdapter
 
+from mssql_cdc.capture.notification_contract import Notification
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import Bound, LogMark
@@ -143,6 +144,8 @@ class State:
         paused: Whether no further chunk is read.
         taken: The newest `_batch` of `_signals` that took effect.
         correlation: The id of the last signal that requested tables, which all notifications have (NOT-04).
+        notes: What the step that led here has to tell; none once it is told.
+        noticed: The newest `_batch` of `_notifications` before that.
     """
 
     queue: tuple[Wanted, ...] = ()
@@ -150,6 +153,8 @@ class State:
     paused: bool = False
     taken: int = 0
     correlation: str | None = None
+    notes: tuple[Notification, ...] = ()
+    noticed: int = 0
 
     @property
     def tables(self) -> tuple[TableId, ...]:

@@ -43,7 +43,7 @@ class Stored:
     @property
     def is_due(self) -> bool:
         """Whether there is something to do."""
-        return bool(self.commands) or (self.state.is_due if self.open else self.state.has_staged)
+        return bool(self.commands or self.state.notes) or (self.state.is_due if self.open else self.state.has_staged)
 
 
 def load(database: Database, *, now: datetime | None = None) -> Stored:
