@@ -142,7 +142,7 @@ STRUCTURE = Course(
             name="signal table",
             group="schema changes",
             features=("EVT-23",),
-            restates="SqlServerConnectorIT.shouldEmitNoEventsForSkippedCreateOperations",
+            restates="SqlServerConnectorIT.shouldOnlyCaptureTableSchemaForIncluded",
             tables=("dbo.signals",),
             setup=(
                 "CREATE TABLE dbo.signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))",

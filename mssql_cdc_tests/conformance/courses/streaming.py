@@ -82,7 +82,7 @@ SCRIPTS = (
     Script(
         name="create and delete",
         group="streaming",
-        restates="SqlServerConnectorIT.createAndDelete…",
+        restates="SqlServerConnectorIT.createAndDeleteWithDataQueryModeFunctionWithoutFetchThreshold",
         tables=("dbo.tablea", "dbo.tableb"),
         readings=_in(
             "no tombstones", "skipped u,d", "skipped c", "no converter", "no schema changes", "topics", "heartbeats"
@@ -173,7 +173,7 @@ SCRIPTS = (
     Script(
         name="unique index",
         group="keys",
-        restates="TablesWithUniqueIndexOnlyIT",
+        restates="TablesWithUniqueIndexOnlyIT.shouldProcessFromStreaming",
         tables=("dbo.uniq",),
         readings=_in("no converter"),
         setup=(
@@ -248,7 +248,7 @@ SCRIPTS = (
     Script(
         name="large values",
         group="large values",
-        restates="SqlServerMaxColumnTest",
+        restates="SqlServerMaxColumnTest.shouldIdentifyMaxColumnFromColumnModel",
         tables=("dbo.large",),
         readings=_in("no converter", "no unchanged", "source types"),
         setup=(
@@ -294,7 +294,7 @@ SCRIPTS = (
     Script(
         name="column added after capture",
         group="captured columns",
-        restates="SqlServerConnectorIT.excludeColumnWhenCdcColumnsDoNotMatchWithOriginalSnapshot",
+        restates="SqlServerConnectorIT.blacklistColumnWhenCdcColumnsDoNotMatchWithOriginalSnapshot",
         tables=("dbo.grown",),
         readings=_in("no unchanged"),
         setup=(
@@ -367,7 +367,7 @@ SCRIPTS = (
     Script(
         name="odd names",
         group="names and defaults",
-        restates="SpecialCharsInNamesIT",
+        restates="SpecialCharsInNamesIT.shouldParseSpecialChars",
         tables=("dbo.odd table, [ü.",),
         readings=_in("avro", "avro_unicode", "source types", "topics"),
         setup=(
@@ -440,7 +440,7 @@ SCRIPTS = (
     Script(
         name="key of which a part is captured",
         group="keys",
-        restates="SqlServerConnectorIT.whenCaptureInstanceExcludesColumnsExpectNoErrorsAndNoExcludedDataReceived",
+        restates="SqlServerConnectorIT.whenCaptureInstanceExcludesColumnsExpectSnapshotAndStreamingToExcludeColumns",
         features=("EVT-02",),
         tables=("dbo.partkey",),
         setup=(
