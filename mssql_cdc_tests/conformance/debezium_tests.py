@@ -262,9 +262,6 @@ _SHOWN: Mapping[str, str] = {
     "end_to_end/test_take_over.py::test_two_databases_move_over_with_the_offsets_of_kafka_connect": """
         SqlServerConnectorIT.shouldIgnoreNullOffsetsWhenRecoveringHistory
     """,
-    "end_to_end/test_troubled_databases.py::test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back": """
-        SqlServerConnectorIT.shouldFailWhenUserDoesNotHaveAccessToDatabase
-    """,
     "spark/test_loss.py::test_when_needed_repairs_a_loss_automatically_and_leaves_the_gap_open": """
         SqlServerConnectorIT.shouldProcessPurgedLogsWhenDownAndSnapshotNeeded
     """,
@@ -285,6 +282,7 @@ _REASONS: Mapping[str, str] = {
         SqlServerConnectorIT.shouldReportConfigurationErrorForUserNotHavingAccessToCDCTableInInitialMode
         SqlServerConnectorIT.shouldNotReportConfigurationErrorForUserNotHavingAccessToCDCTableInInitialOnlyMode
         SqlServerConnectorIT.shouldPropagateDatabaseDriverProperties
+        SqlServerConnectorIT.shouldFailWhenUserDoesNotHaveAccessToDatabase
         SqlServerConnectorIT.shouldStopRetriableRestartsAtConfiguredMaximumDuringSnapshot
         SqlServerConnectorIT.shouldStopRetriableRestartsAtConfiguredMaximumDuringStreaming
         SqlServerConnectionIT.shouldEnableCdcForDatabase

@@ -11,7 +11,7 @@ READINGS = (
     Reading(name="schemas", properties=SCHEMAS),
     Reading(name="transactions", properties=SCHEMAS | _TRANSACTIONS),
     Reading(name="no tombstones", properties=NO_SCHEMAS | {"tombstones.on.delete": "false"}),
-    Reading(name="skipped u,d", properties=NO_SCHEMAS | {"skipped.operations": "u,d"}),
+    Reading(name="skipped u,d", properties=NO_SCHEMAS | {"skipped.operations": "u,d"}, features=("FLT-13", "STR-11")),
     Reading(name="skipped c", properties=NO_SCHEMAS | _TRANSACTIONS | {"skipped.operations": "c"}),
     Reading(name="no unchanged", properties=NO_SCHEMAS | {"skip.messages.without.change": "true"}),
     Reading(
@@ -31,7 +31,13 @@ READINGS = (
             "extended.headers.enabled": "false",
         },
     ),
-    Reading(name="topics", properties=SCHEMAS | _TRANSACTIONS | {"topic.delimiter": "-", "topic.transaction": "tx"}),
+    Reading(
+        name="topics",
+        properties=SCHEMAS
+        | _TRANSACTIONS
+        | {"topic.delimiter": "-", "topic.transaction": "tx", "topic.cache.size": "1"},
+        features=("TOP-05",),
+    ),
     Reading(
         name="avro",
         properties=SCHEMAS
@@ -67,7 +73,11 @@ READINGS = (
         },
         features=("HB-04", "HB-05"),
     ),
-    Reading(name="direct", properties=SCHEMAS | {"data.query.mode": "direct", "max.iteration.transactions": "20"}),
+    Reading(
+        name="direct",
+        properties=SCHEMAS | {"data.query.mode": "direct", "max.iteration.transactions": "20"},
+        features=("STR-02", "STR-05"),
+    ),
     Reading(
         name="fetch 3", properties=SCHEMAS, theirs={"streaming.fetch.size": "3", "max.iteration.transactions": "0"}
     ),
