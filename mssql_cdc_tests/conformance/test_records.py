@@ -143,7 +143,6 @@ def test_records_equal_those_of_the_real_debezium(workload: Workload, seen: Seen
     assert judged(workload, seen).differences == ()
 
 
-@pytest.mark.feature("STR-02", "STR-03")
 @pytest.mark.parametrize("reader", [one.name for one in OTHERS])
 def test_debezium_reads_the_same_changes_in_every_version_and_query_mode(reader: str, seen: Seen):
     wanted = _changes(seen.theirs[REFERENCE].records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -12,10 +13,14 @@ from mssql_cdc.schema import TYPES
 from mssql_cdc_tests.conformance.compare import differences
 from mssql_cdc_tests.conformance.courses import COURSES
 from mssql_cdc_tests.conformance.courses.types import NOT_COMPARED, SAMPLES, WITHOUT_SAMPLES
+from mssql_cdc_tests.conformance.debezium_tests import REASONS, SHOWN
+from mssql_cdc_tests.conformance.debezium_tests import TESTS as DEBEZIUM_TESTS
 from mssql_cdc_tests.conformance.differences import DIFFERENCES, document
 
 WORKLOADS = [workload for course in COURSES.values() for workload in course.workloads()]
+TESTS = Path(__file__).parents[1]
 RECORDS = Path(mssql_cdc.__file__).parents[1] / "docs" / "records.md"
+CONTRADICTIONS = RECORDS.with_name("debezium-contradictions.md")
 
 
 def test_at_least_120_workloads_have_names_of_their_own():
@@ -77,3 +82,37 @@ def test_every_type_is_compared():
 @pytest.mark.parametrize("name", sorted({one.name for one in TYPES.values() if one.arguments == "scale"}))
 def test_a_type_with_fractions_of_a_second_is_compared_with_each_number_of_digits(name: str):
     assert {f"{name}({digits})" for digits in range(8)} <= {sample.declaration for sample in SAMPLES}
+
+
+RESTATED = {script.restates for course in COURSES.values() for script in course.scripts}
+
+
+def test_a_script_restates_a_test_of_debezium():
+    assert set() == RESTATED - DEBEZIUM_TESTS
+
+
+def test_each_test_of_debezium_is_in_a_workload_or_in_a_test_or_has_a_reason():
+    assert DEBEZIUM_TESTS - RESTATED - set(SHOWN) == set(REASONS) - RESTATED
+    assert set(SHOWN) | set(REASONS) <= DEBEZIUM_TESTS
+    assert set(SHOWN).isdisjoint(REASONS)
+
+
+def test_what_shows_a_test_of_debezium_exists():
+    assert [place for place in SHOWN.values() if not exists(place)] == []
+
+
+def test_what_shows_that_debezium_is_wrong_exists():
+    rows = CONTRADICTIONS.read_text(encoding="utf-8").partition("# Where Debezium is wrong")[2]
+    cells = [row.rsplit("|", 2)[1] for row in rows.splitlines() if row.startswith("| ")][1:]
+    places = [re.findall("`([^`]+)`", cell) for cell in cells]
+    assert len(places) > 30
+    assert all(places)
+    assert [place for found in places for place in found if not exists(place)] == []
+
+
+def exists(place: str) -> bool:
+    """Whether there is such a workload, or such a test in a file."""
+    path, _, test = place.partition("::")
+    if not test:
+        return place in {one.name for one in WORKLOADS}
+    return (TESTS / path).is_file() and f"def {test}(" in (TESTS / path).read_text(encoding="utf-8")

@@ -94,7 +94,23 @@ def connected(found: Followed) -> list[bool]:
     return [one["values"]["Connected"] for one in metrics]
 
 
-@pytest.mark.feature("HA-05")
+@pytest.mark.feature("ERR-03")
+def test_an_attempt_that_succeeds_begins_the_count_of_retries_anew(items: Place):
+    items.configure(errors_max_retries="1")
+    with followed(items) as found:
+        found.wait_for(streams)
+        for number in (1, 2):
+            items.sql("EXEC sandbox.cut_connection @pattern = N'lsn_time_mapping', @when = N'unanswered', @times = 1")
+            found.wait_for(lambda one, wanted=number: retries_of(one) == wanted)
+            items.sql(f"INSERT INTO dbo.items VALUES ({number})")
+            found.wait_for(lambda one, wanted=number + 1: len(data_of(one.records)) == wanted)
+        assert found.end() == 0
+
+
+def retries_of(found: Followed) -> int:
+    return sum(event["event"] == "retry" for event in found.events)
+
+
 def test_one_of_several_databases_that_breaks_is_retried_and_the_other_goes_on(items: Place):
     other = f"{items.database}_b"
     items.sql(f"CREATE DATABASE {other}")

@@ -40,7 +40,7 @@ def test_a_guardrail_that_fails_comes_before_the_start(items: Place):
     )
 
 
-@pytest.mark.feature("STR-16")
+@pytest.mark.feature("STR-16", "STR-17")
 def test_tables_may_come_after_the_start(place: Place):
     """Debezium starts without a captured table, too, with a warning."""
     with followed(place) as found:

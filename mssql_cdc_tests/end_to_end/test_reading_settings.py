@@ -64,7 +64,7 @@ def test_a_snapshot_that_may_not_lock_refuses_tables_without_a_key_alone(
 @pytest.mark.sandbox
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.feature("STR-05", "STR-09")
+@pytest.mark.feature("STR-05")
 @pytest.mark.parametrize(("mode", "function"), [("function", True), ("direct", False)])
 def test_changes_are_read_as_the_query_mode_says(place: Place, mode: str, *, function: bool):
     place.configure(data_query_mode=mode, query_fetch_size="1")
@@ -75,6 +75,18 @@ def test_changes_are_read_as_the_query_mode_says(place: Place, mode: str, *, fun
     assert bool(statements(place, "fn_cdc_get_all_changes_dbo_orders")) is function
     assert [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")] == [*"rrrud"]
     assert place.check() == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.feature("HB-03")
+def test_a_heartbeat_statement_that_fails_ends_the_connector_and_names_itself(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    fill(place)
+    place.configure(heartbeat_interval_ms="1", heartbeat_action_query="INSERT INTO dbo.orders VALUES (1, N'twice')")
+    assert place.command("run", "--until-caught-up", "--timeout", "60") == 3
+    assert "running heartbeat.action.query" in capsys.readouterr().err
 
 
 @pytest.mark.sandbox

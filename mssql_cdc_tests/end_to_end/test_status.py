@@ -23,6 +23,7 @@ def look(place: Place, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[st
 
 
 @pytest.mark.sandbox
+@pytest.mark.feature("DEP-01")
 def test_lags_are_zero_when_caught_up_and_grow_from_the_oldest_missing_change(
     orders: Place, capsys: pytest.CaptureFixture[str]
 ):

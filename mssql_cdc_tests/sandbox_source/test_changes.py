@@ -59,6 +59,16 @@ def test_pages_of_any_size_yield_the_same_rows(written: Shop, page_rows: int) ->
     assert table_of(written.changes("t", to=to, page_rows=page_rows)).equals(table_of(written.changes("t", to=to)))
 
 
+@pytest.mark.feature("STR-09")
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_fetch_has_no_more_rows_than_the_fetch_size_and_all_of_them_arrive(written: Shop, most: int) -> None:
+    given = written.changes("t")
+    sizes = [batch.num_rows for batch in replace(given, fetch_rows=most).read()]
+    assert max(sizes) <= most
+    assert len(sizes) > len(list(given.read()))
+    assert table_of(replace(given, fetch_rows=most)).equals(table_of(given))
+
+
 @pytest.mark.parametrize("expected", [0, 1, 2, 1000])
 def test_a_wrong_number_of_expected_rows_changes_nothing(written: Shop, expected: int) -> None:
     to = written.scan()

@@ -161,7 +161,7 @@ CLASSIC = Course(
         Script(
             name="all kinds of events",
             group="streaming",
-            restates="SqlServerConnectorIT",
+            restates="SqlServerConnectorIT.createAndDeleteInDataQueryDirectMode",
             tables=tuple(f"dbo.{table}" for table in TABLES),
             setup=SETUP,
             changes=(*CHANGES, *EVOLUTION, WAIT, *AFTER_EVOLUTION),

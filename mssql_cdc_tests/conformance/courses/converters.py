@@ -40,7 +40,7 @@ CONVERTERS = Course(
         Script(
             name="key of several types",
             group="keys",
-            restates="CloudEventsConverterIT.testCorrectFormat",
+            restates="SnapshotIT.shouldOutputRecordsInCloudEventsFormat",
             features=("EVT-05", "EVT-14", "EVT-26"),
             tables=("dbo.prices",),
             setup=(

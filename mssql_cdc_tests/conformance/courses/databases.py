@@ -50,7 +50,7 @@ DATABASES = Course(
         ),
     ),
     readings=(
-        Reading(name="two databases", properties=SCHEMAS | _TRANSACTIONS),
+        Reading(name="two databases", properties=SCHEMAS | _TRANSACTIONS, features=("HA-02",)),
         Reading(
             name="heartbeats",
             properties=SCHEMAS | _TRANSACTIONS | {"heartbeat.interval.ms": "1"},
@@ -93,7 +93,7 @@ STRUCTURE = Course(
         Script(
             name="table that is filtered",
             group="schema changes",
-            features=("SCH-11", "STR-17"),
+            features=("SCH-11",),
             restates="SqlServerConnectorIT.shouldCaptureTableSchemaForAllTablesIncludingNonCaptured",
             tables=("dbo.filtered",),
             silent=(_ONLY_CAPTURED,),
@@ -142,7 +142,7 @@ STRUCTURE = Course(
             name="signal table",
             group="schema changes",
             features=("EVT-23",),
-            restates="SqlServerConnectorIT.shouldEmitNoEventsForSkippedCreateOperations",
+            restates="SqlServerConnectorIT.shouldOnlyCaptureTableSchemaForIncluded",
             tables=("dbo.signals",),
             setup=(
                 "CREATE TABLE dbo.signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))",

@@ -33,7 +33,7 @@ NAMING = Course(
         Script(
             name="tables of one topic",
             group="topics",
-            restates="ByLogicalTableRouterTest.testKeyReplacementWorkingConfiguration",
+            restates="ByLogicalTableRouterTest.testKeyReplacementWorkingConfigurationWithNoSchemaNameAdjustment",
             features=("TOP-11", "EVT-05"),
             tables=("dbo.part_1", "dbo.part_2", "dbo.part__3 é"),
             setup=(

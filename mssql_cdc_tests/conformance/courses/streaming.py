@@ -11,7 +11,7 @@ READINGS = (
     Reading(name="schemas", properties=SCHEMAS),
     Reading(name="transactions", properties=SCHEMAS | _TRANSACTIONS),
     Reading(name="no tombstones", properties=NO_SCHEMAS | {"tombstones.on.delete": "false"}),
-    Reading(name="skipped u,d", properties=NO_SCHEMAS | {"skipped.operations": "u,d"}),
+    Reading(name="skipped u,d", properties=NO_SCHEMAS | {"skipped.operations": "u,d"}, features=("FLT-13", "STR-11")),
     Reading(name="skipped c", properties=NO_SCHEMAS | _TRANSACTIONS | {"skipped.operations": "c"}),
     Reading(name="no unchanged", properties=NO_SCHEMAS | {"skip.messages.without.change": "true"}),
     Reading(
@@ -31,7 +31,13 @@ READINGS = (
             "extended.headers.enabled": "false",
         },
     ),
-    Reading(name="topics", properties=SCHEMAS | _TRANSACTIONS | {"topic.delimiter": "-", "topic.transaction": "tx"}),
+    Reading(
+        name="topics",
+        properties=SCHEMAS
+        | _TRANSACTIONS
+        | {"topic.delimiter": "-", "topic.transaction": "tx", "topic.cache.size": "1"},
+        features=("TOP-05",),
+    ),
     Reading(
         name="avro",
         properties=SCHEMAS
@@ -67,7 +73,11 @@ READINGS = (
         },
         features=("HB-04", "HB-05"),
     ),
-    Reading(name="direct", properties=SCHEMAS | {"data.query.mode": "direct", "max.iteration.transactions": "20"}),
+    Reading(
+        name="direct",
+        properties=SCHEMAS | {"data.query.mode": "direct", "max.iteration.transactions": "20"},
+        features=("STR-02", "STR-05"),
+    ),
     Reading(
         name="fetch 3", properties=SCHEMAS, theirs={"streaming.fetch.size": "3", "max.iteration.transactions": "0"}
     ),
@@ -82,7 +92,7 @@ SCRIPTS = (
     Script(
         name="create and delete",
         group="streaming",
-        restates="SqlServerConnectorIT.createAndDelete…",
+        restates="SqlServerConnectorIT.createAndDeleteWithDataQueryModeFunctionWithoutFetchThreshold",
         tables=("dbo.tablea", "dbo.tableb"),
         readings=_in(
             "no tombstones", "skipped u,d", "skipped c", "no converter", "no schema changes", "topics", "heartbeats"
@@ -173,7 +183,7 @@ SCRIPTS = (
     Script(
         name="unique index",
         group="keys",
-        restates="TablesWithUniqueIndexOnlyIT",
+        restates="TablesWithUniqueIndexOnlyIT.shouldProcessFromStreaming",
         tables=("dbo.uniq",),
         readings=_in("no converter"),
         setup=(
@@ -248,7 +258,7 @@ SCRIPTS = (
     Script(
         name="large values",
         group="large values",
-        restates="SqlServerMaxColumnTest",
+        restates="SqlServerMaxColumnTest.shouldIdentifyMaxColumnFromColumnModel",
         tables=("dbo.large",),
         readings=_in("no converter", "no unchanged", "source types"),
         setup=(
@@ -294,7 +304,7 @@ SCRIPTS = (
     Script(
         name="column added after capture",
         group="captured columns",
-        restates="SqlServerConnectorIT.excludeColumnWhenCdcColumnsDoNotMatchWithOriginalSnapshot",
+        restates="SqlServerConnectorIT.blacklistColumnWhenCdcColumnsDoNotMatchWithOriginalSnapshot",
         tables=("dbo.grown",),
         readings=_in("no unchanged"),
         setup=(
@@ -367,7 +377,7 @@ SCRIPTS = (
     Script(
         name="odd names",
         group="names and defaults",
-        restates="SpecialCharsInNamesIT",
+        restates="SpecialCharsInNamesIT.shouldParseSpecialChars",
         tables=("dbo.odd table, [ü.",),
         readings=_in("avro", "avro_unicode", "source types", "topics"),
         setup=(
@@ -440,7 +450,7 @@ SCRIPTS = (
     Script(
         name="key of which a part is captured",
         group="keys",
-        restates="SqlServerConnectorIT.whenCaptureInstanceExcludesColumnsExpectNoErrorsAndNoExcludedDataReceived",
+        restates="SqlServerConnectorIT.whenCaptureInstanceExcludesColumnsExpectSnapshotAndStreamingToExcludeColumns",
         features=("EVT-02",),
         tables=("dbo.partkey",),
         setup=(

@@ -53,8 +53,11 @@ class Sample:
     restates: str
 
 
-_INT, _FP, _STRING = "intTypes", "fpTypes", "stringTypes"
-_TIME, _OTHER = "dateTimeTypes", "otherTypes"
+_TYPES = "DatatypesFromStreamingIT"
+_INT, _FP, _STRING = f"{_TYPES}.intTypes", f"{_TYPES}.fpTypes", f"{_TYPES}.stringTypes"
+_TIME, _OTHER = f"{_TYPES}.dateTimeTypes", f"{_TYPES}.otherTypes"
+_DECIMALS = "SQLServerNumericColumnIT"
+_BINARY = "SqlServerBinaryModeIT.shouldReceiveRawBinary"
 _POINT = "0x00000000010C000000000000F03F0000000000000040"
 _LINE = f"0x000000000114{'00' * 16}000000000000F03F0000000000000040"
 """A point and a line in the form in which the server stores them."""
@@ -79,7 +82,7 @@ SAMPLES = (
         ("-99999999999999.9999", "99999999999999.9999", "0.0001", "0"),
         "1.5",
         "decimal",
-        "decimalModeConfigPrecise",
+        f"{_DECIMALS}.decimalModeConfigPrecise",
     ),
     Sample(
         "decimal_38_10",
@@ -91,7 +94,7 @@ SAMPLES = (
         ),
         "12.25",
         "decimal",
-        "decimalModeConfigPrecise",
+        f"{_DECIMALS}.decimalModeConfigPrecise",
     ),
     Sample(
         "decimal_38_38",
@@ -99,9 +102,16 @@ SAMPLES = (
         ("0.00000000000000000000000000000000000001", "-0.9"),
         "0",
         "decimal",
-        "decimalModeConfigString",
+        f"{_DECIMALS}.decimalModeConfigString",
     ),
-    Sample("numeric_9_0", "numeric(9, 0)", ("-999999999", "999999999"), "42", "decimal", "decimalModeConfigDouble"),
+    Sample(
+        "numeric_9_0",
+        "numeric(9, 0)",
+        ("-999999999", "999999999"),
+        "42",
+        "decimal",
+        f"{_DECIMALS}.decimalModeConfigDouble",
+    ),
     Sample("money", "money", ("-922337203685477.5808", "922337203685477.5807", "0.0001"), "2.5", "decimal", _FP),
     Sample("smallmoney", "smallmoney", ("-214748.3648", "214748.3647"), "214748.3647", "decimal", _FP),
     Sample("char", "char(5)", ("'abcde'", "'a'", "''"), "'ab'", "plain", _STRING),
@@ -142,12 +152,12 @@ SAMPLES = (
         ("'01234567-89ab-cdef-0123-456789abcdef'", "'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF'"),
         "'01234567-89ab-cdef-0123-456789abcdef'",
         "plain",
-        "uniqueIdentifierTypes",
+        f"{_TYPES}.uniqueIdentifierTypes",
     ),
-    Sample("binary", "binary(10)", ("0x00010203040506070809", "0xFF"), "0x0102", "binary", "SqlServerBinaryModeIT"),
-    Sample("varbinary", "varbinary(20)", ("0x", "0xFBFFBF"), "0x0102030405", "binary", "SqlServerBinaryModeIT"),
-    Sample("varbinary_max", "varbinary(max)", ("0xABAB", "0x"), "0x01", "binary", "SqlServerBinaryModeIT"),
-    Sample("image", "image", ("0x0102", "0x"), "0x03", "binary", "SqlServerBinaryModeIT"),
+    Sample("binary", "binary(10)", ("0x00010203040506070809", "0xFF"), "0x0102", "binary", _BINARY),
+    Sample("varbinary", "varbinary(20)", ("0x", "0xFBFFBF"), "0x0102030405", "binary", _BINARY),
+    Sample("varbinary_max", "varbinary(max)", ("0xABAB", "0x"), "0x01", "binary", _BINARY),
+    Sample("image", "image", ("0x0102", "0x"), "0x03", "binary", _BINARY),
     Sample(
         "date", "date", ("'0001-01-01'", "'9999-12-31'", "'1582-10-10'", "'2018-07-13'"), "'2019-02-03'", "time", _TIME
     ),
@@ -258,7 +268,7 @@ def _script(one: Sample) -> Script:
     return Script(
         name=one.declaration,
         group="types",
-        restates=f"DatatypesFromStreamingIT.{one.restates}",
+        restates=one.restates,
         tables=(f"dbo.{table}",),
         setup=(
             f"""CREATE TABLE dbo.{table} (id int NOT NULL PRIMARY KEY, v {one.declaration} NULL,

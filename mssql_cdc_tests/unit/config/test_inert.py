@@ -61,7 +61,6 @@ def test_groups_that_create_topics_are_accepted_with_one_notice() -> None:
     assert noticed(given) == f"3 Kafka and Java settings have no meaning here: {', '.join(given)}"
 
 
-@pytest.mark.feature("ERR-05")
 def test_limits_of_the_queue_are_numbers_and_only_its_size_bounds_something() -> None:
     given: dict[str, object] = {"max.queue.size.in.bytes": "9", "max.batch.size": "2"}
     assert noticed(given) == f"2 Kafka and Java settings have no meaning here: {', '.join(given)}"

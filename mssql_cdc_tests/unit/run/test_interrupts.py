@@ -54,7 +54,6 @@ def test_an_interrupt_that_a_driver_swallowed_is_no_fault_of_a_database(tmp_path
     assert said == []
 
 
-@pytest.mark.feature("ERR-03")
 def test_a_success_begins_the_count_of_retries_anew() -> None:
     said: list[str] = []
     retries = Retries(settings())
