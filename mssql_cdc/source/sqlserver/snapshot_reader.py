@@ -24,6 +24,7 @@ from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver.concealed import WholeRows
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts
 from mssql_cdc.source.sqlserver.images import Images, inserted_images
@@ -69,7 +70,8 @@ class ChunkReader:
     """The rows of one chunk.
 
     `isolation` is the level of the read's transaction, `fetch_rows` the number of rows of one fetch (SNP-31),
-    `lock_timeout_ms` how long the server waits for a writer's row (SNP-17; None: as long as the statement may take).
+    `lock_timeout_ms` how long the server waits for a writer's row (SNP-17; None: as long as the statement may take),
+    `trusts_policies` whether the login sees every row although row-level security filters them.
     """
 
     connection: Connection
@@ -78,6 +80,7 @@ class ChunkReader:
     isolation: Isolation = "READ COMMITTED"
     fetch_rows: int | None = None
     lock_timeout_ms: int | None = None
+    trusts_policies: bool = False
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral `r` batches, in key order when the chunk has bounds.
@@ -85,19 +88,23 @@ class ChunkReader:
         Raises:
             StaleReaderError: this connection does not see `captured` yet.
             StaleStructureError: the table has other columns than the schema.
+            AccessDeniedError: the login does not see the rows as they are.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
+        whole = WholeRows.of(self.wanted.schema, trusted=self.trusts_policies, hidden=self.wanted.hidden)
         plan, structure = RowPlan.of(self.wanted.schema.columns), Structure.of_source(self.wanted.schema)
         with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
             if self.lock_timeout_ms is not None:
                 bulk.execute(f"SET LOCK_TIMEOUT {self.lock_timeout_ms}", doing=self._doing)
             begin(bulk, self.isolation, self.wanted.captured, doing=self._doing)
             structure.require(bulk, doing=self._doing)
+            whole.require(bulk, doing=self._doing)
             try:
                 yield from self._rows(bulk, plan)
             except SourceError as error:
                 raise self._cause(bulk, structure, error) from None
             structure.require(bulk, doing=self._doing)
+            whole.require(bulk, doing=self._doing)
 
     def _cause(self, bulk: Bulk, structure: Structure, error: SourceError) -> MssqlCdcError:
         """What to raise for an error of the read: DDL may have caused it, unless the connection is gone."""
