@@ -109,6 +109,7 @@ class SqlServerSource:
             fetch_rows=self.connector.snapshot.fetch_size,
             lock_timeout_ms=self.connector.snapshot.lock_timeout_ms,
             trusts_policies=self.connector.snapshot.trusts_policies,
+            replica=self.kept[catalog].replica if catalog in self.kept else None,
         )
 
     def shares(self, reader: BatchReader) -> bool:
