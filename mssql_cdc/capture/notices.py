@@ -10,9 +10,9 @@ from mssql_cdc.source.values import CapturedTable
 
 
 def notices(connector: Connector, table: CapturedTable) -> list[str]:
-    """Report `CaptureInstance.warnings`, and columns that a mask matches but does not hide."""
+    """Report `CaptureInstance.warnings`, what is taken on trust, and columns that a mask matches but does not hide."""
     newest = table.newest
-    return [*newest.warnings, *_not_hidden(connector, newest.schema)]
+    return [*newest.warnings, *table.unproven, *_not_hidden(connector, newest.schema)]
 
 
 def layout_notices(connector: Connector, database: str, tables: Collection[TableId]) -> Iterator[str]:

@@ -87,6 +87,7 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
     """
     status, reason = looked.statuses.get(member.table.text, ("equal", ""))
     notes = [reason] if reason else []
+    notes += member.captured.unproven
     notes += [f"not acknowledged: {gap.text}" for gap in looked.gaps.get(member.table.text, ())]
     try:
         found = _compare(looked, member, progress)

@@ -154,6 +154,9 @@ class SnapshotSettings:
     lock, so that `none` refuses its snapshot. `custom` is a lock of your own, which is taken first."""
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
     """Limits the wait of snapshots for the locks of others in milliseconds; 0 = no wait, -1 = no limit."""
+    row_level_security: Literal["refuse", "trust"] = prop("snapshot.row.level.security", "refuse")
+    """Says what to do with a table whose rows a security policy filters: `refuse` leaves it out, because nothing shows
+    whether rows are hidden from the login; `trust` says that the predicate returns every row to it."""
     delay_ms: int = prop("snapshot.delay.ms", 0, "SNP-30", ge=0)
     """Waits so many milliseconds before a snapshot reads rows. `mssql-cdc run` captures nothing meanwhile."""
     collections: CollectionFilter
@@ -181,6 +184,11 @@ class SnapshotSettings:
     """Names the entry point of the lock of `snapshot.locking.mode=custom`."""
     custom_query: str | None = prop("snapshot.query.mode.custom.name", None, "SPI-02 SPI-04")
     """Names the entry point of the query of `snapshot.query.mode=custom`."""
+
+    @property
+    def trusts_policies(self) -> bool:
+        """Whether the operator says that row-level security hides no row from the login."""
+        return self.row_level_security == "trust"
 
     @property
     def cdc_hint(self) -> str:

@@ -63,11 +63,11 @@ def preflight(
             warn(f"{found.name}: {_hidden(instances)}")
         _require_signal_table(connector, source, session, catalog, found.tables)
         _check_heartbeat(connector, session, [*(table.table_id.text for table in found.tables), *others], warn)
-        problem = session.stalled()
+        notices = [line for line in (session.concealed(), session.stalled()) if line is not None]
     for line in layout_notices(connector, found.name, [table.table_id for table in found.tables]):
         warn(line)
-    if problem is not None:
-        warn(f"{found.name}: {problem}")
+    for line in notices:
+        warn(f"{found.name}: {line}")
     return found
 
 

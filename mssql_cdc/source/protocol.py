@@ -126,6 +126,10 @@ class SourceSession(Protocol):
         """The capture instances of tables that the login cannot see, by name; the tables' own names are hidden."""
         ...
 
+    def concealed(self) -> str | None:
+        """What to say when the login cannot know whether rows are concealed from it; None when it can."""
+        ...
+
     def has_table(self, name: str) -> bool:
         """Whether the login can see a table of this name, as the source writes names."""
         ...

@@ -58,12 +58,35 @@ class CaptureInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class Concealment:
+    """What a source shows the login in another form, or not at all, without an error.
+
+    Attributes:
+        masked: the columns in which it shows masks in the place of values.
+        policies: what may hide rows.
+    """
+
+    masked: tuple[str, ...] = ()
+    policies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class CapturedTable:
-    """A source table under capture with its instances, oldest first."""
+    """A source table under capture with its instances, oldest first.
+
+    Attributes:
+        table_id: its name.
+        object_id: identifies it across renames.
+        instances: its capture instances.
+        concealed: what the login would not read of it as it is.
+        unproven: lines about what is taken on the operator's word.
+    """
 
     table_id: TableId
     object_id: int
     instances: tuple[CaptureInstance, ...]
+    concealed: Concealment = Concealment()
+    unproven: tuple[str, ...] = ()
 
     @property
     def newest(self) -> CaptureInstance:

@@ -193,6 +193,26 @@ def test_a_table_that_was_hidden_before_it_was_ever_read_is_red(shop, locate):
     assert location.checks("orders")[0] is True
 
 
+def test_a_table_with_a_masked_column_is_red_until_the_login_may_unmask_it(streaming):
+    """Audit of issue 10, 1: its snapshots took masks for values, and everything was green."""
+    location = streaming.as_reader()
+    location.settle()
+    location.shop.run("ALTER TABLE dbo.orders ALTER COLUMN name ADD MASKED WITH (FUNCTION = 'default()')")
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "INSERT INTO dbo.people VALUES (1, N'Ann')")
+    location.settle()
+    assert is_red(location, "orders", "the login sees masks in the place of values (name: dynamic data masking)")
+    assert "GRANT UNMASK ON [dbo].[orders] TO" in location.verdict("orders")[2]
+    assert location.checks("people")[0] is True
+    done = location.materialize(location.snapshots, partition="dbo.orders")
+    assert not done.success
+    assert "the login sees masks" in failures(done)[0]
+    location.change_rights("GRANT UNMASK ON dbo.orders TO reader")
+    done = location.materialize(location.snapshots, partition="dbo.orders")
+    assert done.success, failures(done)
+    assert location.checks("orders")[0] is True
+    assert location.logged("orders")["mssql_cdc/reads"] == 1
+
+
 @pytest.fixture
 def case_sensitive(
     server: dict[str, Any], instance: dg.DagsterInstance, tmp_path: Any

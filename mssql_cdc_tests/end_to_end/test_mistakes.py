@@ -1,7 +1,8 @@
 """Mistakes of a configuration or a server: each is named at once, alike by every command and by Dagster's sensor.
 
 At once means: after the first attempt, and without a driver's whole login time-out. How long that takes on a busy
-machine is no rule; that nothing is tried again, and how long a server has to accept a connection, is.
+machine is no rule. The rule is what may be waited for: a server has some seconds to accept a connection; behind that, a
+fault is named after a few connections and statements, each of which the server answers at once, without a pause.
 """
 
 from __future__ import annotations
@@ -9,18 +10,23 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
+import pyodbc
 import pytest
 
 from mssql_cdc.cli import main
-from mssql_cdc.config import load_connector
+from mssql_cdc.config import Connection, load_connector
 from mssql_cdc.config.driver import is_freetds
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.run.discover import read_table_list, table_list_path
+from mssql_cdc.source.sqlserver import connect
 from mssql_cdc.source.sqlserver.connect import control, find_driver
 from mssql_cdc.source.sqlserver.reach import probe_seconds
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
@@ -33,6 +39,8 @@ LOGIN = (
     "CREATE USER [{reader}] FOR LOGIN [{reader}]",
 )
 STANDS_STILL = ("EXEC sandbox.agent_stop", "EXEC sandbox.capture_pause", "EXEC sandbox.advance_clock @seconds = 300")
+MOST_CONNECTIONS = 6
+"""Of the three sessions of a command, one connection each, and a login to `master` to tell what was refused."""
 READER = {"database_user": "{reader}", "database_password": PASSWORD}
 
 
@@ -40,7 +48,8 @@ READER = {"database_user": "{reader}", "database_password": PASSWORD}
 class Mistake:
     """What is set or done, and what every command has to say.
 
-    `code` is the exit code; `discover` that of `mssql-cdc discover`, where it differs. A name in braces is the test's.
+    `code` is the exit code; `discover` that of `mssql-cdc discover`, where it differs; `statements_asked` the most that
+    a command asks the server before it ends. A name in braces is the test's.
     """
 
     says: str
@@ -48,6 +57,7 @@ class Mistake:
     discover: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict[str, str])
     statements: tuple[str, ...] = ()
+    statements_asked: int = 40
 
 
 MISTAKES: dict[str, Mistake] = {
@@ -115,7 +125,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "capture that stands still": Mistake(
         r"capture has not scanned since \d{{4}}-\d\d-\d\d \d\d:\d\d; SQL Server Agent is not running", 3, 0,
-        statements=STANDS_STILL,
+        statements=STANDS_STILL, statements_asked=120,  # `run` takes the snapshot all the same.
     ),
 }  # fmt: skip
 
@@ -145,13 +155,47 @@ def make(mistake: Mistake, place: Place) -> str:
     return mistake.says.format(**names)
 
 
+@dataclass
+class Asked:
+    """What a command asks the server for: it waits for nothing else."""
+
+    connections: int = 0
+    statements: int = 0
+    pauses: list[float] = field(default_factory=list[float])
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, shop: Place) -> Asked:
+    """Counts logins, statements and pauses of this process from now on; the statements of `shop` are not among them."""
+    found = Asked()
+    really_connect, really_translated, really_sleep = pyodbc.connect, connect.translated, time.sleep
+
+    def counted_connect(*given: Any, **more: Any) -> pyodbc.Connection:
+        found.connections += 1
+        return really_connect(*given, **more)
+
+    def counted_statement(connection: Connection, doing: str) -> AbstractContextManager[None]:
+        found.statements += doing != "playing the application"
+        return really_translated(connection, doing)
+
+    def counted_sleep(seconds: float) -> None:
+        found.pauses.append(seconds)
+        really_sleep(seconds)
+
+    monkeypatch.setattr(pyodbc, "connect", counted_connect)
+    monkeypatch.setattr(connect, "translated", counted_statement)
+    monkeypatch.setattr(time, "sleep", counted_sleep)
+    return found
+
+
 @pytest.mark.feature("PRE-02", "PRE-04")
 @pytest.mark.slow
 @pytest.mark.parametrize("mistake", MISTAKES.values(), ids=list(MISTAKES))
 @pytest.mark.parametrize("command", ["discover", "run", "check"])
 def test_a_mistake_is_named_after_one_attempt(
-    command: str, mistake: Mistake, shop: Place, capsys: pytest.CaptureFixture[str]
+    command: str, mistake: Mistake, shop: Place, asked: Asked, capsys: pytest.CaptureFixture[str]
 ):
+    """Rights, tables, logins: the first answer tells, after few connections and statements and without a pause."""
     says = make(mistake, shop)
     code = mistake.discover if command == "discover" and mistake.discover is not None else mistake.code
     options = {"run": ["--until-caught-up"], "check": [], "discover": []}[command]
@@ -163,6 +207,9 @@ def test_a_mistake_is_named_after_one_attempt(
     assert "retry" not in said
     assert PASSWORD not in said
     assert probe_seconds(load_connector(shop.config).connection) <= 5
+    assert asked.connections <= MOST_CONNECTIONS
+    assert asked.statements <= mistake.statements_asked
+    assert asked.pauses == []
 
 
 BELONGS = {

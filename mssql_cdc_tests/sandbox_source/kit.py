@@ -89,6 +89,7 @@ class Shop:
         assert at is not None
         isolation: Isolation = more.pop("isolation", "READ COMMITTED")
         fetch_rows: int | None = more.pop("fetch_rows", None)
+        trusts_policies: bool = more.pop("trusts_policies", False)
         return ChunkReader(
             connection=self.connection,
             catalog=self.catalog,
@@ -105,7 +106,20 @@ class Shop:
             ),
             isolation=isolation,
             fetch_rows=fetch_rows,
+            trusts_policies=trusts_policies,
         )
+
+    def seen_by(self, login: str, *rights: str) -> Shop:
+        """The shop as a new login with these rights reads it; `control` stays the owner's.
+
+        Args:
+            login: The login's name, beside that of the database.
+            *rights: What is granted to its user, such as `SELECT ON SCHEMA::dbo`.
+        """
+        name, password = f"{self.catalog}_{login}", "Reader-of-the-test-1"
+        self.run(f"CREATE LOGIN [{name}] WITH PASSWORD = '{password}'", f"CREATE USER [{name}] FOR LOGIN [{name}]")
+        self.run(*(f"GRANT {right} TO [{name}]" for right in rights))
+        return replace(self, connection=replace(self.connection, user=Secret(name), password=Secret(password)))
 
 
 def rows(reader: ChangeReader | ChunkReader) -> list[dict[str, Any]]:

@@ -11,6 +11,31 @@ from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
 @pytest.mark.feature("STR-14")
+def test_a_capture_job_that_stands_still_is_seen_in_the_hour_in_which_clocks_go_back(shop: Shop) -> None:
+    """Audit of issue 10, 5: its last scan seemed to be still to come, and capture healthy for an hour."""
+    scanned = datetime(2026, 10, 25, 2, 50, tzinfo=UTC)
+    shop.run("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")
+    shop.enable("t")
+    shop.run("INSERT dbo.t VALUES (1)")
+    try:
+        shop.set_clock(scanned)
+        start = shop.scan()
+        shop.run("INSERT dbo.t VALUES (2)")
+        shop.scan()
+        for minutes, stands in ((1, False), (15, True)):
+            at = scanned + timedelta(minutes=minutes) - timedelta(hours=1)
+            shop.run(f"EXEC sandbox.set_clock @utc = '{at:%Y-%m-%dT%H:%M:%S}'")
+            assert bool(stalled(shop.control, shop.connection)) is stands, minutes
+            health = capture_health(shop.control, shop.connection, [start])
+            assert health.scanned is not None
+            assert abs(health.now - health.scanned - timedelta(minutes=minutes)) < timedelta(seconds=30)
+            assert bool(health.problem) is stands
+            assert abs(health.now - health.unread[start] - timedelta(minutes=minutes)) < timedelta(seconds=30)
+    finally:
+        shop.set_clock(datetime.now(UTC))
+
+
+@pytest.mark.feature("STR-14")
 def test_a_capture_job_that_stands_still_is_seen_after_the_clock_was_set_back(shop: Shop) -> None:
     now = datetime.now(UTC)
     shop.run("CREATE TABLE dbo.t (id int NOT NULL PRIMARY KEY)")

@@ -12,10 +12,12 @@ from mssql_sandbox.process import sandbox_process
 
 from mssql_cdc.config.driver import DriverSetting
 from mssql_cdc.errors import ConfigurationError, StaleReaderError
-from mssql_cdc.source.sqlserver import health, log_end, positions
+from mssql_cdc.source.sqlserver import health, kept, log_end, positions
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc.source.sqlserver.replica import NAME
 from mssql_cdc.source.sqlserver.snapshot_reader import locked
+from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows
 
 
@@ -71,7 +73,7 @@ def secondary(shop: Shop) -> Iterator[Shop]:
     shop.run("INSERT dbo.t VALUES (1, N'a')", "EXEC sandbox.replica_lag @seconds = 0")
     shop.scan()
     settings = (*shop.connection.driver_settings, DriverSetting("applicationIntent", "ReadOnly"))
-    yield replace(shop, connection=replace(shop.connection, driver_settings=settings))
+    yield replace(shop, connection=replace(shop.connection, driver_settings=settings, read_only=True))
     shop.run("EXEC sandbox.clear_faults")
 
 
@@ -122,6 +124,56 @@ def test_a_table_without_a_key_is_refused_on_a_secondary_which_ignores_locks(sec
         locked(secondary.connection, secondary.catalog, [schema], 1000),
     ):
         pass
+
+
+def connector_of(shop: Shop) -> SqlServerSource:
+    return SqlServerSource(replace(shop.connector, connection=shop.connection))
+
+
+@pytest.mark.feature("HA-01")
+def test_readers_reach_the_replica_on_which_the_logs_end_is_read(secondary: Shop) -> None:
+    """Audit of issue 10, 6: another one may be further ahead, so that rows are newer than the log's end."""
+    source, wanted = connector_of(secondary), secondary.chunk("t").wanted
+    with source.session(secondary.catalog):
+        reader = source.chunk_reader(secondary.catalog, wanted)
+        assert reader.replica
+        assert [row["after"] for row in rows(reader)] == [{"id": 1, "name": "a"}]
+        with pytest.raises(StaleReaderError, match="8 connections have not reached the readable secondary 'elsewhere'"):
+            rows(replace(reader, replica="elsewhere"))
+
+
+@pytest.mark.feature("HA-01")
+def test_a_session_beside_another_one_reaches_the_same_replica(
+    secondary: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sandbox is one server: the name that it answers is put in the place of others."""
+    source, names = connector_of(secondary), iter(["a", "b", "a", *["b"] * 16])
+    value = kept.Control.value
+
+    def named(self: kept.Control, sql: str, *parameters: object, doing: str) -> object:
+        return next(names) if sql == NAME else value(self, sql, *parameters, doing=doing)
+
+    monkeypatch.setattr(kept.Control, "value", named)
+    with source.session(secondary.catalog):
+        assert source.kept[secondary.catalog].replica == "a"
+        with source.session(secondary.catalog):
+            assert source.kept[secondary.catalog].replica == "a"
+        with (
+            source.session(secondary.catalog),
+            pytest.raises(StaleReaderError, match="readable secondary 'a'"),
+            source.session(secondary.catalog),
+        ):
+            pass
+    source.kept[secondary.catalog]._idle = None
+    with source.session(secondary.catalog):
+        assert source.kept[secondary.catalog].replica == "b", "nothing relies on a replica that is gone"
+
+
+@pytest.mark.feature("HA-01")
+def test_a_primary_is_not_asked_which_replica_it_is(shop: Shop) -> None:
+    source = connector_of(shop)
+    with source.session(shop.catalog):
+        assert source.kept[shop.catalog].replica is None
 
 
 def test_an_instance_without_a_start_is_not_there_yet(shop: Shop) -> None:

@@ -278,6 +278,9 @@ class ModelSession:
     def hidden(self) -> list[str]:
         return []
 
+    def concealed(self) -> str | None:
+        """The model conceals nothing."""
+
     def has_table(self, name: str) -> bool:
         return name.rpartition(".")[2].strip("[]") in self.source.tables
 

@@ -314,6 +314,9 @@ class ModelServerSession(ModelSession):
     def hidden(self) -> list[str]:
         return []
 
+    def concealed(self) -> str | None:
+        """The model conceals nothing."""
+
     def has_table(self, name: str) -> bool:
         return name in self.source.tables
 

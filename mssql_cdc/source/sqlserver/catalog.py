@@ -17,13 +17,15 @@ from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_statements as statements
+from mssql_cdc.source.sqlserver.concealed import concealments
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.keys import captured_part, doubtful_columns, usable_keys
 from mssql_cdc.source.sqlserver.positions import minima, starts
-from mssql_cdc.source.values import CapturedTable, CaptureInstance
+from mssql_cdc.source.values import CapturedTable, CaptureInstance, Concealment
 
 _COMMAND_ID = "__$command_id"
 _KEPT_SECONDS = 60.0
+_NOTHING = Concealment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +151,7 @@ def captured_tables(
     indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
     switched = {row.object_id for row in control.rows(statements.SWITCHED, doing="looking for partitioned tables")}
     descriptions = _descriptions(control)
+    concealed = concealments(control)
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
     for row in _capture_instances(control):
         table_id = TableId(catalog, row.source_schema, row.source_table)
@@ -171,7 +174,8 @@ def captured_tables(
             problems[table_id] = str(error)
     for table_id in problems or ():
         tables.pop(table_id, None)
-    found = [CapturedTable(t, own[0].source_object_id, by_age(own)) for t, own in tables.items()]
+    ids = {t: own[0].source_object_id for t, own in tables.items()}
+    found = [CapturedTable(t, ids[t], by_age(own), concealed.get(ids[t], _NOTHING)) for t, own in tables.items()]
     if filters is None:
         return sorted(found, key=lambda table: table.table_id)
     return sorted(found, key=lambda t: filters.tables.order(catalog, t.table_id.schema, t.table_id.name))

@@ -10,6 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import MssqlCdcError
@@ -22,20 +23,19 @@ PATIENCE = timedelta(minutes=2)
 """Capture that has not scanned for so long stands still: the job polls every 5 s, Azure's every 20 s."""
 MAPPING_PATIENCE = timedelta(minutes=15)
 """The mapping table has an entry every five minutes, even of an idle database."""
+_AHEAD = timedelta(minutes=1)
+"""A local time of the server that is no further ahead is of now: its clock was set, or rounds."""
 # The catalog hides the names of the tables, and sp_cdc_help_change_data_capture leaves them out; instances are rows.
 _HIDDEN = """
 SELECT c.capture_instance FROM cdc.change_tables c WHERE NOT EXISTS
 (SELECT 1 FROM sys.tables t WHERE t.object_id = c.source_object_id) ORDER BY c.capture_instance"""
+_CLOCKS = "SYSUTCDATETIME() AS utc, GETDATE() AS local"
 # The newest session is that of the largest id: a clock that was set back leaves later times behind. Id 0 is a sum.
-_SCANNED = """
-SELECT TOP (1) end_time AS at, DATEDIFF(second, end_time, GETDATE()) AS ago
+_SCANNED = f"""
+SELECT TOP (1) end_time AS at, {_CLOCKS}
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id DESC"""
-_MAPPED = (
-    "SELECT TOP (1) tran_end_time AS at, DATEDIFF(second, tran_end_time, GETDATE()) AS ago "
-    f"FROM {MAPPING} ORDER BY start_lsn DESC"
-)
-_ENABLED = "SELECT DATEDIFF(second, MIN(create_date), GETDATE()) FROM cdc.change_tables"
-_CLOCKS = "SELECT SYSUTCDATETIME() AS utc, GETDATE() AS local"
+_MAPPED = f"SELECT TOP (1) tran_end_time AS at, {_CLOCKS} FROM {MAPPING} ORDER BY start_lsn DESC"
+_ENABLED = f"SELECT MIN(create_date) AS at, {_CLOCKS} FROM cdc.change_tables"
 _FIRST_BEHIND = (
     f"SELECT TOP (1) tran_end_time AS at FROM {MAPPING} WHERE start_lsn > {LSN} AND tran_id <> 0x00 ORDER BY start_lsn"
 )
@@ -49,6 +49,37 @@ _EDITION, _AZURE_SQL_DATABASE = "SELECT CAST(SERVERPROPERTY('EngineEdition') AS 
 def hidden(control: Control) -> list[str]:
     """The capture instances of tables that the login cannot see, by name."""
     return [row[0] for row in control.rows(_HIDDEN, doing="looking for tables that the login cannot see")]
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """The server's clock, in UTC and as it shows local times."""
+
+    utc: datetime
+    local: datetime
+
+    @classmethod
+    def of(cls, row: Any) -> Clocks:
+        """Those of a row with the columns of `_CLOCKS`."""
+        return cls(row.utc.replace(tzinfo=UTC), row.local)
+
+    def instant(self, at: datetime, zone: str | None) -> datetime:
+        """When something happened, not later than now.
+
+        The server keeps local times. With its zone, the last instant that they may be; without, the present offset
+        counts, and a time that is still to come was an hour earlier, before the clock went back. (After it goes
+        forward, scans from before seem an hour older without the zone, until the next scan.)
+
+        Args:
+            at: The server's local time.
+            zone: The server's IANA time zone, if it is configured.
+        """
+        if zone is not None:
+            passes = [at.replace(tzinfo=ZoneInfo(zone), fold=fold).astimezone(UTC) for fold in (1, 0)]
+        else:
+            now = self.utc - (self.local - at)
+            passes = [now, now - timedelta(hours=1)]
+        return next((one for one in passes if one <= self.utc + _AHEAD), self.utc)
 
 
 def has_table(control: Control, name: str) -> bool:
@@ -76,19 +107,19 @@ def capture_health(control: Control, connection: Connection, positions: Collecti
         connection: How its Agent is asked.
         positions: Up to where tables have been read.
     """
-    clocks = control.row(_CLOCKS, doing="reading the server's clock")
-    now, last = clocks.utc.replace(tzinfo=UTC), _last_scan(control)
+    clocks = Clocks.of(control.row(f"SELECT {_CLOCKS}", doing="reading the server's clock"))
+    now, last, zone = clocks.utc, _last_scan(control, connection), connection.server_timezone
     unread: dict[Lsn, datetime] = {}
     for position in set(positions):
         found = control.row(_FIRST_BEHIND, digits(position), doing="looking for changes that were not read")
         if found is not None:
-            unread[position] = min(now - (clocks.local - found.at), now)
+            unread[position] = min(clocks.instant(found.at, zone), now)
     return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread)
 
 
 def stalled(control: Control, connection: Connection) -> str | None:
     """What to say when capture stands still, or has not begun; None when it works, or that cannot be told."""
-    return _problem(control, connection, _last_scan(control))
+    return _problem(control, connection, _last_scan(control, connection))
 
 
 def _problem(control: Control, connection: Connection, last: _LastScan) -> str | None:
@@ -127,7 +158,7 @@ def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the se
             return "check that SQL Server Agent is running"
 
 
-def _last_scan(control: Control) -> _LastScan:
+def _last_scan(control: Control, connection: Connection) -> _LastScan:
     try:
         row = control.row(_SCANNED, doing="asking when capture scanned last")
     except MssqlCdcError as error:
@@ -137,12 +168,17 @@ def _last_scan(control: Control) -> _LastScan:
     if row is not None and row.at is None:
         return _LastScan(None, timedelta(0), PATIENCE)
     if row is not None:
-        return _LastScan(row.at, timedelta(seconds=row.ago), PATIENCE)
+        return _LastScan(row.at, _ago(row, connection), PATIENCE)
     mapped = control.row(_MAPPED, doing="asking when capture wrote last")
     if mapped is not None and mapped.at is not None:
-        return _LastScan(mapped.at, timedelta(seconds=mapped.ago), MAPPING_PATIENCE)
-    seconds = control.value(_ENABLED, doing="asking since when tables are captured")
-    return _LastScan(None, timedelta(seconds=seconds or 0), PATIENCE)
+        return _LastScan(mapped.at, _ago(mapped, connection), MAPPING_PATIENCE)
+    enabled = control.row(_ENABLED, doing="asking since when tables are captured")
+    return _LastScan(None, timedelta(0) if enabled.at is None else _ago(enabled, connection), PATIENCE)
+
+
+def _ago(row: Any, connection: Connection) -> timedelta:
+    clocks = Clocks.of(row)
+    return max(clocks.utc - clocks.instant(row.at, connection.server_timezone), timedelta(0))
 
 
 def cdc_job(control: Control, kind: Literal["capture", "cleanup"]) -> Any:

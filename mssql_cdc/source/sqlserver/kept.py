@@ -14,6 +14,7 @@ from threading import Lock
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.source.sqlserver.connect import Control, open_control
+from mssql_cdc.source.sqlserver.replica import ATTEMPTS, NAME, elsewhere
 
 KEPT_SECONDS = 60.0
 """After this time a new connection is made: the name of the server may lead to another replica by then."""
@@ -23,12 +24,19 @@ KEPT_SECONDS = 60.0
 class _Idle:
     control: Control
     until: float
+    replica: str | None = None
 
 
 @dataclass(slots=True)
 class KeptControl:
-    """The idle connection of one database, if there is one. A session that finds none opens its own."""
+    """The idle connection of one database, if there is one. A session that finds none opens its own.
 
+    `replica` is the readable secondary that the sessions have reached (`replica`): while one is open, others must reach
+    the same.
+    """
+
+    replica: str | None = None
+    _open: int = 0
     _idle: _Idle | None = None
     _lock: Lock = field(default_factory=Lock)
 
@@ -43,13 +51,38 @@ class KeptControl:
         Raises:
             SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
         """
-        taken = self._take() or _Idle(open_control(connection, catalog), time.monotonic() + KEPT_SECONDS)
+        taken = self._take() or self._reach(connection, catalog)
+        with self._lock:
+            self._open += 1
         try:
             yield taken.control
         except BaseException:
             taken.control.close()
             raise
+        finally:
+            with self._lock:
+                self._open -= 1
         self._put(taken)
+
+    def _reach(self, connection: Connection, catalog: str) -> _Idle:
+        """A new connection, to the same readable secondary as before if there are several."""
+        doing = "opening a session"
+        for attempt in range(1, ATTEMPTS + 1):
+            opened = open_control(connection, catalog)
+            until = time.monotonic() + KEPT_SECONDS
+            if not connection.read_only:
+                return _Idle(opened, until)
+            try:
+                found = opened.value(NAME, doing="asking for the replica's name")
+                with self._lock:
+                    if self.replica in (None, found) or (attempt == ATTEMPTS and not self._open):
+                        self.replica = found
+                        return _Idle(opened, until, found)
+            except BaseException:
+                opened.close()
+                raise
+            opened.close()
+        raise elsewhere(self.replica or "", doing=doing)
 
     def _take(self) -> _Idle | None:
         """The idle connection if it still works."""
@@ -58,7 +91,7 @@ class KeptControl:
         if found is None:
             return None
         try:
-            if time.monotonic() < found.until:
+            if time.monotonic() < found.until and found.replica == self.replica:
                 found.control.value("SELECT 1", doing="using a connection again")
                 return found
         except MssqlCdcError:

@@ -24,10 +24,12 @@ from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces, table_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver.concealed import WholeRows
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts
 from mssql_cdc.source.sqlserver.images import Images, inserted_images
 from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
+from mssql_cdc.source.sqlserver.replica import ATTEMPTS, NAME, elsewhere
 from mssql_cdc.source.sqlserver.sql import IS_CAPTURED, digits, quote, stale_reader
 from mssql_cdc.source.sqlserver.structure import Structure
 
@@ -69,7 +71,9 @@ class ChunkReader:
     """The rows of one chunk.
 
     `isolation` is the level of the read's transaction, `fetch_rows` the number of rows of one fetch (SNP-31),
-    `lock_timeout_ms` how long the server waits for a writer's row (SNP-17; None: as long as the statement may take).
+    `lock_timeout_ms` how long the server waits for a writer's row (SNP-17; None: as long as the statement may take),
+    `trusts_policies` whether the login sees every row although row-level security filters them, `replica` the readable
+    secondary that the log's end is read on (`replica`; None: there is only one server).
     """
 
     connection: Connection
@@ -78,26 +82,46 @@ class ChunkReader:
     isolation: Isolation = "READ COMMITTED"
     fetch_rows: int | None = None
     lock_timeout_ms: int | None = None
+    trusts_policies: bool = False
+    replica: str | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral `r` batches, in key order when the chunk has bounds.
 
         Raises:
-            StaleReaderError: this connection does not see `captured` yet.
+            StaleReaderError: this connection does not see `captured` yet, or has reached another replica.
             StaleStructureError: the table has other columns than the schema.
+            AccessDeniedError: the login does not see the rows as they are.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
+        whole = WholeRows.of(self.wanted.schema, trusted=self.trusts_policies, hidden=self.wanted.hidden)
         plan, structure = RowPlan.of(self.wanted.schema.columns), Structure.of_source(self.wanted.schema)
-        with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
+        with self._opened(plan) as bulk:
             if self.lock_timeout_ms is not None:
                 bulk.execute(f"SET LOCK_TIMEOUT {self.lock_timeout_ms}", doing=self._doing)
             begin(bulk, self.isolation, self.wanted.captured, doing=self._doing)
             structure.require(bulk, doing=self._doing)
+            whole.require(bulk, doing=self._doing)
             try:
                 yield from self._rows(bulk, plan)
             except SourceError as error:
                 raise self._cause(bulk, structure, error) from None
             structure.require(bulk, doing=self._doing)
+            whole.require(bulk, doing=self._doing)
+
+    @contextmanager
+    def _opened(self, plan: RowPlan) -> Generator[Bulk]:
+        """A connection to the replica of the sessions; a listener may need some attempts to lead there."""
+        for _ in range(1 if self.replica is None else ATTEMPTS):
+            with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
+                if self.replica is None or self._is_there(bulk):
+                    yield bulk
+                    return
+        raise elsewhere(self.replica or "", doing=self._doing)
+
+    def _is_there(self, bulk: Bulk) -> bool:
+        rows = bulk.read(NAME, [pa.field("name", pa.string())], doing=self._doing, rows=1)
+        return [value for batch in rows for value in batch.column("name").to_pylist()] == [self.replica]
 
     def _cause(self, bulk: Bulk, structure: Structure, error: SourceError) -> MssqlCdcError:
         """What to raise for an error of the read: DDL may have caused it, unless the connection is gone."""

@@ -18,6 +18,7 @@ from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database, signal_table
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
+from mssql_cdc.source.sqlserver.concealed import UNSEEN_POLICIES, WholeRows, sees_policies, trusted_policies
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.kept import KeptControl
@@ -107,6 +108,8 @@ class SqlServerSource:
             isolation=UNDER_LOCK if wanted.under_lock and wanted.statement is None else ISOLATIONS[isolation],
             fetch_rows=self.connector.snapshot.fetch_size,
             lock_timeout_ms=self.connector.snapshot.lock_timeout_ms,
+            trusts_policies=self.connector.snapshot.trusts_policies,
+            replica=self.kept[catalog].replica if catalog in self.kept else None,
         )
 
     def shares(self, reader: BatchReader) -> bool:
@@ -177,7 +180,23 @@ class SqlServerSession:
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""
         self.problems.clear()
-        return self._read_as_configured(self.known.tables(self.control, self.connector.filters, self.problems))
+        known = self.known.tables(self.control, self.connector.filters, self.problems)
+        return self._read_as_configured([one for table in known if (one := self._whole(table)) is not None])
+
+    def _whole(self, table: CapturedTable) -> CapturedTable | None:
+        """The table with what is taken on trust; None if the login does not read it whole (`concealed`)."""
+        whole = WholeRows.of(table.newest.schema, trusted=self.connector.snapshot.trusts_policies)
+        problem = whole.problem(table.concealed)
+        if problem is not None:
+            self.problems[table.table_id] = problem
+            return None
+        if not table.concealed.policies:
+            return table
+        return replace(table, unproven=(trusted_policies(table.table_id, table.concealed),))
+
+    def concealed(self) -> str | None:
+        """What the login may not even know to be concealed from it (`concealed`)."""
+        return None if self.connector.snapshot.trusts_policies or sees_policies(self.control) else UNSEEN_POLICIES
 
     def _read_as_configured(self, tables: list[CapturedTable]) -> list[CapturedTable]:
         by_function = self.connector.streaming.query_mode == "function"

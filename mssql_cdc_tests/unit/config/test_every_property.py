@@ -248,6 +248,7 @@ OBSERVED: Mapping[str, Observe | tuple[Observe, ...] | ShownBy] = {
     "snapshot.delay.ms": capturing.waits,
     "streaming.delay.ms": capturing.waits,
     "snapshot.lock.timeout.ms": drivers.locked,
+    "snapshot.row.level.security": reading.filtered,
     "snapshot.include.collection.list": capturing.first_chunks,
     "snapshot.fetch.size": drivers.chunk,
     "incremental.snapshot.chunk.size": capturing.incremental_chunks,

@@ -140,9 +140,15 @@ def sees_everything(session: SessionState, database: Database) -> bool:
 
 
 def sees_object(session: SessionState, database: Database, item: SchemaObject) -> bool:
-    """Whether the catalogue shows an object: some permission on it, on its schema or on the database [doc]."""
+    """Whether the catalogue shows an object: some permission on it, on its schema or on the database [doc].
+
+    A security policy is shown to those with VIEW DEFINITION on it, and with ALTER ANY SECURITY POLICY [doc].
+    """
     if sees_everything(session, database):
         return True
+    if item.type_code == "SP":
+        defined = may(session, database, "VIEW DEFINITION", item.schema.name, item.name)
+        return defined or may(session, database, "ALTER ANY SECURITY POLICY", "", "")
     user = user_of(session, database)
     if user is None:
         return False
@@ -213,17 +219,18 @@ def masked_columns(session: SessionState, table: Table) -> dict[str, str]:
     An ownership chain does not unmask; the session's own temporary tables are not masked [pub].
     """
     masks = {column.name: column.masking for column in table.columns if column.masking}
-    if not masks or table.private or is_owner(session, table.database):
+    if not masks or table.private:
         return {}
+    return {name: mask for name, mask in masks.items() if not unmasks(session, table, name)}
+
+
+def unmasks(session: SessionState, table: Table, column: str) -> bool:
+    """Whether the session has UNMASK on a column: on itself, or on its table, schema or database [doc]."""
+    if is_owner(session, table.database):
+        return True
     place = (table.database, table.schema.name, table.name)
-    rules = column_rules(session, *place, "UNMASK")
-    seen = may(session, table.database, "UNMASK", table.schema.name, table.name)
-
-    def masked(name: str) -> bool:
-        states = rules.get(name.casefold(), set())
-        return "DENY" in states or not (seen or "GRANT" in states)
-
-    return {name: mask for name, mask in masks.items() if masked(name)}
+    states = column_rules(session, *place, "UNMASK").get(column.casefold(), set())
+    return "DENY" not in states and ("GRANT" in states or may(session, table.database, "UNMASK", *place[1:]))
 
 
 def _chained(session: SessionState) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from mssql_sandbox.tsql import statements as st
 from mssql_sandbox.tsql.documents import DocumentParser
+from mssql_sandbox.tsql.policies import security_policy
 
 _MODULES = {"VIEW": "view", "PROCEDURE": "procedure", "PROC": "procedure", "FUNCTION": "function", "TRIGGER": "trigger"}
 _INDEX_WORDS = ("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED", "COLUMNSTORE")
@@ -109,6 +110,7 @@ _CREATORS: dict[str, _Reader] = {
     "PRIMARY": CreationParser.primary_xml_index,
     "XML": lambda parser, line: parser.xml_object("create", line),
     "FULLTEXT": lambda parser, line: parser.fulltext("create", line),
+    "SECURITY": lambda parser, line: security_policy(parser, line, alter=False),
 }
 _ALTERERS: dict[str, _Reader] = {
     "DATABASE": CreationParser.alter_database,
@@ -118,4 +120,5 @@ _ALTERERS: dict[str, _Reader] = {
     "AUTHORIZATION": CreationParser.refuse_change,
     "PARTITION": CreationParser.refuse_change,
     "XML": lambda parser, line: parser.xml_object("alter", line),
+    "SECURITY": lambda parser, line: security_policy(parser, line, alter=True),
 }

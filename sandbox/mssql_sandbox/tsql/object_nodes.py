@@ -74,6 +74,29 @@ class AlterDatabase(Statement):
 
 
 @dataclass(frozen=True, slots=True)
+class SecurityPredicate:
+    """ADD | DROP FILTER PREDICATE function(arguments) ON table; `rows` is the condition on the table's rows."""
+
+    action: OneOf["add", "drop"]
+    table: Name
+    function: Name = ()
+    arguments: tuple[Expression, ...] = ()
+    rows: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityPolicy(Statement):
+    """CREATE | ALTER SECURITY POLICY; `enabled` is None where an ALTER leaves the state as it is."""
+
+    name: Name
+    alter: bool
+    predicates: tuple[SecurityPredicate, ...]
+    enabled: bool | None = None
+    schema_bound: bool = True
+    for_replication: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Drop(Statement):
     """DROP kind [IF EXISTS] names."""
 

@@ -70,6 +70,8 @@ from mssql_sandbox.tsql.object_nodes import (
     Permission,
     PermissionAction,
     Principal,
+    SecurityPolicy,
+    SecurityPredicate,
 )
 from mssql_sandbox.tsql.table_nodes import (
     AlterColumn,
@@ -150,6 +152,8 @@ __all__ = [
     "Print",
     "RaiseError",
     "Return",
+    "SecurityPolicy",
+    "SecurityPredicate",
     "SelectStatement",
     "SetIdentityInsert",
     "SetIsolation",

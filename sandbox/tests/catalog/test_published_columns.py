@@ -40,6 +40,10 @@ PUBLISHED = {
     "is_dropped_ledger_view",
     "sys.procedures": OBJECT + "is_auto_executed is_execution_replicated is_repl_serializable_only "
     "skips_repl_constraints",
+    "sys.security_policies": "name object_id principal_id schema_id parent_object_id type type_desc create_date "
+    "modify_date is_ms_shipped is_enabled is_not_for_replication uses_database_collation is_schemabinding_enabled",
+    "sys.security_predicates": "object_id security_predicate_id target_object_id predicate_definition predicate_type "
+    "predicate_type_desc operation operation_desc",
     "sys.sequences": OBJECT + "start_value increment minimum_value maximum_value is_cycling is_cached cache_size "
     "system_type_id user_type_id precision scale current_value is_exhausted last_used_value",
     "sys.indexes": "object_id name index_id type type_desc is_unique data_space_id ignore_dup_key is_primary_key "

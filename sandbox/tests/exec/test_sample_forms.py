@@ -86,13 +86,6 @@ def test_the_folder_of_the_logs_is_told(sql: Client) -> None:
     server.catalog.close()
 
 
-def test_security_policies_are_not_there(sql: Client) -> None:
-    """Scripts drop them before they load; CREATE is refused, for rows would not be filtered."""
-    assert sql("DROP SECURITY POLICY IF EXISTS dbo.p").errors == []
-    assert sql("DROP SECURITY POLICY dbo.p").errors == [3701]
-    assert sql("CREATE SECURITY POLICY dbo.p ADD FILTER PREDICATE dbo.f(id) ON dbo.t WITH (STATE = ON)").errors == [102]
-
-
 def test_a_function_may_return_null_and_a_procedure_may_not(sql: Client) -> None:
     sql("CREATE FUNCTION dbo.f (@a int) RETURNS varchar(9) AS BEGIN DECLARE @b varchar(9) = @a RETURN @b END")
     assert sql("SELECT dbo.f(NULL), dbo.f(7)").rows == [(None, "7")]

@@ -20,7 +20,7 @@ from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.start import guard
 from mssql_cdc.source.sqlserver import connect, health, reach
 from mssql_cdc.source.sqlserver.source import SqlServerSession, SqlServerSource
-from mssql_cdc.source.values import CapturedTable
+from mssql_cdc.source.values import CapturedTable, Concealment
 from mssql_cdc_tests.lake_kit import Change, lsn, neutral
 from mssql_cdc_tests.unit.config.observed.things import AT, INSTANCE, PART, THINGS
 from mssql_cdc_tests.unit.records.kit import DATABASE
@@ -154,6 +154,13 @@ def retries(connector: Connector) -> Any:
 def by_function(connector: Connector) -> Any:
     session = SqlServerSession(Recorder(), connector)  # type: ignore[arg-type]
     return session._read_as_configured([CapturedTable(THINGS.table_id, 3, (INSTANCE,))])
+
+
+def filtered(connector: Connector) -> Any:
+    """What becomes of a table with a security policy."""
+    session = SqlServerSession(Recorder(), connector)  # type: ignore[arg-type]
+    table = CapturedTable(THINGS.table_id, 3, (INSTANCE,), Concealment(policies=("dbo.tenants",)))
+    return session._whole(table), session.unreadable()
 
 
 def lock_refused(connector: Connector) -> Any:

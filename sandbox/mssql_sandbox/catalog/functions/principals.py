@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mssql_sandbox.catalog.definitions import Scope, function
 from mssql_sandbox.catalog.functions.objects import resolve_object
+from mssql_sandbox.catalog.names import split_name
+from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.exec.definition_rights import may_view_state
 from mssql_sandbox.exec.security import (
     is_member,
@@ -14,6 +16,7 @@ from mssql_sandbox.exec.security import (
     may_select,
     roles_of,
     server_permissions,
+    unmasks,
     user_of,
 )
 
@@ -97,11 +100,29 @@ def _is_rolemember(scope: Scope, role: str | None, principal: str | None = None)
 _STATES = frozenset({"VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE"})
 
 
-def _has_perms(scope: Scope, securable: str | None, kind: str | None, permission: str | None, *_: object) -> int | None:
-    """Whether the session has a permission on the server, on the database or on an object: roles, grants, denials."""
+_GRANULAR_UNMASK = 16
+"""Since this version UNMASK is a permission on schemas, objects and columns, too [doc]."""
+
+
+def _has_perms(
+    scope: Scope,
+    securable: str | None,
+    kind: str | None,
+    permission: str | None,
+    part: str | None = None,
+    _part_kind: str | None = None,
+) -> int | None:
+    """Whether the session has a permission on the server, on the database or on an object: roles, grants, denials.
+
+    NULL for a permission that such a securable does not have [doc]. Of the parts of an object only the columns of
+    UNMASK are looked at; their names are not quoted [doc].
+    """
     if permission is None:
         return None
     session, database = scope.session, scope.database
+    granular = scope.server.version.major >= _GRANULAR_UNMASK or scope.server.version.is_azure
+    if permission.upper() == "UNMASK" and (kind or "SERVER").casefold() != "database" and not granular:
+        return None
     wanted = (kind or "SERVER").casefold()
     if wanted == "server":
         granted = server_permissions(session) | {"CONNECT SQL"}
@@ -113,11 +134,16 @@ def _has_perms(scope: Scope, securable: str | None, kind: str | None, permission
         if found is None:
             return None
         wanted = "SELECT" if permission.casefold() == "any" else permission.upper()
+        if wanted == "UNMASK" and part is not None:
+            table = found[0].object_by_id(found[1].object_id)
+            if not isinstance(table, Table) or table.column(part) is None:
+                return None
+            return int(unmasks(session, table, part))
         if wanted == "SELECT":
             return int(may_select(session, found[0], found[1].schema.name, found[1].name))
         return int(may(session, found[0], wanted, found[1].schema.name, found[1].name))
     if wanted == "database":
-        named = scope.server.databases.get(securable) if securable else database
+        named = scope.server.databases.get(split_name(securable)[-1]) if securable else database
         if named is None:
             return None
         if permission.upper() in _STATES:

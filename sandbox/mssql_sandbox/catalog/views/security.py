@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mssql_sandbox.catalog.definitions import Scope, view
+from mssql_sandbox.engine.storage.policies import policies
 
 _KINDS = {"S": "SQL_USER", "R": "DATABASE_ROLE"}
 _SERVER_ROLES = ("sysadmin", "securityadmin", "serveradmin", "setupadmin", "processadmin", "diskadmin", "dbcreator",
@@ -117,7 +118,36 @@ def _permissions(scope: Scope) -> Iterator[tuple]:
             )
 
 
+def _policies(scope: Scope) -> Iterator[tuple]:
+    for item in policies(scope.database):
+        policy = item.definition
+        flags = (int(policy.enabled), int(not policy.for_replication), 1, int(not policy.schema_bound))
+        place = (item.name, item.object_id, item.schema.schema_id)
+        yield (*place, item.create_date, item.modify_date, *flags)
+
+
+def _predicates(scope: Scope) -> Iterator[tuple]:
+    for item in policies(scope.database):
+        for one in item.definition.predicates:
+            yield (item.object_id, one.number, one.table.object_id, one.text)
+
+
 VIEWS = (
+    view(
+        "sys.security_policies",
+        "name sysname, object_id int, principal_id int? = NULL, schema_id int, parent_object_id int = 0, "
+        "type varchar(2) = 'SP', type_desc nvarchar(60)? = 'SECURITY_POLICY', create_date datetime, "
+        "modify_date datetime, is_ms_shipped bit = 0, is_enabled bit, is_not_for_replication bit, "
+        "uses_database_collation bit?, is_schemabinding_enabled bit?",
+        _policies,
+    ),
+    view(
+        "sys.security_predicates",
+        "object_id int, security_predicate_id int, target_object_id int, predicate_definition nvarchar(max)?, "
+        "predicate_type int? = 0, predicate_type_desc nvarchar(60)? = 'FILTER', operation int? = NULL, "
+        "operation_desc nvarchar(60)? = NULL",
+        _predicates,
+    ),
     view(
         "sys.server_principals",
         "name sysname, principal_id int, sid varbinary(85)?, type char(1), type_desc nvarchar(60)?, is_disabled bit?, "

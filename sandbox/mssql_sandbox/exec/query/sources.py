@@ -23,6 +23,7 @@ from mssql_sandbox.exec.query.masks import masked_fields
 from mssql_sandbox.exec.query.matching import Matcher
 from mssql_sandbox.exec.query.operators import Filter, Single
 from mssql_sandbox.exec.query.pivot import pivot_query
+from mssql_sandbox.exec.query.row_filters import Filtered, refuse_filtered, row_filters
 from mssql_sandbox.exec.query.sargs import choose_access, conjuncts, find_sarg, or_bounds
 from mssql_sandbox.exec.query.scans import Access, TableScan
 from mssql_sandbox.exec.query.views import plan_view
@@ -110,6 +111,7 @@ class SourcePlanner:
                 may_select = permitted_columns(compiler.session, found)
             qualifier = (alias,) if alias else (place.database.name, found.schema.name, found.name)
             if source.system_time is not None:
+                refuse_filtered(found)
                 plan = plan_history(compiler, found, source, qualifier)
                 return Leaf(plan.fields, operator=plan)
             check_index_hints(found, source.name, source.hints)
@@ -118,6 +120,12 @@ class SourcePlanner:
             if may_select is not None:
                 fields = [field if may_select(field.name) else replace(field, denied=True) for field in leaf.fields]
                 leaf = replace(leaf, fields=fields) if any(field.denied for field in fields) else leaf
+            checks = row_filters(compiler, found)
+            if checks:
+                scan = TableScan(
+                    found, leaf.fields, hints=leaf.hints, access=Access(), order=(), computed=computed_values(found)
+                )
+                return Leaf(leaf.fields, operator=Filtered(scan, checks))
             return leaf
         if source.system_time is not None:
             raise SqlError(

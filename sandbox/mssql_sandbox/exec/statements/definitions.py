@@ -9,6 +9,7 @@ from typing import Any
 from mssql_sandbox.engine.storage import schema_change
 from mssql_sandbox.engine.storage.database import Database
 from mssql_sandbox.engine.storage.objects import SchemaObject, is_private
+from mssql_sandbox.engine.storage.policies import POLICY, binding
 from mssql_sandbox.engine.storage.table import Table
 from mssql_sandbox.engine.transaction import Transaction
 from mssql_sandbox.errors import SqlError, error
@@ -19,7 +20,7 @@ from mssql_sandbox.exec.flow import Steps
 from mssql_sandbox.exec.modules import Module
 from mssql_sandbox.exec.query.commontables import named
 from mssql_sandbox.exec.routine import Frame
-from mssql_sandbox.exec.statements import indexed_views, places
+from mssql_sandbox.exec.statements import indexed_views, places, security_policies
 from mssql_sandbox.exec.statements.administration import drop_principal
 from mssql_sandbox.exec.statements.instead import check_new, triggers_of
 from mssql_sandbox.exec.statements.small_objects import new_object
@@ -84,6 +85,10 @@ def _create_module(frame: Frame, node: st.CreateModule) -> Steps:
 
 def _refuse_bound(database: Database, table: Table, name: ast.Name) -> None:
     """3729: a module WITH SCHEMABINDING protects the tables that it names."""
+    policy = binding(table)
+    if policy is not None:
+        raise SqlError(3729, f"Cannot DROP TABLE '{'.'.join(name)}' because it is being referenced by object "
+                       f"'{policy.name}'.")  # fmt: skip
     for item in database.objects():
         node = getattr(item.definition, "node", None)
         if node is None or "SCHEMABINDING" not in node.options:
@@ -192,6 +197,9 @@ def _drop_object(compiler: Compiler, transaction: Transaction, node: st.Drop, na
             database.drop_object(transaction, trigger)
     elif found.type_code == "V":
         indexed_views.forget(transaction, found)
+    elif found.type_code == POLICY:
+        security_policies.forget(transaction, database, found)
+        session.routines.clear()
     elif found.type_code == "TR" and found.definition.parent is not None:
         parent = found.definition.parent
         triggers_of(parent).remove(found)

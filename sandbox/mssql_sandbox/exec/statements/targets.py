@@ -12,6 +12,7 @@ from mssql_sandbox.exec.compiler import Compiler
 from mssql_sandbox.exec.context import Context
 from mssql_sandbox.exec.expressions.base import Fn
 from mssql_sandbox.exec.query.masks import masked_fields
+from mssql_sandbox.exec.query.row_filters import row_filters
 from mssql_sandbox.exec.query.sargs import conjuncts
 from mssql_sandbox.exec.query.scans import Access, scan_entries
 from mssql_sandbox.exec.query.sources import SourcePlanner
@@ -100,7 +101,7 @@ def single_target(
     conditions = conjuncts(where)
     access, covered, _ = planner.access(table, scope, conditions, (), prefer_order=False)
     rest = [node for node in conditions if not any(node is done for done in covered)]
-    checks = [compiler.condition(node, scope).fn for node in rest]
+    checks = [*row_filters(compiler, table), *(compiler.condition(node, scope).fn for node in rest)]
     return Target(table, entries_of(table, access, hints, checks), scope)
 
 

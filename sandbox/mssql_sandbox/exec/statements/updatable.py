@@ -22,6 +22,7 @@ from mssql_sandbox.exec.query.aggregation import is_aggregate, own_nodes
 from mssql_sandbox.exec.query.commontables import CommonTable, Renamed, named
 from mssql_sandbox.exec.query.leaves import Leaf
 from mssql_sandbox.exec.query.operators import Rows
+from mssql_sandbox.exec.query.row_filters import refuse_filtered
 from mssql_sandbox.exec.query.scans import Access, scan_entries
 from mssql_sandbox.exec.query.select import Item, SelectPlanner
 from mssql_sandbox.exec.query.sources import SourcePlanner
@@ -87,6 +88,7 @@ def _table_source(
 ) -> Source:
     name = node.name if isinstance(node, ast.NamedTable) else (node.name,)
     table = target_table(compiler, name, action, columns=wanted)
+    refuse_filtered(table)
     plain = SourcePlanner(compiler, None).leaf(node)
     fields = [*plain.fields, Field(ROWID, t.BIGINT, False, (ROWID,), hidden=True)]
     used = hints | plain.hints

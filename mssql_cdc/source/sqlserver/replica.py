@@ -1,0 +1,32 @@
+"""Which of several readable secondaries a connection has reached.
+
+A listener may lead each connection to another one, and some are further ahead than others. The end of the log that a
+session reads bounds the rows of a snapshot's reader only on the same replica, so all of them keep to one. On a primary
+nothing is asked.
+"""
+
+from __future__ import annotations
+
+from mssql_cdc.errors import StaleReaderError
+
+# The replica's id tells those of one server apart (Azure); it is NULL without an availability group.
+NAME = """
+SELECT CAST(CONCAT(CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)), ' ',
+    (SELECT CAST(d.replica_id AS varchar(36)) FROM sys.databases d WHERE d.name = DB_NAME())) AS varchar(300)) AS [name]
+WHERE CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128)) = N'READ_ONLY'"""
+ATTEMPTS = 8
+"""So often a connection is made anew to reach the same replica."""
+
+
+def elsewhere(wanted: str, *, doing: str) -> StaleReaderError:
+    """The error of a connection that has not reached the replica of the others.
+
+    Args:
+        wanted: The replica.
+        doing: Completes "while …" in the text of the error.
+    """
+    return StaleReaderError(
+        f"{ATTEMPTS} connections have not reached the readable secondary {wanted.strip()!r}, which the log's end was "
+        f"read on, while {doing}: the name of the server leads to several. Name one of them in database.hostname if "
+        "this comes again; the read will be retried"
+    )
