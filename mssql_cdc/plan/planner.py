@@ -293,7 +293,7 @@ def _build(
     idle = tuple(m.table for m in wanted if scanned and facts.captured <= _at(m) < to)
     taken = {part.table for part in slices} | set(idle)
     everyone = all(m.table in taken or _at(m) == to for m in ready)
-    passed = max(to, facts.scanned or to)
+    passed = _passed(facts, to)
     open_ = all(m.closed_until is None or m.closed_until <= passed for m in ready)
     complete = everyone and open_
     if label is None or label.to != to:
@@ -324,9 +324,14 @@ def _slice(member: Member, to: Lsn) -> Slice:
 
 def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:
     """Whether there are closed tables and the stream has passed the snapshots of all of them."""
-    passed = max(to, facts.scanned or to)
+    passed = _passed(facts, to)
     closed = [m.closed_until for m in ready if m.closed_until is not None]
     return bool(closed) and max(closed) <= passed
+
+
+def _passed(facts: Facts, to: Lsn) -> Lsn:
+    """The position that a stream at `to` has passed: with all that is captured, it has what was scanned (C18)."""
+    return to if facts.captured is None or to < facts.captured else max(to, facts.scanned or to)
 
 
 def _waiting(facts: Facts, ready: Sequence[Member], reached: Lsn) -> Wait:

@@ -375,3 +375,14 @@ def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restore
         cut, people = offsets.last_cut(), offsets.entries["shop.dbo.people"]
         assert cut is not None
         assert (cut.epoch, cut.to) == (people.epoch, people.to)
+
+
+def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(storm: Storm):
+    """Capture has passed the end of the snapshot, but the stream has read the first of three changes before it only."""
+    storm.world.configure(**{"max.iteration.transactions": "1"})
+    storm.database, storm.follower = storm.world.database, Follower(storm.world.database, merge=False)
+    storm.come_to_rest()
+    storm.snapshot_while_capture_lags("orders", "orders", 3, [], looks=1)
+    for _ in range(4):
+        storm.scan(4)
+    storm.look()

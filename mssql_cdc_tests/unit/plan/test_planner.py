@@ -53,6 +53,15 @@ def test_bounds_shorten_a_range_but_never_below_what_a_table_has_committed():
     assert planned(ahead, Range).complete
 
 
+def test_bounded_range_opens_no_table_whose_changes_it_leaves_unread():
+    """Capture has passed 7, the end of its snapshot; what it captured up to there is read by the next range."""
+    closed = member("a", 4, closed_until=lsn(7))
+    bounded = planned(facts(closed, member("b", 4), scanned=lsn(10), transaction_bound=lsn(5)), Range)
+    assert (bounded.range.to, bounded.complete, bounded.opens) == (lsn(5), False, ())
+    passed = planned(facts(closed, member("b", 4), scanned=lsn(10), transaction_bound=lsn(8)), Range)
+    assert (passed.range.to, passed.complete, passed.opens) == (lsn(8), True, (table("a"),))
+
+
 def test_reader_behind_the_lake_positions_waits():
     decision = plan(facts(member("a", 12), member("b", 12), captured=10))
     assert isinstance(decision, Wait)
