@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.errors import SourceError
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.offsets import load_offsets
@@ -17,6 +18,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.values import CaptureInstance, Chunk
 from mssql_cdc_tests.lake_kit import lsn
+from mssql_cdc_tests.storm.lake import unopened
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.model_server import ModelServerSession
@@ -386,3 +388,14 @@ def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(st
     for _ in range(4):
         storm.scan(4)
     storm.look()
+
+
+def test_table_that_a_requested_snapshot_has_to_leave_out_is_named(storm: Storm):
+    """The request is answered by the snapshot of the other table: nothing would ask for this one again."""
+    lines = list[str]()
+    storm.database = replace(storm.database, log=lines.append)
+    storm.come_to_rest()
+    ask_for_snapshot(storm.database, "both", ["dbo.orders", "dbo.people"], channel="storm")
+    with unopened(storm.database, "people"):
+        storm.look()
+    assert any("people: left out of this snapshot" in line and "cannot be reached" in line for line in lines), lines
