@@ -33,7 +33,8 @@ from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
-from mssql_cdc.plan.planner import backoff, next_cursor, plan
+from mssql_cdc.plan.planner import next_cursor, plan
+from mssql_cdc.plan.waits import backoff
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import LOOK_AGAIN
 from mssql_cdc.run.heartbeat import beat

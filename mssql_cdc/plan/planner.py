@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal, overload
 
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import Lsn, LsnRange, later_snapshot_key, snapshot_key
 from mssql_cdc.plan.decisions import Decision, Loss, Lost, Merge, Range, Restored, Slice, Snapshot, Wait
-from mssql_cdc.plan.facts import Cursor, Facts, Member, Outcome, merge_key
+from mssql_cdc.plan.facts import Cursor, Facts, Member, merge_key
+from mssql_cdc.plan.waits import is_held_back, retry_at
 from mssql_cdc.schema import TableId
 
 
@@ -73,19 +74,23 @@ def next_cursor(facts: Facts, decision: Decision) -> Cursor:
     """Return the cursor that the sensor must store after this decision."""
     match decision:
         case Range(beside=True):
-            return replace(
-                facts.cursor, not_before=_retry_at(facts)
-            )  # The retry of the earlier range is still to come.
+            return replace(facts.cursor, not_before=retry_at(facts))  # The retry of the earlier range is still to come.
         case Range():
             return replace(facts.cursor, pending_key=decision.key, attempt=decision.attempt, not_before=None)
         case Snapshot(signal=None):
             return replace(facts.cursor, snapshot_key=decision.id)
-        case Wait(until=None) if not (facts.behind or facts.runs.active):
+        case Wait(until=None) if not (facts.behind or facts.runs.active or _has_unseen(facts)):
             return replace(facts.cursor, merged=facts.cut_number)
         case Wait(until=until) if until is not None:
             return replace(facts.cursor, not_before=until)
         case _:
             return facts.cursor
+
+
+def _has_unseen(facts: Facts) -> bool:
+    """Whether `behind` may lack a table: this look did not see it, or it may come back from a snapshot as it was."""
+    unseen = any(absent.status in {"streaming", "failed"} for absent in facts.absent)
+    return unseen or any(member.status == "snapshot" for member in facts.members)
 
 
 def lost(facts: Facts) -> Lost | None:
@@ -147,18 +152,18 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     asked = [one for one in facts.asked if known & set(one.tables)]
     for begun in facts.begun_snapshots:
         earlier = facts.runs.of(begun)
-        if not _held_back(facts, earlier):
+        if not is_held_back(facts, earlier):
             tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun)
             return Snapshot(begun, tables, attempt=earlier.failures + 1)
     earlier = facts.runs.of(facts.kept_snapshot)
-    if new and not _held_back(facts, earlier):
+    if new and not is_held_back(facts, earlier):
         # A snapshot that failed before it began keeps its key, so that its attempts are counted.
         key = facts.kept_snapshot or new_snapshot_key(facts)
         return Snapshot(key, new, attempt=earlier.failures + 1)
     for one in asked:
         key = _free(facts, one.key)
         earlier = facts.runs.of(key)
-        if not _held_back(facts, earlier):
+        if not is_held_back(facts, earlier):
             tables = tuple(table for table in one.tables if table in known)
             return Snapshot(key, tables, attempt=earlier.failures + 1, signal=one.signal)
     return None
@@ -176,18 +181,11 @@ def _free(facts: Facts, key: str) -> str:
     return key
 
 
-def _held_back(facts: Facts, earlier: Outcome) -> bool:
-    """Whether the wait after the last failure has not ended."""
-    if earlier.failed_at is None:
-        return False
-    return facts.now < earlier.failed_at + backoff(facts.limits.retry_wait, earlier.failures)
-
-
 def _merge(facts: Facts, wait: Wait) -> Wait | Merge:
     """With nothing to read, let due current tables catch up, unless a run is active or has just failed to do so."""
     if not facts.due or facts.runs.active or wait.until is not None:
         return wait
-    if _held_back(facts, facts.runs.of(merge_key(facts.cut_number))):
+    if is_held_back(facts, facts.runs.of(merge_key(facts.cut_number))):
         return Wait(f"{wait.reason}; merging the current tables failed and will be retried")
     return Merge(facts.due, facts.cut_number, wait.reason)
 
@@ -217,7 +215,7 @@ def _range(facts: Facts) -> Range | Wait:
 
 def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: LsnRange) -> Range | Wait:
     """Return the same key again for the tables that it still lacks, after an increasing wait; the others go on."""
-    until = _retry_at(facts)
+    until = retry_at(facts)
     if facts.now < until or facts.cursor.not_before is None:
         beside = _beside(facts, ready, [m for m in ready if m not in behind])
         if beside is not None:
@@ -227,11 +225,6 @@ def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: Lsn
         return Wait(f"the retry of {facts.cursor.pending_key} is delayed", until)
     attempt = facts.cursor.attempt + 1
     return _build(facts, ready, pending.to, reading=behind, label=pending, attempt=attempt)
-
-
-def _retry_at(facts: Facts) -> datetime:
-    """Return when the pending range may be tried again."""
-    return facts.cursor.not_before or facts.now + backoff(facts.limits.retry_wait, facts.cursor.attempt)
 
 
 def _beside(facts: Facts, ready: list[Member], others: list[Member]) -> Range | None:
@@ -293,7 +286,7 @@ def _build(
     idle = tuple(m.table for m in wanted if scanned and facts.captured <= _at(m) < to)
     taken = {part.table for part in slices} | set(idle)
     everyone = all(m.table in taken or _at(m) == to for m in ready)
-    passed = max(to, facts.scanned or to)
+    passed = _passed(facts, to)
     open_ = all(m.closed_until is None or m.closed_until <= passed for m in ready)
     complete = everyone and open_
     if label is None or label.to != to:
@@ -324,9 +317,14 @@ def _slice(member: Member, to: Lsn) -> Slice:
 
 def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:
     """Whether there are closed tables and the stream has passed the snapshots of all of them."""
-    passed = max(to, facts.scanned or to)
+    passed = _passed(facts, to)
     closed = [m.closed_until for m in ready if m.closed_until is not None]
     return bool(closed) and max(closed) <= passed
+
+
+def _passed(facts: Facts, to: Lsn) -> Lsn:
+    """The position that a stream at `to` has passed: with all that is captured, it has what was scanned (C18)."""
+    return to if facts.captured is None or to < facts.captured else max(to, facts.scanned or to)
 
 
 def _waiting(facts: Facts, ready: Sequence[Member], reached: Lsn) -> Wait:
@@ -370,8 +368,3 @@ def _seen(facts: Facts) -> Lsn | None:
 def _at(member: Member) -> Lsn:
     assert member.position is not None  # `ready` holds only members that have one
     return member.position
-
-
-def backoff(first: timedelta, failures: int) -> timedelta:
-    """Return the wait after this many failures: doubling from `first`, at most ten minutes."""
-    return min(first * 2 ** min(max(failures - 1, 0), 10), timedelta(minutes=10))

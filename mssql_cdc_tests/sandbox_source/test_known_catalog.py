@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 
+from mssql_cdc.errors import SourceUnavailableError
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.sqlserver import catalog
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_tables
@@ -119,3 +122,72 @@ def test_a_minimum_that_is_not_there_yet_is_asked_for_again(shop: Shop) -> None:
     shop.scan()
     known_tables(known, shop)
     assert known.minima(shop.control) == minima(shop.control) != {"dbo_t": None}
+
+
+def changed_behind(shop: Shop, behind: str, change: Callable[[], None]) -> Any:
+    """Something changes behind each statement that does this."""
+    asked = shop.control.rows
+
+    def rows(sql: str, *parameters: Any, doing: str) -> Any:
+        found = asked(sql, *parameters, doing=doing)
+        if doing == behind:
+            change()
+        return found
+
+    return patch.object(shop.control, "rows", rows)
+
+
+@pytest.mark.parametrize(
+    "behind", ["reading captured columns", "reading change tables' columns", "reading unique indexes"]
+)
+def test_an_instance_that_comes_while_the_catalog_is_read_is_whole(shop: Shop, behind: str) -> None:
+    """The statements are not one moment: its columns were missing, and a filter was blamed for that."""
+    for name in ("t", "u"):
+        shop.create(name, "id int NOT NULL PRIMARY KEY, c nvarchar(10) NULL")
+    shop.scan()
+    changes = iter([lambda: shop.enable("t", "second")])
+
+    def enable() -> None:
+        next(changes, lambda: None)()
+
+    with changed_behind(shop, behind, enable):
+        found = known_tables(KnownCatalog(), shop)
+
+    assert found == read_anew(shop)
+    names = {table.table_id.name: [one.name for one in table.instances] for table in found[:-1]}
+    assert (names["t"], names["u"]) == (["dbo_t", "second"], ["dbo_u"])
+    assert found[-1] == {}
+
+
+def test_a_catalog_that_never_stays_the_same_is_read_by_the_next_look(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, c nvarchar(10) NULL")
+    shop.scan()
+    names = itertools.count()
+
+    def alter() -> None:
+        shop.run(f"ALTER TABLE dbo.t ADD c{next(names)} int NULL")
+
+    known = KnownCatalog()
+    with (
+        changed_behind(shop, "reading captured columns", alter),
+        pytest.raises(SourceUnavailableError, match="changed while they were read"),
+    ):
+        known_tables(known, shop)
+    assert known_tables(known, shop) == read_anew(shop)
+
+
+def test_the_catalog_is_asked_as_often_as_it_has_statements(shop: Shop) -> None:
+    """What is the same before and after costs no further statement; nothing new costs two."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY, c nvarchar(10) NULL")
+    shop.scan()
+    known, asked, rows = KnownCatalog(), list[str](), shop.control.rows
+
+    def counted(sql: str, *parameters: Any, doing: str) -> Any:
+        asked.append(doing)
+        return rows(sql, *parameters, doing=doing)
+
+    for expected in (9, 2):
+        asked.clear()
+        with patch.object(shop.control, "rows", counted):
+            known_tables(known, shop)
+        assert len(asked) == expected, asked

@@ -248,6 +248,10 @@ MUTANTS = (
         "one not in last or numbers[last[one]] <= end[0]", "not len(cuts) or numbers[cuts[-1]] <= end[0]",
     ),
     Mutant(
+        "C18", "a bounded range opens tables whose changes it leaves unread",
+        "plan.planner:_passed", "facts.captured is None or to < facts.captured", "False",
+    ),
+    Mutant(
         "C19", "rows of a chunk that is read again are not swept",
         "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "table_plan.again",
     ),

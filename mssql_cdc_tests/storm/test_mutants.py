@@ -50,6 +50,9 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a complete cut opens the tables that it was made without": (
         partial(fixed.test_table_that_one_look_does_not_see_stays_closed, name="orders")
     ),
+    "a bounded range opens tables whose changes it leaves unread": (
+        fixed.test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot
+    ),
     "rows of a chunk that is read again are not swept": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
     "a table without a key is not read again": (
         fixed.test_table_without_a_key_is_read_again_when_its_instance_was_replaced

@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.errors import SourceError
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.offsets import load_offsets
@@ -17,6 +18,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.values import CaptureInstance, Chunk
 from mssql_cdc_tests.lake_kit import lsn
+from mssql_cdc_tests.storm.lake import unopened
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.model_server import ModelServerSession
@@ -375,3 +377,25 @@ def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restore
         cut, people = offsets.last_cut(), offsets.entries["shop.dbo.people"]
         assert cut is not None
         assert (cut.epoch, cut.to) == (people.epoch, people.to)
+
+
+def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(storm: Storm):
+    """Capture has passed the end of the snapshot, but the stream has read the first of three changes before it only."""
+    storm.world.configure(**{"max.iteration.transactions": "1"})
+    storm.database, storm.follower = storm.world.database, Follower(storm.world.database, merge=False)
+    storm.come_to_rest()
+    storm.snapshot_while_capture_lags("orders", "orders", 3, [], looks=1)
+    for _ in range(4):
+        storm.scan(4)
+    storm.look()
+
+
+def test_table_that_a_requested_snapshot_has_to_leave_out_is_named(storm: Storm):
+    """The request is answered by the snapshot of the other table: nothing would ask for this one again."""
+    lines = list[str]()
+    storm.database = replace(storm.database, log=lines.append)
+    storm.come_to_rest()
+    ask_for_snapshot(storm.database, "both", ["dbo.orders", "dbo.people"], channel="storm")
+    with unopened(storm.database, "people"):
+        storm.look()
+    assert any("people: left out of this snapshot" in line and "cannot be reached" in line for line in lines), lines

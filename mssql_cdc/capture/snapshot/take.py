@@ -81,6 +81,8 @@ def capture_snapshot(
         FencedError: another run holds these tables.
     """
     _require_possible(survey, decision)
+    for table, reason in _unseen(survey, decision).items():
+        database.log(f"{table}: left out of this snapshot, so ask for it again: {reason}")
     with database.session() as session:
         if survey.facts.policy.schema:
             keep_structures(database, session, survey.offsets)
@@ -144,6 +146,14 @@ def _require_possible(survey: Survey, decision: Snapshot) -> None:
         known = {absent.table: absent.reason for absent in survey.facts.absent}
         reasons = [f"{table}: {known.get(table, NOT_CAPTURED)}" for table in sorted(gone)]
         raise ConfigurationError(f"No snapshot can be taken of {'; '.join(reasons)}")
+
+
+def _unseen(survey: Survey, decision: Snapshot) -> dict[TableId, str]:
+    """The requested tables that this look cannot read, with the reason: the others answer the signal without them."""
+    asked = {
+        table for one in survey.facts.asked if one.signal and one.signal == decision.signal for table in one.tables
+    }
+    return {absent.table: absent.reason for absent in survey.facts.absent if absent.table in asked}
 
 
 def _not_read(database: Database, survey: Survey, decision: Snapshot, table: TableId) -> str | None:

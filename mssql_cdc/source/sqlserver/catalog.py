@@ -1,4 +1,4 @@
-"""Reads the catalog of one database: capture instances with their columns and keys, including the signal table.
+"""Reads the catalog of one database: capture instances with their columns and keys.
 
 A few short statements query the entire database; Python combines their results. The rules about keys (B12) and
 questionable columns (E27) are pure functions in this module; `plan/` decides which instance serves a range.
@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mssql_cdc.config import Connector, Filters
-from mssql_cdc.errors import ConfigurationError, SchemaError
+from mssql_cdc.config import Filters
+from mssql_cdc.errors import ConfigurationError, SchemaError, SourceUnavailableError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_statements as statements
@@ -25,6 +25,7 @@ from mssql_cdc.source.values import CapturedTable, CaptureInstance, Concealment
 
 _COMMAND_ID = "__$command_id"
 _KEPT_SECONDS = 60.0
+_ATTEMPTS = 5
 _NOTHING = Concealment()
 
 
@@ -92,11 +93,12 @@ class KnownCatalog:
             problems: Takes the reason for each table that cannot be captured.
         """
         indexes = control.rows(statements.INDEX_STATES, doing="reading the states of unique indexes")
-        seen = [tuple(row) for row in (*_capture_instances(control), *indexes)]
+        instances = _capture_instances(control)
+        seen = [tuple(row) for row in (*instances, *indexes)]
         if seen != self._seen or time.monotonic() > self._until:
             found: dict[TableId, str] = {}
             self._until, self._minima = 0.0, None  # In case that reading fails.
-            self._tables = captured_tables(control, filters, problems=found)
+            self._tables = captured_tables(control, filters, problems=found, instances=instances)
             self._seen, self._problems = seen, found
             self._until = time.monotonic() + _KEPT_SECONDS
         problems |= self._problems
@@ -131,7 +133,11 @@ def _capture_instances(control: Control) -> list[Any]:
 
 
 def captured_tables(
-    control: Control, filters: Filters | None = None, *, problems: dict[TableId, str] | None = None
+    control: Control,
+    filters: Filters | None = None,
+    *,
+    problems: dict[TableId, str] | None = None,
+    instances: Sequence[Any] | None = None,
 ) -> list[CapturedTable]:
     """The tables under CDC that the filters let through, in the order of snapshots (SNP-26).
 
@@ -139,33 +145,19 @@ def captured_tables(
         control: a connection to the database.
         filters: which tables and columns are wanted; None: all.
         problems: takes the tables that cannot be captured as they are, with the reason.
+        instances: the capture instances, if they have just been read.
 
     Raises:
         SchemaError: there is such a table, and no `problems` were given.
+        SourceUnavailableError: the capture instances did not stay the same for long enough.
     """
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
-    collation = control.value(statements.DATABASE_COLLATION, doing="asking for the database's collation")
-    change_columns = _grouped(control.rows(statements.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
-    source_columns = _grouped(control.rows(statements.SOURCE_COLUMNS, doing="reading the source tables' columns"))
-    captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
-    indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
-    switched = {row.object_id for row in control.rows(statements.SWITCHED, doing="looking for partitioned tables")}
-    descriptions = _descriptions(control)
     concealed = concealments(control)
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
-    for row in _capture_instances(control):
+    for row, facts in _consistent(control, _capture_instances(control) if instances is None else instances):
         table_id = TableId(catalog, row.source_schema, row.source_table)
         if filters is not None and not filters.tables.matches(catalog, row.source_schema, row.source_table):
             continue
-        facts = _Facts(
-            captured=captured[row.object_id],
-            change=change_columns[row.object_id],
-            source=source_columns[row.source_object_id],
-            indexes=indexes[row.source_object_id],
-            collation=collation,
-            descriptions=descriptions.get(row.source_object_id, {}),
-            switched=row.object_id in switched,
-        )
         try:
             tables[table_id].append(_instance(row, table_id, facts, filters))
         except SchemaError as error:
@@ -179,6 +171,47 @@ def captured_tables(
     if filters is None:
         return sorted(found, key=lambda table: table.table_id)
     return sorted(found, key=lambda t: filters.tables.order(catalog, t.table_id.schema, t.table_id.name))
+
+
+def _consistent(control: Control, before: Sequence[Any]) -> list[tuple[Any, _Facts]]:
+    """The capture instances, each with its facts.
+
+    These come by several statements, which are not one moment: they count if the instances and their tables are the
+    same before and after. An instance without captured columns is not there yet.
+    """
+    for _ in range(_ATTEMPTS):
+        facts = _facts(control)
+        after = _capture_instances(control)
+        if [tuple(row) for row in before] == [tuple(row) for row in after]:
+            return [(row, found) for row in after if (found := facts(row)).captured]
+        before = after
+    raise SourceUnavailableError(
+        f"The capture instances, or their tables, changed while they were read, {_ATTEMPTS} times in a row; they are "
+        "read again"
+    )
+
+
+def _facts(control: Control) -> Callable[[Any], _Facts]:
+    collation = control.value(statements.DATABASE_COLLATION, doing="asking for the database's collation")
+    change_columns = _grouped(control.rows(statements.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
+    source_columns = _grouped(control.rows(statements.SOURCE_COLUMNS, doing="reading the source tables' columns"))
+    captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
+    indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
+    switched = {row.object_id for row in control.rows(statements.SWITCHED, doing="looking for partitioned tables")}
+    descriptions = _descriptions(control)
+
+    def of(row: Any) -> _Facts:
+        return _Facts(
+            captured=captured[row.object_id],
+            change=change_columns[row.object_id],
+            source=source_columns[row.source_object_id],
+            indexes=indexes[row.source_object_id],
+            collation=collation,
+            descriptions=descriptions.get(row.source_object_id, {}),
+            switched=row.object_id in switched,
+        )
+
+    return of
 
 
 def captured_names(control: Control) -> list[TableId]:
@@ -320,40 +353,6 @@ def _grouped(rows: Iterable[Any], key: str = "object_id") -> Mapping[int, list[A
 
 def _lsn(raw: bytes | None) -> Lsn:
     return ZERO_LSN if raw is None else Lsn(bytes(raw))
-
-
-def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
-    """The captured signal table of a database; None when none is configured for it or its channel is off (SIG-01).
-
-    Its first three columns are id, type and data, whatever their names (SIG-02). Its rows arrive as
-    ordinary changes and are acted upon from the change log.
-
-    Args:
-        connector: names the table with `signal.data.collection`, the channel with `signal.enabled.channels`.
-        catalog: the database.
-        tables: all captured tables of the database.
-
-    Raises:
-        ConfigurationError: it is configured but not under CDC, or has fewer than three columns.
-    """
-    named = connector.signals.table_of(catalog)
-    if named is None or "source" not in connector.signals.channels:
-        return None
-    wanted = tuple(part.lower() for part in named)
-    for table in tables:
-        if (table.table_id.schema.lower(), table.table_id.name.lower()) != wanted:
-            continue
-        columns = table.newest.schema.columns
-        if len(columns) < 3:
-            raise ConfigurationError(
-                f"The signal table {table.table_id} has {len(columns)} captured columns; it needs id, type and data"
-            )
-        return table
-    schema, name = named
-    raise ConfigurationError(
-        f"The signal table {catalog}.{schema}.{name} is not enabled for CDC: run EXEC sys.sp_cdc_enable_table "
-        f"@source_schema = N'{schema}', @source_name = N'{name}', @role_name = NULL"
-    )
 
 
 def by_age(instances: Sequence[CaptureInstance]) -> tuple[CaptureInstance, ...]:

@@ -1,8 +1,10 @@
 """Reads the changes of several tables over one connection, for ranges with few rows.
 
 Connecting and checking costs a table more than reading a hundred rows, so the checks of all tables are one statement
-each. They enclose the reads as those of `ChangeReader.read` do. A table that fails here is read again by itself, which
-tells why.
+each. Visibility is checked before the reads, minimum and structure only behind them; `ChangeReader.read` checks these
+before, too, to fail early. Behind them is enough: a minimum never falls, the object id of a change table that went
+never returns, and what a structure that came and went may have done to values, no check at two moments sees
+(correctness E26). A table that fails here is read again by itself, which tells why.
 """
 
 from __future__ import annotations

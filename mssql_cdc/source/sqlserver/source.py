@@ -15,7 +15,7 @@ from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
 from mssql_cdc.source.snapshot_lock import custom_statements
 from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume, watermarks
 from mssql_cdc.source.sqlserver.absences import absences
-from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database, signal_table
+from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.concealed import UNSEEN_POLICIES, WholeRows, sees_policies, trusted_policies
@@ -23,6 +23,7 @@ from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
+from mssql_cdc.source.sqlserver.signal_table import signal_table
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits, stale_reader
 from mssql_cdc.source.sqlserver.structures import structures

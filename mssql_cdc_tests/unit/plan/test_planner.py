@@ -11,8 +11,9 @@ from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Lost, Range, Restored, Wait
 from mssql_cdc.plan.facts import Absent, Activity, Cursor, Limits, Runs
-from mssql_cdc.plan.planner import backoff, next_cursor, plan, plan_partition
+from mssql_cdc.plan.planner import next_cursor, plan, plan_partition
 from mssql_cdc.plan.policy import policy_of
+from mssql_cdc.plan.waits import backoff
 from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, planned, table
 
 
@@ -51,6 +52,15 @@ def test_bounds_shorten_a_range_but_never_below_what_a_table_has_committed():
     ahead = facts(member("a", 9), member("b", 4), row_bound=lsn(6))
     assert ends(planned(ahead, Range)) == {"b": (4, 9)}
     assert planned(ahead, Range).complete
+
+
+def test_bounded_range_opens_no_table_whose_changes_it_leaves_unread():
+    """Capture has passed 7, the end of its snapshot; what it captured up to there is read by the next range."""
+    closed = member("a", 4, closed_until=lsn(7))
+    bounded = planned(facts(closed, member("b", 4), scanned=lsn(10), transaction_bound=lsn(5)), Range)
+    assert (bounded.range.to, bounded.complete, bounded.opens) == (lsn(5), False, ())
+    passed = planned(facts(closed, member("b", 4), scanned=lsn(10), transaction_bound=lsn(8)), Range)
+    assert (passed.range.to, passed.complete, passed.opens) == (lsn(8), True, (table("a"),))
 
 
 def test_reader_behind_the_lake_positions_waits():
@@ -307,3 +317,15 @@ def test_instance_whose_capture_has_not_begun_is_not_read_and_loses_nothing():
     young = replace(instance(2, start=8, before=6), min_lsn=None)
     decision = planned(facts(member("a", 6, instances=(instance(1), young))), Range)
     assert {s.instance.object_id for s in decision.slices} == {1}
+
+
+def test_cut_counts_as_merged_only_when_every_table_was_looked_at():
+    """A table that one look did not see may lack rows of it, and so may one whose snapshot is given up later."""
+    at_rest = facts(member("a", 10), cut=lsn(10), cut_number=7)
+    assert next_cursor(at_rest, Wait("nothing to do")).merged == 7
+    unseen = Absent(table("b"), "streaming", lsn(10), "its change log cannot be opened", lost=False)
+    assert next_cursor(replace(at_rest, absent=(unseen,)), Wait("nothing to do")).merged is None
+    read = replace(at_rest, members=(*at_rest.members, member("b", 10, status="snapshot", snapshot="p")))
+    assert next_cursor(read, Wait("nothing to do")).merged is None
+    gone = replace(unseen, status="lost", lost=True)
+    assert next_cursor(replace(at_rest, absent=(gone,)), Wait("nothing to do")).merged == 7

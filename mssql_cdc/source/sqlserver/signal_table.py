@@ -1,0 +1,43 @@
+"""The captured signal table of a database, among its captured tables. `follow/signals` acts upon its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mssql_cdc.config import Connector
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.source.values import CapturedTable
+
+
+def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
+    """The captured signal table of a database; None when none is configured for it or its channel is off (SIG-01).
+
+    Its first three columns are id, type and data, whatever their names (SIG-02). Its rows arrive as
+    ordinary changes and are acted upon from the change log.
+
+    Args:
+        connector: names the table with `signal.data.collection`, the channel with `signal.enabled.channels`.
+        catalog: the database.
+        tables: all captured tables of the database.
+
+    Raises:
+        ConfigurationError: it is configured but not under CDC, or has fewer than three columns.
+    """
+    named = connector.signals.table_of(catalog)
+    if named is None or "source" not in connector.signals.channels:
+        return None
+    wanted = tuple(part.lower() for part in named)
+    for table in tables:
+        if (table.table_id.schema.lower(), table.table_id.name.lower()) != wanted:
+            continue
+        columns = table.newest.schema.columns
+        if len(columns) < 3:
+            raise ConfigurationError(
+                f"The signal table {table.table_id} has {len(columns)} captured columns; it needs id, type and data"
+            )
+        return table
+    schema, name = named
+    raise ConfigurationError(
+        f"The signal table {catalog}.{schema}.{name} is not enabled for CDC: run EXEC sys.sp_cdc_enable_table "
+        f"@source_schema = N'{schema}', @source_name = N'{name}', @role_name = NULL"
+    )
