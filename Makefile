@@ -73,10 +73,12 @@ typing: $(STAMP)  ## run pyright
 
 KILLS ?= 200
 FOLLOW_KILLS ?= 100
+MOVES ?= 10
 SEED ?= 1
-kills: $(STAMP)  ## kill runs in every step (KILLS=200) and `records --follow` (FOLLOW_KILLS=100) under load (SEED=1)
-	MSSQL_CDC_SNAPSHOT_KILLS=$(KILLS) MSSQL_CDC_KILLS=$(FOLLOW_KILLS) MSSQL_CDC_SEED=$(SEED) $(PYTHON) -m pytest \
-		mssql_cdc_tests/end_to_end/test_snapshot_kills.py mssql_cdc_tests/end_to_end/test_follow_kills.py
+kills: $(ORACLE)  ## kill runs (KILLS=200) and `records --follow` (FOLLOW_KILLS=100) under load (SEED=1), move connectors (MOVES=10)
+	MSSQL_CDC_SNAPSHOT_KILLS=$(KILLS) MSSQL_CDC_KILLS=$(FOLLOW_KILLS) MSSQL_CDC_MOVES=$(MOVES) MSSQL_CDC_SEED=$(SEED) \
+		$(PYTHON) -m pytest mssql_cdc_tests/end_to_end/test_snapshot_kills.py \
+		mssql_cdc_tests/end_to_end/test_follow_kills.py mssql_cdc_tests/end_to_end/test_take_over.py
 
 bench: $(ORACLE)  ## run the benchmarks in small (ARGS="--full --json FILE": every target, three hours; or some parts)
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from mssql_cdc.errors import MssqlCdcError
 if TYPE_CHECKING:
     from mssql_cdc.config import Connector
     from mssql_cdc.records import Selection
+    from mssql_cdc.serve.end_signal import EndSignal
     from mssql_cdc.serve.events import Events
 
 STANDARD_OUTPUT = "-"
@@ -156,12 +158,28 @@ def _followed(
     task: str | None,
 ) -> int:
     """Follow, and return the exit code; every error is an event."""
-    from mssql_cdc.serve.end_signal import EndSignal
+    from mssql_cdc.serve.conditions import ENDED, ENDED_BY_FORCE
+    from mssql_cdc.serve.end_signal import END_SECONDS, EndSignal
+
+    def tell_force() -> None:
+        events.log(f"The process did not end within {END_SECONDS} s of SIGTERM: it is ended", code=ENDED_BY_FORCE)
+
+    end = EndSignal(signal.getsignal(signal.SIGINT), forced=tell_force)
+    code = _outcome(
+        events,
+        end,
+        lambda: _follow(config, target, events, warehouse=warehouse, offsets=offsets, state_dir=state_dir, task=task),
+    )
+    if end.noted:
+        events.log(f"The process ends {end.seconds:.1f} s after SIGTERM", code=ENDED)
+    return code
+
+
+def _outcome(events: Events, end: EndSignal, follow: Callable[[], None]) -> int:
     from mssql_cdc.serve.serve import exit_code_of
 
-    end = EndSignal(signal.getsignal(signal.SIGINT))
     try:
-        _follow(config, target, events, warehouse=warehouse, offsets=offsets, state_dir=state_dir, task=task)
+        follow()
     except KeyboardInterrupt:
         return 0 if end.noted else INTERRUPTED
     except MssqlCdcError as error:

@@ -1,6 +1,7 @@
 """Reads the schema history that a Debezium connector left behind, and compares it with the structures of a lake.
 
-The history topic's values, or the file of a FileSchemaHistory: one JSON document per line. Rows are read with the
+The history topic's values, its records as `kcat -J` prints them, or the file of a FileSchemaHistory: one JSON document
+per line. Rows are read with the
 structure of their capture instance whatever the history says: it only tells what consumers were told.
 """
 
@@ -65,14 +66,16 @@ def read_history(path: Path, connector: Connector, offsets: Mapping[str, SourceO
             continue
         count += 1
         try:
-            record = json.loads(line)
+            record: dict[str, Any] = json.loads(line)
+            if isinstance(payload := record.get("payload"), str):
+                record = json.loads(payload)  # A record of the topic; any other document is a value.
             server, database = record["source"]["server"], record["databaseName"]
             changes = [(one["type"], _table_id(one["id"]), one.get("table")) for one in record["tableChanges"]]
             position = SourceOffset.of(record["position"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ConfigurationError(
                 f"Line {number} of {path} is no record of a schema history ({type(error).__name__}: {error}); expected "
-                "the file of a FileSchemaHistory, or the values of the history topic, one per line"
+                "the file of a FileSchemaHistory, or the history topic's values or records (kcat -J), one per line"
             ) from error
         if server != connector.topic_prefix:
             raise ConfigurationError(

@@ -32,6 +32,7 @@ class Condition:
 
 
 PROPERTY_NOTICE = "property-notice"
+ENDED, ENDED_BY_FORCE = "ended", "ended-by-force"
 CONDITIONS = (
     Condition(PROPERTY_NOTICE, "WARN", "properties that have no effect, or another one than in Debezium"),
     Condition(
@@ -189,6 +190,8 @@ CONDITIONS = (
     ),
     Condition("command-refused", "WARN", "a line of standard input is no command", ("A command was refused",)),
     Condition("reader-gone", "WARN", "standard output was closed", ("The reader of the records has gone",)),
+    Condition(ENDED, "INFO", "SIGTERM has ended the process; the message says within how many seconds"),
+    Condition(ENDED_BY_FORCE, "INFO", "the process did not end by itself in time, and was ended; nothing is lost"),
 )
 
 

@@ -9,12 +9,15 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
 
 from mssql_cdc.run.interrupts import Interrupts
 
 END_SECONDS = 2.5
-"""The time that the end may take."""
+"""The time that the end may take by itself."""
+TELL_SECONDS = 0.25
+"""The time in which an end by force may be told; both together are less than three seconds."""
 
 
 class EndSignal:
@@ -24,35 +27,45 @@ class EndSignal:
     store that does not answer. A thread hears of the signal at once, and ends the process if nobody else does.
     """
 
-    def __init__(self, interrupt: object) -> None:
+    def __init__(self, interrupt: object, *, forced: Callable[[], None] = lambda: None) -> None:
         """Install it, in the main thread.
 
         Args:
             interrupt: The handler of Ctrl+C.
+            forced: Tells, in a thread of its own, that the process ends by force.
         """
         self.noted = False
+        self._told_at = 0.0
         self._interrupt = interrupt
         told, tells = os.pipe()
         os.set_blocking(tells, False)
         signal.set_wakeup_fd(tells, warn_on_full_buffer=False)
         signal.signal(signal.SIGTERM, self)
-        threading.Thread(target=_watch, args=(told,), name="end", daemon=True).start()
+        threading.Thread(target=_watch, args=(told, forced), name="end", daemon=True).start()
 
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl+C was noted."""
         return isinstance(self._interrupt, Interrupts) and self._interrupt.noted
 
+    @property
+    def seconds(self) -> float:
+        """The time since SIGTERM was noted."""
+        return time.monotonic() - self._told_at
+
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Note the signal and interrupt the loop."""
-        self.noted = True
+        self.noted, self._told_at = True, time.monotonic()
         if callable(self._interrupt):
             self._interrupt(signal.SIGINT, frame)
         del number
 
 
-def _watch(told: int) -> None:
+def _watch(told: int, forced: Callable[[], None]) -> None:
     while number := os.read(told, 1):
         if number[0] == signal.SIGTERM:
             time.sleep(END_SECONDS)
+            teller = threading.Thread(target=forced, name="forced", daemon=True)
+            teller.start()
+            teller.join(TELL_SECONDS)  # Whoever reads what is told may be what does not answer.
             os._exit(0)

@@ -105,7 +105,7 @@ class Churn:
         self._number += 1
         if id_ not in present:
             present.add(id_)
-            return f"INSERT INTO dbo.{name} VALUES ({id_}, {self._number})"
+            return f"INSERT INTO dbo.{name} (id, n) VALUES ({id_}, {self._number})"
         other = self.chance.randrange(self.ids)
         kind = self.chance.choice(["update", "update", "delete", "key"])
         if kind == "key" and other not in present:

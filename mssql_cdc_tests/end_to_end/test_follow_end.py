@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -30,6 +31,12 @@ def streams(found: Followed) -> bool:
     return any(one["event"] == "streaming" for one in found.events)
 
 
+def ends(found: Followed) -> list[str]:
+    """How the process says that it ended."""
+    codes = [one.get("code") for one in found.events]
+    return [one for one in codes if one in {"ended", "ended-by-force"}]
+
+
 def said(found: Followed, piece: str) -> bool:
     return any(piece in one["message"] for one in found.events if one["event"] == "log")
 
@@ -44,6 +51,7 @@ def test_sigterm_ends_a_process_that_waits_for_the_server(items: Place):
         found.process.terminate()
         assert found.ended(timeout=LONG) == 0
     assert not [one for one in found.events if one["event"] in {"retry", "error"}]
+    assert len(ends(found)) == 1, "by itself, or by force when the time was over"
 
 
 def test_sigterm_ends_a_process_whose_streams_are_closed(items: Place):
@@ -69,6 +77,15 @@ def test_sigterm_ends_a_process_whose_spark_starts(items: Place):
         found.wait_for(lambda one: said(one, "starting Spark"))
         found.process.terminate()
         assert found.ended(timeout=LONG) == 0
+    assert len(ends(found)) == 1
+
+
+def test_a_process_that_waits_for_nothing_says_how_long_its_end_took(items: Place):
+    with followed(items) as found:
+        found.wait_for(streams)
+        assert found.end() == 0
+    assert ends(found) == ["ended"]
+    assert re.fullmatch(r"The process ends \d+\.\d s after SIGTERM", found.events[-1]["message"])
 
 
 @pytest.mark.sandbox

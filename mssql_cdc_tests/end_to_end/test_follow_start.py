@@ -86,4 +86,4 @@ def test_a_guardrail_that_warns_says_so_once(items: Place):
         found.changes(1)
         assert found.end() == 0
     names = [one["event"] for one in found.events if one["event"] == "started" or "code" in one]
-    assert names == ["log", "started"]
+    assert names == ["log", "started", "log"], "the last one is about the end"

@@ -1,19 +1,25 @@
-"""A running Debezium connector moves over, and back, at any moment: no change is missing, and none comes twice."""
+"""A running Debezium connector moves over, and back, at any moment: no change is missing, and none comes twice.
+
+Two moves, `make kills` for ten; a seed says how the other connector ends, and what happens meanwhile.
+"""
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mssql_cdc.config import load_connector
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records.offset_files import read_offsets
 from mssql_cdc.records.source_offsets import offsets_text
 from mssql_cdc.source.sqlserver.connect import control
@@ -22,6 +28,7 @@ from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.load import TABLES, Change, Churn, change_of, create, every_change
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+MOVES = int(os.environ.get("MSSQL_CDC_MOVES", "2"))
 
 
 @pytest.fixture(scope="module")
@@ -34,34 +41,82 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DebeziumMachin
         pytest.skip(str(missing))
 
 
+@dataclass(frozen=True)
+class Move:
+    """How a connector moves.
+
+    Attributes:
+        seed: Draws the load, and the moment.
+        aborts: The other connector is aborted, with offsets of its last records that it has not stored.
+        transactions: Both have transaction metadata.
+        added: When a column and a capture instance with it are added: before the other connector ends, or behind.
+        topic: Its schema history comes from a topic, not from a file.
+    """
+
+    seed: int
+
+    @property
+    def aborts(self) -> bool:
+        return self.seed % 2 == 0
+
+    @property
+    def transactions(self) -> bool:
+        return self.seed % 4 in {1, 2}
+
+    @property
+    def added(self) -> str | None:
+        return {0: None, 1: "before", 2: "behind"}[self.seed % 3]
+
+    @property
+    def topic(self) -> bool:
+        return self.seed % 2 == 1
+
+
 @pytest.mark.feature("STR-04", "STR-22")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("move", [Move(seed) for seed in range(1, MOVES + 1)], ids=lambda move: f"seed {move.seed}")
 def test_a_connector_moves_over_under_load_and_back(
-    place: Place, machine: DebeziumMachine, seed: int, capsys: pytest.CaptureFixture[str]
+    place: Place, machine: DebeziumMachine, move: Move, capsys: pytest.CaptureFixture[str]
 ):
+    metadata = {"provide.transaction.metadata": str(move.transactions).lower()}
+    place.configure(**metadata, incremental_snapshot_added_columns="false")
     create(place)
-    chance = random.Random(seed)
-    churn = Churn(place, random.Random(seed), ids=40)
+    chance = random.Random(move.seed)
+    churn = Churn(place, random.Random(move.seed), ids=40)
+    properties = _properties(place) | metadata
     with ExitStack() as stack:
-        with DebeziumEngine(machine, _properties(place), place.folder / "engine") as engine:
+        flushes = {"offset.flush.interval.ms": "700"} if move.aborts else {}
+        with DebeziumEngine(machine, properties | flushes, place.folder / "engine") as engine:
             engine.wait_until(lambda records: len(records) >= len(TABLES))  # The structures: the snapshot is done.
             churn.fill()
             stack.enter_context(churn.running())
             engine.wait_until(lambda records: "d" in {change[1] for change in _changes(records)})
+            if move.added == "before":
+                _add_column(place)
             time.sleep(chance.uniform(0, 1.5))
-        offsets, history = (place.folder / "engine" / name for name in ("offsets.dat", "history.dat"))
+            aborted = _left_behind(place, chance) if move.aborts else None
+        offsets, history = aborted or (place.folder / "engine" / "offsets.dat", place.folder / "engine" / "history.dat")
+        if move.added == "behind":
+            _add_column(place)
+        if move.topic:
+            history = _as_topic(history)
         assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(history)) == 0
-        assert "schema history" not in capsys.readouterr().err
+        assert move.added or "schema history" not in capsys.readouterr().err
         assert place.catch_up() == 0
-    theirs = _changes(_kept(engine.records, offsets, place))
+    kept = _kept(engine.records, offsets, place)
+    assert len(kept) < len(engine.records) or not move.aborts, "records whose offsets were not stored"
+    theirs = _changes(kept)
     assert place.catch_up() == 0
     output = place.folder / "records.jsonl"
     assert place.command("records", "--output", str(output), "--offsets", str(offsets)) == 0
     ours = [json.loads(line) for line in output.read_text().splitlines()]
     wanted = every_change(place)
-    assert theirs + _changes_of_ours(ours) == wanted, f"seed {seed}"
+    assert theirs + _changes_of_ours(ours) == wanted, f"seed {move.seed}"
     assert {change[1] for change in _changes_of_ours(ours)} == {"c", "u", "d"}
-    assert not [one for one in ours if "tableChanges" in (one["value"] or {})]
+    values = [one.value for one in kept] + [one["value"] for one in ours]
+    told = ["more" in json.dumps(value) for value in values if "tableChanges" in (value or {})]
+    assert told == [False] * len(TABLES) + [True] * (move.added is not None), "each structure once"
+    if move.transactions:
+        assert _wrong_boundaries(values) == []
 
     with churn.running():
         time.sleep(0.5)
@@ -73,11 +128,69 @@ def test_a_connector_moves_over_under_load_and_back(
     (place.folder / "engine" / "history.dat").write_text(
         _printed(place, "schema-history", "--warehouse", str(place.warehouse))
     )
-    with DebeziumEngine(machine, _properties(place), place.folder / "engine") as again:
+    with DebeziumEngine(machine, properties, place.folder / "engine") as again:
         wanted = every_change(place)
         count = len(wanted) - len(theirs) - len(_changes_of_ours(ours))
         again.wait_until(lambda records: len(_changes(records)) >= count)
-    assert theirs + _changes_of_ours(ours) + _changes(again.records) == wanted, f"seed {seed}"
+    assert theirs + _changes_of_ours(ours) + _changes(again.records) == wanted, f"seed {move.seed}"
+
+
+def _add_column(place: Place) -> None:
+    """Add a column to a table under load, with a capture instance that has it."""
+    place.sql("ALTER TABLE dbo.b ADD more nvarchar(20) NULL")
+    place.enable("b", instance="dbo_b_2")
+
+
+def _left_behind(place: Place, chance: random.Random) -> tuple[Path, Path]:
+    """What an engine leaves that is aborted now: its files as they are, whatever it has delivered meanwhile."""
+    while True:
+        for name in ("offsets.dat", "history.dat"):
+            (place.folder / f"aborted-{name}").write_bytes((place.folder / "engine" / name).read_bytes())
+        offsets, history = (place.folder / f"aborted-{name}" for name in ("offsets.dat", "history.dat"))
+        try:
+            found = read_offsets(offsets, load_connector(place.config)).get(place.database)
+        except ConfigurationError:
+            found = None  # It was just being written.
+        if found is not None and found.change_lsn is not None and found.snapshot is None:
+            time.sleep(chance.uniform(0.2, 0.5))  # Records follow whose offsets are not in these files.
+            return offsets, history
+
+
+def _as_topic(history: Path) -> Path:
+    """The records of a history topic as `kcat -J` prints them; their values are the lines of the file."""
+    topic = history.with_name("topic.jsonl")
+    records = [
+        {
+            "topic": "history",
+            "partition": 0,
+            "offset": number,
+            "tstype": "create",
+            "ts": 1,
+            "key": None,
+            "payload": line,
+        }
+        for number, line in enumerate(history.read_text().splitlines())
+    ]
+    topic.write_text("".join(f"{json.dumps(one)}\n" for one in records))
+    return topic
+
+
+def _wrong_boundaries(values: Sequence[Any]) -> list[str]:
+    """What is wrong with the transactions: each has one BEGIN, and an END with the number of its events."""
+    wrong: list[str] = []
+    events: dict[str, int] = {}
+    for value in values:
+        match value:
+            case {"status": "BEGIN", "id": own}:
+                wrong += [f"second BEGIN of {own}"] if own in events else []
+                events[own] = 0
+            case {"status": "END", "id": own, "event_count": count}:
+                wrong += [f"END of {own}: {count}, seen {events.get(own)}"] if events.get(own) != count else []
+            case {"transaction": {"id": own}}:
+                events[own] = events.get(own, 0) + 1
+            case _:
+                pass
+    return wrong
 
 
 def test_two_databases_move_over_with_the_offsets_of_kafka_connect(place: Place, machine: DebeziumMachine):
@@ -105,6 +218,7 @@ def test_two_databases_move_over_with_the_offsets_of_kafka_connect(place: Place,
             place.sql("INSERT INTO dbo.a VALUES (1, 1), (2, 1)")
             play("INSERT INTO dbo.a VALUES (10, 1)", "UPDATE dbo.a SET n = 2")
             engine.wait_until(lambda records: len(_changes(records)) == 4)
+            engine.wait_until(lambda records: _are_stored(records, place))
         place.sql("DELETE dbo.a WHERE id = 1")
         play("UPDATE dbo.a SET id = 11", "INSERT INTO dbo.a VALUES (12, 1)")
     stored = read_offsets(place.folder / "engine" / "offsets.dat", connector)
@@ -133,6 +247,7 @@ def test_what_consumers_were_told_of_structures_is_compared_with_the_source(
         engine.wait_until(lambda records: len(records) >= len(TABLES))
         place.sql("INSERT INTO dbo.a VALUES (1, 1)", "INSERT INTO dbo.b VALUES (1, 1)")
         engine.wait_until(lambda records: len(_changes(records)) == 2)
+        engine.wait_until(lambda records: _are_stored(records, place))
     offsets, history = (place.folder / "engine" / name for name in ("offsets.dat", "history.dat"))
     place.sql("INSERT INTO dbo.b VALUES (2, 1)", "ALTER TABLE dbo.b ADD more nvarchar(20) NULL")
     place.settle()
@@ -281,6 +396,16 @@ def _kept(records: Sequence[Record], offsets: Path, place: Place) -> list[Record
     stored = read_offsets(offsets, load_connector(place.config))[place.database].values
     last = max(number for number, one in enumerate(records) if one.source_offset == stored)
     return list(records[: last + 1])
+
+
+def _are_stored(records: Sequence[Record], place: Place) -> bool:
+    """Whether the engine has stored the offsets of the last records; it does so behind their delivery."""
+    last = {one.source_partition["database"]: one.source_offset for one in records}
+    try:
+        stored = read_offsets(place.folder / "engine" / "offsets.dat", load_connector(place.config))
+    except ConfigurationError:
+        return False  # They are just being written.
+    return {name: one.values for name, one in stored.items()} == last
 
 
 def _changes(records: Sequence[Record]) -> list[Change]:

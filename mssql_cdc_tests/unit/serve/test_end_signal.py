@@ -9,16 +9,46 @@ import time
 
 import pytest
 
+from mssql_cdc.serve.end_signal import END_SECONDS, TELL_SECONDS
+
 LONG = 30
 """Seconds that the end may take here; without it, the native code goes on for far longer."""
 BUSY = """
 import hashlib, signal
 from mssql_cdc.serve.end_signal import EndSignal
-EndSignal(signal.default_int_handler)
+EndSignal(signal.default_int_handler, forced=lambda: print("forced", flush=True))
 print("ready", flush=True)
 hashlib.pbkdf2_hmac("sha256", b"x", b"y", 2_000_000_000)
 """
 """Native code without Python's lock, which no signal interrupts, as that of a library that waits for a store."""
+MUTE = """
+import os, signal, threading
+from mssql_cdc.serve.end_signal import EndSignal
+reads, writes = os.pipe()
+full = b"x" * 2**20
+EndSignal(signal.default_int_handler, forced=lambda: os.write(writes, full))
+print("ready", flush=True)
+while True:
+    try:
+        os.write(writes, full)
+    except KeyboardInterrupt:
+        pass
+"""
+"""A reader that takes nothing: neither what is written, nor that the end is by force."""
+STUBBORN = """
+import signal, threading
+from mssql_cdc.serve.end_signal import EndSignal
+EndSignal(signal.default_int_handler, forced=lambda: print("forced", flush=True))
+print("ready", flush=True)
+lock = threading.Lock()
+lock.acquire()
+while True:
+    try:
+        lock.acquire()
+    except KeyboardInterrupt:
+        pass
+"""
+"""Code that takes the interrupt for something else and waits on."""
 IDLE = """
 import signal, time
 from mssql_cdc.serve.end_signal import EndSignal
@@ -34,11 +64,13 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(
     ("program", "number", "code", "said"),
     [
-        (BUSY, signal.SIGTERM, 0, ""),
+        (BUSY, signal.SIGTERM, 0, "forced"),
+        (MUTE, signal.SIGTERM, 0, ""),
+        (STUBBORN, signal.SIGTERM, 0, "forced"),
         (IDLE, signal.SIGTERM, 0, "noted"),
         (IDLE, signal.SIGINT, 0, "Ctrl+C"),
     ],
-    ids=["native code", "python", "ctrl+c"],
+    ids=["native code", "full pipe", "lock", "python", "ctrl+c"],
 )
 def test_a_signal_ends_the_process(program: str, number: signal.Signals, code: int, said: str):
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as process:
@@ -51,3 +83,8 @@ def test_a_signal_ends_the_process(program: str, number: signal.Signals, code: i
         finally:
             process.kill()
         assert process.stdout.read().strip() == said
+
+
+def test_an_end_by_force_comes_within_three_seconds_of_the_signal():
+    """That it comes whatever hangs is shown above: nothing but these two times stands before it."""
+    assert END_SECONDS + TELL_SECONDS < 3
