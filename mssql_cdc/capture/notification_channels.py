@@ -15,6 +15,9 @@ from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.java_texts import map_text
 from mssql_cdc.config.signal_settings import LOG_CHANNEL, SINK_CHANNEL
 
+_KEYS = frozenset({"last_processed_key", "maximum_key"})
+"""Additional data that are values of rows."""
+
 
 def send_all(database: Database, notifications: Sequence[Notification]) -> None:
     """Send notifications to every enabled channel, in order; a channel that fails is left until the next time.
@@ -57,7 +60,7 @@ def channel_of(database: Database, name: str) -> NotificationChannel:
 
 @dataclass(frozen=True, slots=True)
 class LogChannel:
-    """Log lines, as Debezium's `log` channel writes them (NOT-02)."""
+    """Log lines, as Debezium's `log` channel writes them (NOT-02), without keys: values of rows enter no log."""
 
     log: Callable[[str], None]
 
@@ -67,8 +70,9 @@ class LogChannel:
         Args:
             notification: The notification.
         """
-        more = {name: value for name, value in notification.additional_data.items() if name != "connector_name"}
-        data = map_text(more | dict(notification.additional_data), copied=len(more))
+        shown = {name: value for name, value in notification.additional_data.items() if name not in _KEYS}
+        more = {name: value for name, value in shown.items() if name != "connector_name"}
+        data = map_text(more | shown, copied=len(more))
         self.log(
             f"[Notification Service] {{id='{notification.id}', aggregateType='{notification.aggregate_type}', "
             f"type='{notification.type}', additionalData={data}, timestamp={notification.timestamp_ms}}}"

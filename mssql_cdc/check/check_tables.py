@@ -18,14 +18,16 @@ from mssql_cdc.check.compared import Compared, Unknown, compared_of
 from mssql_cdc.check.keyed_table import (
     MOST_DIFFERENCES,
     Fetched,
-    FirstLook,
     KeyedTable,
+    Look,
     RowProgress,
-    first_look,
+    Suspects,
+    compare_keyed,
     unseen,
 )
 from mssql_cdc.check.keyless import compare_keyless
 from mssql_cdc.check.looked import Looked, look_at
+from mssql_cdc.check.multiset import Difference
 from mssql_cdc.check.repair import repair_table
 from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.settle import settle
@@ -134,12 +136,15 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
             f"Not caught up yet: {member.table} has no current table; run mssql-cdc run --until-caught-up"
         )
     table = KeyedTable(looked.session, compared, recorded, pinned, progress)
-    look = first_look(table)
-    differences, log = look.result.differences, ()
-    if member.table.text not in looked.statuses:
-        epoch, storage = looked.offsets.epoch, database.storage
-        if compared.keyed:
-            differences = settle(table, look, fence=looked.fence, home=member.home, epoch=epoch, storage=storage)
+    followed, epoch, storage = member.table.text not in looked.statuses, looked.offsets.epoch, database.storage
+
+    def settled(found: Suspects) -> Sequence[Difference]:
+        if not followed:
+            return found.differences
+        return settle(table, found, fence=looked.fence, home=member.home, epoch=epoch, storage=storage)
+
+    look, log = compare_keyed(table, settled), ()
+    if followed:
         story = story_of(
             recorded, offsets=looked.offsets, history=looked.history, whole_reads=looked.whole_reads, hidden=masked
         )
@@ -150,7 +155,7 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
         source_rows=look.result.source_rows,
         lake_rows=look.result.lake_rows,
         checksum=f"{look.result.source_sum:032x}",
-        differences=differences,
+        differences=look.result.differences,
         log=log,
         left_out=(*compared.left_out, *_unavailable(look.unknown)),
         notes=(*compared.structure, *_unproven(compared, recorded), *_more(look)),
@@ -211,7 +216,7 @@ def _unproven(compared: Compared, recorded: TableSchema) -> Sequence[str]:
     return [f"the key ({key}) is not comparable: concurrent changes count as differences"]
 
 
-def _more(look: FirstLook) -> Sequence[str]:
+def _more(look: Look) -> Sequence[str]:
     if not look.partial:
         return []
     return [f"more than {MOST_DIFFERENCES} rows differ and the rest was not compared; take a new snapshot of the table"]

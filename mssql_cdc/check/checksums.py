@@ -60,7 +60,7 @@ def lake_checksums(batches: Iterable[pa.RecordBatch], rows: CurrentRows, compare
         for start in range(0, batch.num_rows, _PIECE):
             piece = batch.slice(start, _PIECE)
             buckets, data = row_data(piece, rows, compared, count)
-            add(sums, _added(buckets, data))
+            add(sums, sums_of(buckets, data))
     return sums
 
 
@@ -82,7 +82,13 @@ def row_data(batch: pa.RecordBatch, rows: CurrentRows, compared: Compared, count
     return [bucket_of(key, count) for key in keys], _joined([encoded[name] for name in compared.names])
 
 
-def _added(buckets: Sequence[int], data: Sequence[bytes]) -> Sums:
+def sums_of(buckets: Sequence[int], data: Sequence[bytes]) -> Sums:
+    """The checksum of each bucket of some rows.
+
+    Args:
+        buckets: The bucket of each row.
+        data: The bytes of each row.
+    """
     digests = b"".join(hashlib.sha256(one).digest()[:16] for one in data)
     lanes = np.frombuffer(digests, dtype=">i8").astype(np.int64).reshape(-1, 2)
     numbers, places = np.unique(np.array(buckets, dtype=np.int64), return_inverse=True)

@@ -26,9 +26,12 @@ class Compared:
         left_out: the columns that are not compared, with the reason.
         structure: what the lake has recorded of the structure and the source does not have so.
         keyed: whether every column of the key is compared, so that rows can be told apart by it.
+        sought: the source's whole structure with the key that ranges are made of: the lake's, where it is unique at the
+            source, so that an index has its order.
     """
 
     schema: TableSchema
+    sought: TableSchema
     left_out: tuple[str, ...] = ()
     structure: tuple[str, ...] = ()
     keyed: bool = True
@@ -100,7 +103,9 @@ def compared_of(
     keyed = bool(lake.key_columns) and set(lake.key_columns) <= names
     key = lake.key_columns if keyed else ()
     schema = replace(lake, table_id=table.table_id, columns=tuple(columns), key_columns=key, object_id=table.object_id)
-    return Compared(schema, tuple(left_out), tuple(structure), keyed)
+    unique = set(lake.key_columns) <= present and frozenset(lake.key_columns) in map(frozenset, table.unique)
+    sought = replace(schema, columns=table.columns, key_columns=lake.key_columns if unique else ())
+    return Compared(schema, sought, tuple(left_out), tuple(structure), keyed)
 
 
 def _reason(

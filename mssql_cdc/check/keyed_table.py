@@ -1,31 +1,33 @@
-"""Compares one table with a key: checksums by bucket of the key, then the rows of the buckets that differ.
+"""Compares one table with a key: checksums by bucket of the key, then the rows of the cells that differ.
 
-What was found here may have changed at the source meanwhile; `settle` says which of it is a difference.
+What seems to differ may have changed at the source meanwhile; `settle` says which of it is a difference.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
 
-import pyarrow as pa
-
-from mssql_cdc.check.checksums import Sums, add, bucket_count, lake_checksums, row_data
+from mssql_cdc.check.cells import Cell, LakeCells, SourceCells, differing, stage
+from mssql_cdc.check.checksums import bucket_count, lake_checksums
 from mssql_cdc.check.compared import Compared, Unknown
 from mssql_cdc.check.multiset import Comparison, Difference, Found, Row, compare, differences
 from mssql_cdc.check.sides import CurrentRows
 from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import CheckSession
-from mssql_cdc.source.values import Buckets, Checksum, Texts
+from mssql_cdc.source.values import Buckets, Checksum, Chunk, Texts
 
 RANGE_ROWS = 500_000
 """Rows of a key range whose checksums one statement adds up."""
 HELD_ROWS = 200_000
-"""About how many rows of differing buckets are held at a time, for each side."""
+"""About how many rows of differing cells are held at a time, for each side."""
 MOST_DIFFERENCES = 10_000
-"""A table with more differences is not compared to its end: each part of it costs the source a scan."""
+"""A table with more differences is not compared to its end."""
 _MODULUS = 1 << 64
 
 
@@ -55,7 +57,7 @@ def unseen(_done: int, _of: int) -> None:
 class KeyedTable:
     """A table with a key, and the version of its current table that it is compared with.
 
-    `progress` is told after each key range how many rows are compared.
+    `progress` is told how many rows are compared: after each key range, then as ranges that differ are read again.
     """
 
     session: CheckSession
@@ -72,82 +74,150 @@ class KeyedTable:
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLook:
-    """What a comparison found before it was settled.
+class Suspects:
+    """Rows that seem to differ.
 
-    `unknown` are the cells that CDC never delivered, `positions` the `_pos` of the lake's rows that differ. `partial`:
-    there are more than `MOST_DIFFERENCES`, and not all rows were compared.
+    `unknown` are the cells that CDC never delivered, `positions` the `_pos` of the lake's rows among them.
     """
+
+    differences: Sequence[Difference]
+    unknown: Unknown
+    positions: dict[Texts, str]
+
+
+Settle = Callable[[Suspects], Sequence[Difference]]
+"""Says which of the rows that seem to differ do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a comparison found; `partial`: so many rows differ that not all were compared."""
 
     result: Comparison
     unknown: Unknown
-    positions: dict[Texts, str] = field(default_factory=dict[Texts, str])
     partial: bool = False
 
 
-def first_look(table: KeyedTable) -> FirstLook:
-    """Compare the rows at the source, as they are now, with the pinned current table."""
+def compare_keyed(table: KeyedTable, settle: Settle) -> Look:
+    """Compare the rows at the source with the pinned current table.
+
+    Args:
+        table: What is compared.
+        settle: Says which of the rows that seem to differ do.
+    """
     unknown = table.current.unknown(table.pinned.read())
+    ranges = table.session.ranges(table.compared.sought, RANGE_ROWS)
     if not table.compared.keyed:
-        return FirstLook(_by_rows(table, unknown), unknown)
-    buckets = bucket_count(table.pinned.rows)
-    ours = _source_sums(table, buckets)
-    if ours is None:
-        return _with_positions(table, FirstLook(_by_rows(table, unknown), unknown))
-    theirs = lake_checksums(table.pinned.read(), table.current, table.compared, buckets)
-    suspects = sorted(number for number in ours.keys() | theirs.keys() if ours.get(number) != theirs.get(number))
-    held = max(1, HELD_ROWS * buckets // max(table.pinned.rows, 1))
-    found: list[Difference] = []
-    positions: dict[Texts, str] = {}
-    for start in range(0, len(suspects), held):
-        if len(found) > MOST_DIFFERENCES:
-            break
-        some = Buckets(buckets, frozenset(suspects[start : start + held]))
-        left, right, places = _rows_of(table, some, unknown)
-        new = list(differences(left, right, table.compared.names))
-        found += new
-        positions |= {one.key: places[one.key] for one in new if one.key in places}
-    whole = [sum(sums.values(), Checksum()) for sums in (ours, theirs)]
-    at_source, in_lake = whole if found else (whole[1], whole[1])
-    result = Comparison(at_source.rows, in_lake.rows, _total(at_source), _total(in_lake), tuple(found))
-    return FirstLook(result, unknown, positions, partial=len(found) > MOST_DIFFERENCES)
+        return Look(_by_rows(table, ranges, unknown), unknown)
+    with tempfile.TemporaryDirectory(prefix="mssql_cdc_check_") as folder:
+        source = _source_cells(table, ranges, Path(folder))
+        if source is None:
+            result = _by_rows(table, ranges, unknown)
+            settled = tuple(settle(_with_positions(table, result.differences, unknown)))
+            return Look(replace(result, differences=settled), unknown)
+        return _by_checksums(table, ranges, source, unknown, settle)
 
 
-def _source_sums(table: KeyedTable, buckets: int) -> Sums | None:
+def _source_cells(table: KeyedTable, ranges: Sequence[Chunk], folder: Path) -> SourceCells | None:
     """The source's checksums; None where only rows can be compared."""
-    schema = table.compared.schema
-    sums: Sums = {}
-    for number, chunk in enumerate(table.session.ranges(schema, RANGE_ROWS)):
+    cells, buckets = SourceCells(folder), bucket_count(table.pinned.rows)
+    for number, chunk in enumerate(ranges):
         if number:
-            done = sum(one.rows for one in sums.values())
+            done = sum(cells.rows)
             table.progress(done, max(done, table.pinned.rows))
-        found = table.session.checksums(schema, chunk, buckets)
+        found = table.session.checksums(table.compared.schema, chunk, buckets)
         if found is None:
             return None
         table.fetched.checksums += len(found)
-        add(sums, found)
-    return sums
+        cells.add(found)
+    return cells
 
 
-def _rows_of(table: KeyedTable, buckets: Buckets, unknown: Unknown) -> tuple[Found, Found, dict[Texts, str]]:
-    """The rows of both sides in these buckets, and the positions of the lake's."""
+def _by_checksums(
+    table: KeyedTable, ranges: Sequence[Chunk], source: SourceCells, unknown: Unknown, settle: Settle
+) -> Look:
+    count = bucket_count(table.pinned.rows)
+    ours = source.buckets
+    theirs = lake_checksums(table.pinned.read(), table.current, table.compared, count)
+    suspects = sorted(number for number in ours.keys() | theirs.keys() if ours.get(number) != theirs.get(number))
+    found: list[Difference] = []
+    waiting = Suspects([], unknown, {})
+    seemed = False
+    for differing_rows, positions in _unequal(table, ranges, source, suspects, unknown):
+        seemed = seemed or bool(differing_rows)
+        waiting = Suspects([*waiting.differences, *differing_rows], unknown, waiting.positions | positions)
+        if len(waiting.differences) > MOST_DIFFERENCES:
+            found += settle(waiting)
+            waiting = Suspects([], unknown, {})
+        if len(found) > MOST_DIFFERENCES:
+            break
+    found += settle(waiting)
+    whole = [sum(sums.values(), Checksum()) for sums in (ours, theirs)]
+    at_source, in_lake = whole if seemed else (whole[1], whole[1])
+    result = Comparison(at_source.rows, in_lake.rows, _total(at_source), _total(in_lake), tuple(found))
+    return Look(result, unknown, partial=len(found) > MOST_DIFFERENCES)
+
+
+def _unequal(
+    table: KeyedTable, ranges: Sequence[Chunk], source: SourceCells, suspects: Sequence[int], unknown: Unknown
+) -> Iterator[tuple[Sequence[Difference], dict[Texts, str]]]:
+    """Rows that seem to differ, some at a time, and the positions of the lake's among them."""
+    count = bucket_count(table.pinned.rows)
+    # Each bucket has a difference, unless its rows were changed meanwhile: the first of them may be enough.
+    for buckets in (suspects[: MOST_DIFFERENCES + 1], suspects[MOST_DIFFERENCES + 1 :]):
+        if not buckets:
+            continue
+        file = source.folder / "lake.arrows"
+        session, compared, pinned = table.session, table.compared, table.pinned
+        lake = stage(session, compared, table.current, pinned, file=file, buckets=buckets, count=count, ranges=ranges)
+        cells = differing(source, lake, buckets)
+        again = sum(source.rows[place] for place in {cell.range for cell in cells})
+        done = 0
+        for some in _held(cells):
+            table.progress(pinned.rows + done, pinned.rows + again)
+            left, right, positions = _rows_of(table, ranges, lake, some, unknown)
+            unequal = list(differences(left, right, compared.names))
+            yield unequal, {one.key: positions[one.key] for one in unequal if one.key in positions}
+            done += sum(cell.rows for cell in some)
+
+
+def _held(cells: Sequence[Cell]) -> Iterator[list[Cell]]:
+    """The cells, as many at a time as memory holds the rows of."""
+    some: list[Cell] = []
+    rows = 0
+    for cell in cells:
+        if some and rows + cell.rows > HELD_ROWS:
+            yield some
+            some, rows = [], 0
+        some.append(cell)
+        rows += cell.rows
+    if some:
+        yield some
+
+
+def _rows_of(
+    table: KeyedTable, ranges: Sequence[Chunk], lake: LakeCells, cells: Sequence[Cell], unknown: Unknown
+) -> tuple[Found, Found, dict[Texts, str]]:
+    """The rows of both sides in these cells, and the positions of the lake's."""
     left: Found = {}
     right: Found = {}
     positions: dict[Texts, str] = {}
-    for batch in table.pinned.read():
-        numbers, _ = row_data(batch, table.current, table.compared, buckets.count)
-        mine = batch.filter(pa.array([number in buckets.numbers for number in numbers], pa.bool_()))
-        for (texts, _), position in zip(table.current.texts(mine), mine.column("_pos").to_pylist(), strict=True):
-            key = table.compared.key(texts)
-            right.setdefault(key, Counter())[table.compared.known(texts, key, unknown)] += 1
+    compared = table.compared
+    for batch in lake.read(cells):
+        for (texts, _), position in zip(table.current.texts(batch), batch.column("_pos").to_pylist(), strict=True):
+            key = compared.key(texts)
+            right.setdefault(key, Counter())[compared.known(texts, key, unknown)] += 1
             positions[key] = position
-    for texts in table.fetched.counted(table.session.rows(table.compared.schema, buckets=buckets)):
-        key = table.compared.key(texts)
-        left.setdefault(key, Counter())[table.compared.known(texts, key, unknown)] += 1
+    for place, mine in groupby(cells, key=lambda cell: cell.range):
+        buckets = Buckets(lake.count, frozenset(cell.bucket for cell in mine))
+        rows = table.session.rows(compared.schema, ranges[place], keys=compared.sought.keys, buckets=buckets)
+        for texts in table.fetched.counted(rows):
+            key = compared.key(texts)
+            left.setdefault(key, Counter())[compared.known(texts, key, unknown)] += 1
     return left, right, positions
 
 
-def _by_rows(table: KeyedTable, unknown: Unknown) -> Comparison:
+def _by_rows(table: KeyedTable, ranges: Sequence[Chunk], unknown: Unknown) -> Comparison:
     """Every row of both sides, for tables whose server-side bytes the lake cannot make again."""
     compared = table.compared
 
@@ -155,24 +225,26 @@ def _by_rows(table: KeyedTable, unknown: Unknown) -> Comparison:
         key = compared.key(texts)
         return key, compared.known(texts, key, unknown), 1
 
+    def source() -> Iterable[Texts]:
+        for chunk in ranges:
+            yield from table.session.rows(compared.schema, chunk, keys=compared.sought.keys)
+
     return compare(
-        lambda: map(row, table.fetched.counted(table.session.rows(compared.schema))),
+        lambda: map(row, table.fetched.counted(source())),
         lambda: (row(texts) for batch in table.pinned.read() for texts, _ in table.current.texts(batch)),
         compared.names,
     )
 
 
-def _with_positions(table: KeyedTable, look: FirstLook) -> FirstLook:
-    """The same with the positions of the lake's rows that differ."""
-    wanted = {difference.key for difference in look.result.differences}
-    if not wanted:
-        return look
+def _with_positions(table: KeyedTable, found: Sequence[Difference], unknown: Unknown) -> Suspects:
+    """The rows that seem to differ with the positions of the lake's among them."""
+    wanted = {difference.key for difference in found}
     positions: dict[Texts, str] = {}
-    for batch in table.pinned.read():
+    for batch in table.pinned.read() if wanted else ():
         for (texts, _), position in zip(table.current.texts(batch), batch.column("_pos").to_pylist(), strict=True):
             if (key := table.compared.key(texts)) in wanted:
                 positions[key] = position
-    return FirstLook(look.result, look.unknown, positions)
+    return Suspects(found, unknown, positions)
 
 
 def _total(sums: Checksum) -> int:

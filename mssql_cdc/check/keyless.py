@@ -21,7 +21,7 @@ from mssql_cdc.lake.read import scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import cut_text
 from mssql_cdc.source.protocol import CheckSession
-from mssql_cdc.source.values import Texts
+from mssql_cdc.source.values import Chunk, Texts
 
 _COLUMNS = ["_pos", "before", "after", "_snapshot", "_exact"]
 
@@ -58,7 +58,7 @@ def compare_keyless(
         return log_rows(home.changes, compared, storage, start=start, bound=bound)
 
     schema = compared.schema
-    first = compare(lambda: map(_row, fetched.counted(session.rows(schema))), log, compared.names)
+    first = compare(lambda: map(_row, fetched.counted(session.rows(schema, Chunk(0), keys=()))), log, compared.names)
     if first.equal or fence is None:
         return first
     fence.wait(fence.mark(), schema.table_id)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from mssql_cdc.check.compared import Compared
 from mssql_cdc.check.fence import Fence
-from mssql_cdc.check.keyed_table import FirstLook, KeyedTable
+from mssql_cdc.check.keyed_table import KeyedTable, Suspects
 from mssql_cdc.check.multiset import Difference
 from mssql_cdc.check.sides import image_texts, names_elsewhere
 from mssql_cdc.lake.layout import TableHome
@@ -51,13 +51,13 @@ class Change:
 
 
 def settle(
-    table: KeyedTable, look: FirstLook, *, fence: Fence, home: TableHome, epoch: int, storage: Storage
+    table: KeyedTable, found: Suspects, *, fence: Fence, home: TableHome, epoch: int, storage: Storage
 ) -> tuple[Difference, ...]:
     """The differences that are none of a change made meanwhile.
 
     Args:
         table: what was compared.
-        look: what seemed to differ.
+        found: what seems to differ.
         fence: brings the change log behind ends of the source's log.
         home: the table's folders.
         epoch: the present epoch.
@@ -66,7 +66,7 @@ def settle(
     Raises:
         SourceUnavailableError: the lake did not come behind the fence in time, so nothing can be said.
     """
-    suspects = {difference.key: difference for difference in look.result.differences}
+    suspects = {difference.key: difference for difference in found.differences}
     if not suspects:
         return ()
     fence.wait(fence.mark(), table.compared.schema.table_id)
@@ -79,15 +79,15 @@ def settle(
     _, _, last = held[-1]
     fence.wait(last, table.compared.schema.table_id)
     changes = changes_of(home.changes, table.compared, touched, after=table.pinned.batch, storage=storage)
-    found: list[Difference] = []
+    settled: list[Difference] = []
     for keys, rows, mark in held:
         bound = cut_text(epoch, mark.lsn)
         for key in keys:
-            base = _base(look, suspects[key])
+            base = _base(found, suspects[key])
             row = at(base, changes.get(key, ()), bound, table.compared.names)
             difference = _difference(key, rows.get(key), row, table.compared)
-            found += [difference] if difference else []
-    return (*certain, *found)
+            settled += [difference] if difference else []
+    return (*certain, *settled)
 
 
 def changes_of(
@@ -153,10 +153,10 @@ def _changes(batch: pa.RecordBatch, compared: Compared) -> Iterator[Change]:
         yield Change(pos, op, compared.key(named), None if op == "d" else after, unknown & names)
 
 
-def _base(look: FirstLook, difference: Difference) -> LakeRow | None:
-    if difference.lake is None and difference.key not in look.positions:
+def _base(found: Suspects, difference: Difference) -> LakeRow | None:
+    if difference.lake is None and difference.key not in found.positions:
         return None
-    return LakeRow(look.positions[difference.key], difference.lake, look.unknown.get(difference.key, frozenset()))
+    return LakeRow(found.positions[difference.key], difference.lake, found.unknown.get(difference.key, frozenset()))
 
 
 def _groups(keys: Sequence[Texts]) -> Iterator[Sequence[Texts]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
 from mssql_cdc.check.change_log import Story, compared_columns
 from mssql_cdc.lake.history import SchemaHistory
@@ -21,7 +22,8 @@ WholeReads = frozenset[tuple[int, str]]
 def load_whole_reads(database: Database) -> WholeReads:
     """Load which tables each snapshot read whole; the others were read by a statement (SNP-23, BLK-04)."""
     rows = small_table(database.layout, "snapshots", database.storage).rows()
-    plans = [plan_of_text(row["plan"]) for row in rows]
+    seal = Seal(database.connector.delta.key_secret)
+    plans = [plan_of_text(seal.opened(row["plan"])) for row in rows]
     return frozenset((plan.number, table.table.text) for plan in plans for table in plan.tables if table.select is None)
 
 

@@ -53,7 +53,8 @@ class DeltaSettings:
     storage: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop("delta.storage.*", (), late=True)
     """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake."""
     key_secret: Secret | None = prop("delta.key.secret", None)
-    """Sets the key of the HMAC that replaces masked key columns in `_key`. Masked key columns require it."""
+    """Sets the key of the HMAC that replaces masked key columns in `_key`, and of the seal of snapshots' chunks. Masked
+    key columns require it."""
     current_interval_s: int = prop("delta.current.interval", 5, ge=0)
     """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
     last one."""

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import Reading, State
 from mssql_cdc.capture.notifications import INCREMENTAL, Notifier, newest_batch, tell_once
-from mssql_cdc.schema import TableId
+from mssql_cdc.capture.sealing import masked_columns
+from mssql_cdc.config import Connector
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import Bound
 
 
@@ -116,3 +118,18 @@ def listed(tables: Collection[TableId]) -> str:
 def key_text(bound: Bound) -> str:
     """A key as Debezium shows it: its values, separated by commas; NULL has a word of its own (NOT-07)."""
     return ",".join("<null>" if value is None else value for value in bound)
+
+
+def without_hidden(connector: Connector, by: TableSchema, bound: Bound) -> Bound:
+    """A key with asterisks for the values that a mask or a column filter keeps from consumers.
+
+    Args:
+        connector: The configuration.
+        by: The table, with the columns that order its chunks as its key.
+        bound: The values of these columns.
+    """
+    masked = masked_columns(connector, by)
+    return tuple(
+        "***" if column.excluded or column.name in masked else value
+        for column, value in zip(by.keys, bound, strict=True)
+    )

@@ -24,13 +24,14 @@ from mssql_cdc.capture.incremental.store import Store
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.follow.incremental_budget import Budget
-from mssql_cdc.follow.incremental_notes import Notes
+from mssql_cdc.follow.incremental_notes import Notes, without_hidden
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import incremental_ended
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import Bound
 
 MOST_STAGED = 8
 """How many groups may wait for the stream at a time."""
@@ -163,7 +164,7 @@ class Step:
         is_whole = bool(table.schema.key_columns) and after.wanted.condition is None
         state = replace(self.store.state, reading=after)
         by, done = table.schema.keyed_by(after.keys), before.staged[: len(before.staged) - len(after.staged)]
-        shown = partial(self.database.source.shown_key, by)
+        shown = partial(_shown, self.database, by)
         uppers = [shown(upper) for group in done for upper in group.uppers or (group.upper,)]
         self.notes.emitted(state, after, shown(after.maximum), uppers)
         if not after.is_done:
@@ -251,3 +252,8 @@ class Step:
 
 def _has(table: Streaming, reading: Reading) -> bool:
     return {column.name for column in table.schema.columns} >= set(reading.keys)
+
+
+def _shown(database: Database, by: TableSchema, bound: Bound) -> Bound:
+    """The values of a bound as people may read them."""
+    return without_hidden(database.connector, by, database.source.shown_key(by, bound))

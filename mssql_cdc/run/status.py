@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.lag import Lag, lag_of
 from mssql_cdc.capture.members import SNAPSHOT
+from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.capture.snapshot.begin import groups_done
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
 from mssql_cdc.capture.survey import survey
@@ -212,7 +213,9 @@ def _snapshot_progress(database: Database, offsets: Offsets, entry: Entry, table
     """How many chunks of the table's snapshot are in the change log."""
     snapshot = offsets.begun_snapshots.get(table.text)
     plans = [row for row in small_table(database.layout, "snapshots", database.storage).rows() if row["id"] == snapshot]
-    chunks = [one.numbers for one in plan_of_text(plans[-1]["plan"]).tables if one.table == table] if plans else []
+    seal = Seal(database.connector.delta.key_secret)
+    plan = plan_of_text(seal.opened(plans[-1]["plan"])) if plans else None
+    chunks = [one.numbers for one in plan.tables if one.table == table] if plan is not None else []
     if snapshot is None or not chunks:
         return None
     home = database.layout.home(table, folder=entry.folder)

@@ -15,7 +15,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import TableId, TableSchema, TableStructure
+from mssql_cdc.schema import Column, TableId, TableSchema, TableStructure
 from mssql_cdc.source.values import (
     Absence,
     Bound,
@@ -307,8 +307,27 @@ class CheckSession(Protocol):
         """Key ranges of about so many rows; together they cover every key."""
         ...
 
-    def rows(self, schema: TableSchema, *, buckets: Buckets | None = None) -> Iterator[Texts]:
-        """The rows as canonical texts (`canonical`); with `buckets` only those whose key's hash falls into one."""
+    def places(self, schema: TableSchema, keys: Sequence[Texts], ranges: Sequence[Chunk]) -> Sequence[int]:
+        """For each key, given by its canonical texts, the place in `ranges` of the one that it falls into.
+
+        Args:
+            schema: The table, with its key.
+            keys: The canonical texts of the keys.
+            ranges: What `ranges` gave.
+        """
+        ...
+
+    def rows(
+        self, schema: TableSchema, chunk: Chunk, *, keys: Sequence[Column], buckets: Buckets | None = None
+    ) -> Iterator[Texts]:
+        """The rows of a key range as canonical texts (`canonical`).
+
+        Args:
+            schema: The columns to read.
+            chunk: The range of keys.
+            keys: The columns that ranges are made of.
+            buckets: Only the rows whose key's hash falls into one of these.
+        """
         ...
 
     def checksums(self, schema: TableSchema, chunk: Chunk, buckets: int) -> Mapping[int, Checksum] | None:

@@ -18,8 +18,6 @@ TABLES = {
     "pairs": "a int NOT NULL, b int NOT NULL, note nvarchar(50) NULL, PRIMARY KEY (a, b)",
     "words": "word varchar(40) NOT NULL PRIMARY KEY, note nvarchar(50) NULL",
 }
-SEARCH = "WHERE CAST(SUBSTRING(HASHBYTES('SHA2_256'"
-"""Such a statement reads a whole table: once checksums differ, rows are looked for by the hashes of their keys."""
 KINDS: Mapping[str, tuple[str, ...]] = {
     "snapshot": (
         "FROM [dbo].[pairs] AS t ORDER BY [a], [b] OFFSET",
@@ -36,7 +34,11 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "FROM [dbo].[words] AS t WHERE",
     ),
     "check": ("HASHBYTES('SHA2_256'", "FROM [dbo].[pairs] WHERE", "FROM [dbo].[words] WHERE"),
-    "repair": (SEARCH, "FROM [dbo].[words] WITH (HOLDLOCK) WHERE", "FROM [dbo].[words] AS t WHERE"),
+    "repair": (
+        "AS varbinary(max)), CAST(SUBSTRING(HASHBYTES('SHA2_256'",
+        "FROM [dbo].[words] WITH (HOLDLOCK) WHERE",
+        "FROM [dbo].[words] AS t WHERE",
+    ),
 }
 """What the statements of each part of the work contain."""
 _NUMBERS = (

@@ -206,6 +206,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="around its rows: beginning and progress before them, ends behind them; all have one id",
         why="rows are read together, and rendered later",
     ),
+    "notified_keys": Difference(
+        about="keys in notifications (`last_processed_key`, `maximum_key`)",
+        debezium="in every channel, masked columns in the clear",
+        ours="not in the channel `log`; `***` for a column with a mask or a column filter",
+        why="values of rows enter no log, and a value that must be hidden stays hidden",
+    ),
     "interrupted_snapshot": Difference(
         about="a snapshot that is interrupted",
         debezium="`ABORTED`, where it can tell; an initial one begins anew, a blocking one is forgotten",

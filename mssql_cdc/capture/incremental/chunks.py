@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import Group, Reading, Wanted
 from mssql_cdc.capture.members import LakeTable, prepared, versioned
+from mssql_cdc.capture.sealing import require_sealed
 from mssql_cdc.capture.snapshot.begin import take_number
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.config import Connector
@@ -118,10 +119,11 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
         wanted: What was requested.
 
     Raises:
-        ConfigurationError: Nothing orders the table's chunks.
+        ConfigurationError: Nothing orders the table's chunks, or their bounds would show masked values.
         SchemaError: Its key cannot bound a chunk.
     """
     by = ordered(database.connector, table.schema, wanted.surrogate)
+    require_sealed(database.connector, by)
     begun = _low_mark(session, table)
     maximum = session.last_bound(by, wanted.condition)
     if maximum is None:

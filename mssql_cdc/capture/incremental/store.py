@@ -1,7 +1,7 @@
 """Keeps the state of incremental snapshots in the lake (`_incremental_snapshots`), and finds signals that wait for it.
 
-A row is the whole state after a step; the newest one counts. A step that begins from an older one is fenced, so of two
-runs one reads and emits a chunk.
+A row is the whole state after a step, sealed if there is a secret, since its bounds are key values; the newest one
+counts. A step that begins from an older one is fenced, so of two runs one reads and emits a chunk.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import State, state_of_text, state_text
 from mssql_cdc.capture.requests import REQUESTED
+from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.config.signals import (
     ExecuteSnapshot,
     PauseSnapshot,
@@ -73,7 +74,8 @@ class Store:
         if self._log.batch % _COMPACT_EVERY == _COMPACT_EVERY - 1:
             self._table.compact()
             self._log = self._table.state()
-        self.state = _newest(self._table, self._log.batch)
+        self._seal = Seal(database.connector.delta.key_secret)
+        self.state = _newest(self._table, self._log.batch, self._seal)
 
     def save(self, state: State) -> None:
         """Append a state.
@@ -81,7 +83,7 @@ class Store:
         Raises:
             OvertakenError: Another run has appended one since the last one of this run.
         """
-        row = {"state": state_text(state), "at": datetime.now(UTC)}
+        row = {"state": self._seal.closed(state_text(state)), "at": datetime.now(UTC)}
         facts = {"kind": "incremental", "run_id": self._database.run_id}
         self._log = self._table.append(self._log, [row], facts)
         self.state = state
@@ -94,18 +96,19 @@ def taken(state: State, stored: Stored) -> State:
 
 def _known_state(database: Database) -> State:
     table = small_table(database.layout, "incremental_snapshots", database.storage)
-    return database.tables.get(table.uri, lambda: _existing(table), database.storage)
+    seal = Seal(database.connector.delta.key_secret)
+    return database.tables.get(table.uri, lambda: _existing(table, seal), database.storage)
 
 
-def _existing(table: SmallTable) -> State:
-    return _newest(table, table.state().batch) if exists(table.uri, table.storage) else State()
+def _existing(table: SmallTable, seal: Seal) -> State:
+    return _newest(table, table.state().batch, seal) if exists(table.uri, table.storage) else State()
 
 
-def _newest(table: SmallTable, batch: int) -> State:
+def _newest(table: SmallTable, batch: int, seal: Seal) -> State:
     """The state of the newest commit: a large table has thousands, and the others are not read."""
     newest = BatchSlice(batch - 1, batch)
     for rows in scan(table.uri, batches=newest, columns=["state"], storage=table.storage):
-        return state_of_text(rows.column("state")[0].as_py())
+        return state_of_text(seal.opened(rows.column("state")[0].as_py()))
     return State()
 
 

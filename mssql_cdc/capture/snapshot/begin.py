@@ -9,6 +9,7 @@ from datetime import datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
+from mssql_cdc.capture.sealing import Seal, require_sealed
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
 from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run
@@ -167,8 +168,13 @@ def take_number(database: Database, kind: str, table: TableId, begun: Lsn) -> in
     state = store.state()
     number = state.batch + 1
     plan = SnapshotPlan(f"{kind}-{number}", number, (TablePlan(table, (), begun),))
-    store.append(state, [{"id": plan.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
+    store.append(state, [_plan_row(database, plan)], {"kind": "plan", "run_id": database.run_id})
     return number
+
+
+def _plan_row(database: Database, plan: SnapshotPlan) -> dict[str, str]:
+    """The row of a plan, whose bounds are key values: sealed if there is a secret."""
+    return {"id": plan.id, "plan": Seal(database.connector.delta.key_secret).closed(plan_text(plan))}
 
 
 def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:
@@ -196,7 +202,8 @@ def _plan(
     store = small_table(database.layout, "snapshots", database.storage)
     state = store.state()
     found = [row for row in store.rows() if row["id"] == wanted.id]
-    known = plan_of_text(found[-1]["plan"]) if found else None
+    seal = Seal(database.connector.delta.key_secret)
+    known = plan_of_text(seal.opened(found[-1]["plan"])) if found else None
     tables = [
         _table_plan(database, session, survey, wanted, one.table, first=max(one.numbers) + 1)
         if one.table in wanted.tables and one.key != _key(survey.tables[one.table])
@@ -225,7 +232,7 @@ def _plan(
     else:
         plan = replace(known, tables=tuple(tables))
     if plan != known and plan.tables:
-        store.append(state, [{"id": wanted.id, "plan": plan_text(plan)}], {"kind": "plan", "run_id": database.run_id})
+        store.append(state, [_plan_row(database, plan)], {"kind": "plan", "run_id": database.run_id})
     return plan, known is None, failed
 
 
@@ -241,6 +248,7 @@ def _table_plan(
     asked = wanted.filters.get(table)
     select = asked.text if asked is not None else chosen_query(database, schema).statement
     keyless = not schema.key_columns
+    require_sealed(database.connector, schema)
     chunks = [Chunk(0)] if keyless or select else session.plan_chunks(schema, wanted.chunk_rows)
     return TablePlan(
         table,

@@ -17,9 +17,10 @@ from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.sqlserver.catalog import sql_type
 from mssql_cdc.source.sqlserver.check_texts import has_checksum, parameter, row_bytes, select_list, source_text
-from mssql_cdc.source.sqlserver.chunks import plan_chunks, predicate, table_name
+from mssql_cdc.source.sqlserver.chunks import Piece, pieces, plan_chunks, predicate, table_name
 from mssql_cdc.source.sqlserver.connect import Control, control
-from mssql_cdc.source.values import Buckets, Checksum, Chunk, SourceTable, Texts
+from mssql_cdc.source.sqlserver.key_order import ranges_of
+from mssql_cdc.source.values import Bound, Buckets, Checksum, Chunk, SourceTable, Texts
 
 FETCH_ROWS = 5_000
 LOCK_TIMEOUT_MS = 10_000
@@ -86,13 +87,36 @@ class SqlServerCheckSession:
         except SchemaError:
             return [Chunk(0)]
 
-    def rows(self, schema: TableSchema, *, buckets: Buckets | None = None) -> Iterator[Texts]:
-        """The rows as canonical texts, in the order of the schema's columns; `buckets`: only rows of these."""
-        sql = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)}"
+    def places(self, schema: TableSchema, keys: Sequence[Texts], ranges: Sequence[Chunk]) -> list[int]:
+        """For each key the place in `ranges` of the one that it falls into.
+
+        Args:
+            schema: the table's structure, with a key.
+            keys: canonical texts of the key columns.
+            ranges: what `ranges` gave.
+        """
+        edges = [chunk.upper for chunk in ranges if chunk.upper is not None]
+        return ranges_of(self.control, schema, _bounds(schema, keys), edges)
+
+    def rows(
+        self, schema: TableSchema, chunk: Chunk, *, keys: Sequence[Column], buckets: Buckets | None = None
+    ) -> Iterator[Texts]:
+        """The rows of a key range as canonical texts, in the order of the schema's columns.
+
+        Args:
+            schema: the columns to read.
+            chunk: the key range.
+            keys: the columns that ranges are made of.
+            buckets: only rows of these; what they are is a parameter, so that the text is the same for any.
+        """
+        selected = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)}"
+        some, more = "", ()
         if buckets is not None:
-            numbers = ", ".join(map(str, sorted(buckets.numbers)))
-            sql += f" WHERE {_bucket(_key_hash(schema), buckets.count)} IN ({numbers})"
-        return _texts(self.control, schema, sql, ())
+            place = f"{_bucket(_key_hash(schema), buckets.count)} + 1"
+            some = f"SUBSTRING(CAST(? AS varbinary(max)), {place}, 1) = 0x01"
+            more = (bytes(number in buckets.numbers for number in range(buckets.count)),)
+        for piece in pieces(chunk, keys):
+            yield from _texts(self.control, schema, selected + _where(piece, some), (*piece.parameters, *more))
 
     def checksums(self, schema: TableSchema, chunk: Chunk, buckets: int) -> dict[int, Checksum] | None:
         """Count and sums of the rows of a key range, by bucket of their key's hash.
@@ -107,21 +131,16 @@ class SqlServerCheckSession:
         """
         if not all(has_checksum(column) for column in schema.columns):
             return None
-        where, parameters = predicate(chunk, schema.keys)
-        hashed = (
-            f"SELECT {_key_hash(schema)} AS [k], HASHBYTES('SHA2_256', {row_bytes(schema.columns)}) AS [h] "
-            f"FROM {table_name(schema)}{f' WHERE {where}' if where else ''}"
-        )
-        lanes = ", ".join(
-            f"CAST(CAST(SUBSTRING([h], {start}, 8) AS bigint) AS decimal(38, 0)) AS [l{start}]" for start in (1, 9)
-        )
-        sql = (
-            f"SELECT [b], COUNT_BIG(*), SUM([l1]), SUM([l9]) "
-            f"FROM (SELECT {_bucket('[k]', buckets)} AS [b], {lanes} FROM ({hashed}) AS [hashed]) AS [numbered] "
-            "GROUP BY [b]"
-        )
-        found = self.control.rows(sql, *parameters, doing=f"adding up checksums of {schema.table_id}")
-        return {int(b): Checksum(int(count), int(low), int(high)) for b, count, low, high in found}
+        found: dict[int, Checksum] = {}
+        for piece in pieces(chunk, schema.keys):
+            rows = self.control.rows(
+                _checksum_statement(schema, piece, buckets),
+                *piece.parameters,
+                doing=f"adding up checksums of {schema.table_id}",
+            )
+            for b, count, low, high in rows:
+                found[int(b)] = found.get(int(b), Checksum()) + Checksum(int(count), int(low), int(high))
+        return found
 
     def keyed(self, schema: TableSchema, keys: Sequence[Texts], *, number: int = 0) -> Chunk:
         """The chunk that holds the rows with these keys.
@@ -131,13 +150,7 @@ class SqlServerCheckSession:
             keys: the canonical texts of the key columns, one tuple per row.
             number: the chunk's number.
         """
-        bounds = tuple(
-            tuple(
-                None if text is None else parameter(column, text) for column, text in zip(schema.keys, key, strict=True)
-            )
-            for key in keys
-        )
-        return Chunk(number, keys=bounds)
+        return Chunk(number, keys=tuple(_bounds(schema, keys)))
 
     @contextmanager
     def held(self, schema: TableSchema, keys: Sequence[Texts] | None) -> Generator[Iterator[Texts]]:
@@ -169,7 +182,34 @@ def _column(row: Any) -> Column:
     )
 
 
-def _texts(control: Control, schema: TableSchema, sql: str, parameters: Sequence[str]) -> Iterator[Texts]:
+def _bounds(schema: TableSchema, keys: Sequence[Texts]) -> list[Bound]:
+    return [
+        tuple(None if text is None else parameter(column, text) for column, text in zip(schema.keys, key, strict=True))
+        for key in keys
+    ]
+
+
+def _where(piece: Piece, condition: str = "") -> str:
+    conditions = " AND ".join(text for text in (piece.sql, condition) if text)
+    return f" WHERE {conditions}" if conditions else ""
+
+
+def _checksum_statement(schema: TableSchema, piece: Piece, buckets: int) -> str:
+    hashed = (
+        f"SELECT {_key_hash(schema)} AS [k], HASHBYTES('SHA2_256', {row_bytes(schema.columns)}) AS [h] "
+        f"FROM {table_name(schema)}{_where(piece)}"
+    )
+    lanes = ", ".join(
+        f"CAST(CAST(SUBSTRING([h], {start}, 8) AS bigint) AS decimal(38, 0)) AS [l{start}]" for start in (1, 9)
+    )
+    return (
+        f"SELECT [b], COUNT_BIG(*), SUM([l1]), SUM([l9]) "
+        f"FROM (SELECT {_bucket('[k]', buckets)} AS [b], {lanes} FROM ({hashed}) AS [hashed]) AS [numbered] "
+        "GROUP BY [b]"
+    )
+
+
+def _texts(control: Control, schema: TableSchema, sql: str, parameters: Sequence[Any]) -> Iterator[Texts]:
     doing = f"comparing {schema.table_id}"
     for row in control.stream(sql, *parameters, size=FETCH_ROWS, doing=doing):
         yield tuple(source_text(column, value) for column, value in zip(schema.columns, row, strict=True))

@@ -84,3 +84,13 @@ def test_a_key_that_is_not_unique_any_more_is_named():
 
 def test_rows_with_a_masked_key_cannot_be_told_apart():
     assert not compared(masked=["id"]).keyed
+
+
+def test_ranges_are_made_of_the_lakes_key_also_where_it_is_masked():
+    found = compared(masked=["id"])
+    assert (found.schema.key_columns, found.sought.key_columns) == ((), ("id",))
+    assert compared().sought.key_columns == ("id",)
+
+
+def test_a_key_that_no_index_has_makes_no_ranges():
+    assert compared(unique=(("name",),)).sought.key_columns == ()

@@ -34,7 +34,9 @@ def rows(
         )
         state = commit(state, write_files([batch], state.target), {})
     counted: Counter[Any] = Counter()
-    for _, texts, count in log_rows(home.changes, Compared(SCHEMA, keyed=False), LOCAL, start=start, bound=bound):
+    for _, texts, count in log_rows(
+        home.changes, Compared(SCHEMA, SCHEMA, keyed=False), LOCAL, start=start, bound=bound
+    ):
         counted[bytes.fromhex(texts[0] or "").decode("utf-16-le")] += count
     return {name: count for name, count in counted.items() if count}
 

@@ -67,6 +67,6 @@ def test_a_value_in_a_former_delta_column_is_unknown_in_the_present_one(tmp_path
     state = lake_kit.append(state, first, lake_kit.Change(3, "c", after={"id": 1, "name": "a", "note": "n"}))
     state = evolve(state, change_log_schema(second))
     lake_kit.append(state, second, lake_kit.Change(4, "u", after={"id": 1, "name": 7, "note": "n"}))
-    found = changes_of(home.changes, Compared(second), {("1",)}, after=0, storage=LOCAL)[("1",)]
+    found = changes_of(home.changes, Compared(second, second), {("1",)}, after=0, storage=LOCAL)[("1",)]
     assert [one.unknown for one in found] == [{"name"}, NONE]
     assert [one.texts[1] for one in found if one.texts] == [None, "7"]
