@@ -30,6 +30,10 @@ SELECT c.capture_instance FROM cdc.change_tables c WHERE NOT EXISTS
 _SCANNED = """
 SELECT TOP (1) end_time AS at, DATEDIFF(second, end_time, GETDATE()) AS ago
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id DESC"""
+# A scan has its latency when it has ended.
+_LATENCY = """
+SELECT TOP (1) latency
+FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 AND end_time IS NOT NULL ORDER BY session_id DESC"""
 _MAPPED = (
     "SELECT TOP (1) tran_end_time AS at, DATEDIFF(second, tran_end_time, GETDATE()) AS ago "
     f"FROM {MAPPING} ORDER BY start_lsn DESC"
@@ -83,7 +87,7 @@ def capture_health(control: Control, connection: Connection, positions: Collecti
         found = control.row(_FIRST_BEHIND, digits(position), doing="looking for changes that were not read")
         if found is not None:
             unread[position] = min(now - (clocks.local - found.at), now)
-    return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread)
+    return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread, _latency(control))
 
 
 def stalled(control: Control, connection: Connection) -> str | None:
@@ -127,13 +131,23 @@ def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the se
             return "check that SQL Server Agent is running"
 
 
-def _last_scan(control: Control) -> _LastScan:
+def _latency(control: Control) -> timedelta:
+    row = _of_scans(control, _LATENCY, doing="asking how far capture is behind")
+    return timedelta(seconds=(row.latency or 0) if row is not None else 0)
+
+
+def _of_scans(control: Control, query: str, *, doing: str) -> Any:
+    """A row about scans; None if there was none, or the login may not see them."""
     try:
-        row = control.row(_SCANNED, doing="asking when capture scanned last")
+        return control.row(query, doing=doing)
     except MssqlCdcError as error:
         if error.retriable:
             raise
-        row = None  # The login may not see scan sessions.
+        return None
+
+
+def _last_scan(control: Control) -> _LastScan:
+    row = _of_scans(control, _SCANNED, doing="asking when capture scanned last")
     if row is not None and row.at is None:
         return _LastScan(None, timedelta(0), PATIENCE)
     if row is not None:
