@@ -35,19 +35,30 @@ class LoadedExtensions:
         Raises:
             ConfigurationError: It is not installed, cannot be loaded, or lacks a method.
         """
-        made = self._made.get((group, name))
-        if made is None:
-            properties = ExtensionProperties(connector.properties)
-            made = load_extension(
+
+        def load() -> Any:
+            return load_extension(
                 group,
                 name,
                 setting=setting,
                 methods=methods,
-                arguments={"properties": properties},
+                arguments={"properties": ExtensionProperties(connector.properties)},
                 any_case=group.any_case,
             )
-            self._made[group, name] = made
-        return made
+
+        return self.kept(group, name, load)
+
+    def kept(self, group: ExtensionGroup, name: str, make: Callable[[], Any]) -> Any:
+        """Something that is closed like the object of an entry point: a built-in one with a connection of its own.
+
+        Args:
+            group: The group that it belongs to.
+            name: Its name.
+            make: Makes it, the first time.
+        """
+        if (group, name) not in self._made:
+            self._made[group, name] = make()
+        return self._made[group, name]
 
     def once(self, purpose: str, make: Callable[[], T]) -> T:
         """What another package makes of entry points, for this purpose.

@@ -15,6 +15,7 @@ from mssql_cdc.errors import ConfigurationError
 @click.command(
     epilog=epilog(
         "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders",
+        "mssql-cdc snapshot --config connectors/shop.json --tables dbo.orders,dbo.products",
         "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders --where id=7",
         "mssql-cdc snapshot --config connectors/shop.json --table dbo.orders --incremental",
         "mssql-cdc snapshot --config connectors/shop.json --pause",
@@ -29,6 +30,7 @@ from mssql_cdc.errors import ConfigurationError
     metavar="NAME",
     help="schema.table or database.schema.table, or a regular expression on them; may be repeated.",
 )
+@click.option("--tables", "listed", metavar="NAMES", help="The same for several names, separated by commas.")
 @click.option("--incremental", is_flag=True, help="Read chunks while the tables keep streaming.")
 @click.option("--where", metavar="CONDITION", help="Read only the rows that fulfill it.")
 @click.option("--stop", "control", flag_value="stop", help="Stop incremental snapshots, of all tables or of --table.")
@@ -42,6 +44,7 @@ def snapshot(
     config: Path,
     warehouse: str | None,
     tables: tuple[str, ...],
+    listed: str | None,
     incremental: bool,
     where: str | None,
     control: str | None,
@@ -50,12 +53,13 @@ def snapshot(
 
     `mssql-cdc run`, or a run in Dagster, takes it. The tables must be in the lake already.
     """
+    tables += tuple(name.strip() for name in (listed or "").split(",") if name.strip())
     if control and where:
         raise click.UsageError(f"--{control} cannot be combined with --where")
     if control and (incremental or (tables and control != "stop")):
         raise click.UsageError(f"--{control} cannot be combined with --incremental" + (" or --table" if tables else ""))
     if not control and not tables:
-        raise click.UsageError("name at least one --table")
+        raise click.UsageError("name at least one --table, or several as --tables a,b")
     from mssql_cdc.capture.requests import ask_for_snapshot, ask_to_control, known_tables
 
     with opened(output, config, warehouse) as databases:

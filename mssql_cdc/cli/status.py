@@ -85,18 +85,18 @@ def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> l
 
 def rows(found: Sequence[DatabaseStatus]) -> list[tuple[Cell, ...]]:
     """The cells of the table."""
-    return [_cells(one) for database in found for one in database.tables]
+    return [_cells(one, database.snapshots.of(one.table)) for database in found for one in database.tables]
 
 
-def _cells(one: TableStatus) -> tuple[Cell, ...]:
+def _cells(one: TableStatus, incremental: str | None) -> tuple[Cell, ...]:
     gaps = f"{one.open_gaps} open gaps" if one.open_gaps else ""
-    detail = "; ".join(text for text in (one.detail, gaps) if text)
+    detail = "; ".join(text for text in (one.detail, incremental, gaps) if text)
     lags = (lag_cell(one.lag.log), lag_cell(one.lag.current))
     return (one.table.text, one.status, _at(one.newest), *lags, f"{one.recent_rows:,}", detail)
 
 
 def notes(found: Sequence[DatabaseStatus], redact: Callable[[str], str]) -> list[str]:
-    """A line about each database's source; `redact` takes secrets out of an error's text."""
+    """Lines about each database's source and the signals that wait; `redact` takes secrets out of an error's text."""
     lines: list[str] = []
     for one in found:
         if one.error is not None:
@@ -105,6 +105,8 @@ def notes(found: Sequence[DatabaseStatus], redact: Callable[[str], str]) -> list
         elif one.health is not None:
             problem = f"; {one.health.problem}" if one.health.problem else ""
             lines.append(f"{one.database}: the capture job scanned the log at {_at(one.health.scanned)}{problem}")
+        if one.snapshots.signals:
+            lines.append(f"{one.database}: signals that have not taken effect: {', '.join(one.snapshots.signals)}")
     return lines
 
 
@@ -122,6 +124,9 @@ def facts(found: Sequence[DatabaseStatus]) -> list[dict[str, object]]:
             "current_lag_seconds": one.lag.current,
             "rows_in_5_minutes": one.recent_rows,
             "open_gaps": one.open_gaps,
+            "incremental_snapshot": database.snapshots.of(one.table),
+            "incremental_snapshots_paused": database.snapshots.state.paused,
+            "open_signals": list(database.snapshots.signals),
             "last_scan": database.health.scanned.isoformat() if database.health and database.health.scanned else None,
             "capture_problem": database.health.problem if database.health else None,
             "source_error": str(database.error) if database.error else None,

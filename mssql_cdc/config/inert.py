@@ -20,7 +20,6 @@ _shape = partial(prop, effect=Effect.NO_RECORDS)
 _lineage = partial(prop, effect=Effect.INERT, group=Group.LINEAGE, features="OL-02")
 _history = partial(prop, effect=Effect.INERT, group=Group.HISTORY, features="SCH-01 SCH-04")
 _record = partial(prop, effect=Effect.INERT, group=Group.RECORD)
-_signal = partial(prop, effect=Effect.INERT, group=Group.SIGNAL, features="SIG-05")
 _snapshot = partial(prop, effect=Effect.INERT, group=Group.SNAPSHOT)
 _stream = partial(prop, effect=Effect.INERT, group=Group.STREAM)
 
@@ -111,18 +110,6 @@ class InertSettings:
     """Names the Java class that opens connections."""
     column_filter: str | None = _kafka("change.column.filter.override", None)
     """Is internal to Debezium."""
-
-    # Signals
-    signal_topic: str | None = _signal("signal.kafka.topic", None)
-    """Names the signal topic, by default `<prefix>-signal`."""
-    signal_group: str = _signal("signal.kafka.groupId", "kafka-signal")
-    """Names the consumer group of the signal topic."""
-    signal_servers: str | None = _signal("signal.kafka.bootstrap.servers", None)
-    """Names the brokers of the signal topic."""
-    signal_timeout_ms: int = _signal("signal.kafka.poll.timeout.ms", 100)
-    """Limits the wait for signals from Kafka."""
-    signal_consumer: Family = _signal("signal.consumer.*", ())
-    """Sets an option of the signal topic's consumer."""
 
     # Schema history
     history_class: str = _history(_HISTORY, _HISTORY_CLASS)

@@ -1,4 +1,4 @@
-"""Texts as Java writes them: a map in the order of its hashes, a line of the log with a value in it.
+"""Texts as Java writes them: a map in the order of its hashes, a line of the log with a value in it, a number.
 
 Regular expressions of Java belong to `java_regex.py`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 
 _PLACE = re.compile(r"(?<!\\)\{\}")
 _DEFAULT_SIZE = 16
@@ -37,6 +38,23 @@ def line_with(pattern: str, value: str) -> str:
     if place is None:
         return pattern
     return pattern[: place.start()].replace(r"\{}", "{}") + value + pattern[place.end() :]
+
+
+def java_double(text: str) -> str:
+    """Return a number as Java's `Double.toString` does: with an exponent from ten million on and below 0.001."""
+    sign, digits, exponent = Decimal(text).normalize().as_tuple()
+    if not isinstance(exponent, int):
+        return text
+    figures = "".join(map(str, digits))
+    point = len(figures) + exponent
+    if not any(digits):
+        shown = "0.0"
+    elif -3 < point <= 7:
+        whole, rest = figures[: max(point, 0)], figures[max(point, 0) :]
+        shown = f"{whole.ljust(point, '0') or '0'}.{'0' * -min(point, 0)}{rest or '0'}"
+    else:
+        shown = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
+    return f"-{shown}" if sign else shown
 
 
 def _size_for(count: int) -> int:

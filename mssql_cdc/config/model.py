@@ -172,7 +172,7 @@ class Connector:
     @property
     def redact(self) -> Redactor:
         """Takes every secret of the configuration out of a text."""
-        named = (*self.delta.storage, *self.spark.conf)
+        named = (*self.delta.storage, *self.spark.conf, *self.signals.kafka_consumer)
         found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
         filters = self.filters
         salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]

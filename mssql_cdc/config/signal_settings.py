@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
-from mssql_cdc.config.property import Group, prop, section
+from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
 from mssql_cdc.config.report import Report
+from mssql_cdc.config.secret import Secret, reveal
 from mssql_cdc.extensions import installed_names
 
-SOURCE_CHANNEL, FILE_CHANNEL = "source", "file"
+SOURCE_CHANNEL, FILE_CHANNEL, KAFKA_CHANNEL = "source", "file", "kafka"
 LOG_CHANNEL, SINK_CHANNEL = "log", "sink"
 
 _CHANNELS = "signal.enabled.channels"
+_SERVERS = "signal.kafka.bootstrap.servers"
+_GROUP, _POLL_TIMEOUT_MS = "kafka-signal", 100
+_CLIENT, _EXTRA = "confluent_kafka", "pip install 'mssql-cdc[kafka]'"
 _NOTIFICATIONS = "notification.enabled.channels"
 
 
@@ -33,13 +38,10 @@ def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str,
             found.append(name)
         elif built_in == "jmx":
             report.notice(_CHANNELS, "jmx has no meaning here")
-        elif built_in == "kafka":
-            report.notice(
-                _CHANNELS,
-                "kafka has no effect: nothing reads Kafka here. Send signals through the signal table (source), a file "
-                "(file), `mssql-cdc snapshot` or the launchpad of the asset `signals`, or install a channel of your "
-                f"own as the entry point kafka in the group {ExtensionGroup.SIGNAL_CHANNELS}",
-            )
+        elif built_in == KAFKA_CHANNEL:
+            if find_spec(_CLIENT) is None:
+                report.complain(_CHANNELS, f"kafka needs a client of Kafka, which is not installed: {_EXTRA}")
+            found.append(built_in)
         else:
             require_installed(ExtensionGroup.SIGNAL_CHANNELS, name, setting=_CHANNELS, report=report)
             found.append(name)
@@ -61,6 +63,10 @@ def _notification_channels(names: tuple[str, ...], info: ValidationInfo) -> tupl
     return tuple(dict.fromkeys(found))
 
 
+def _option(one: GivenProperty, _: Report) -> tuple[str, str | Secret]:
+    return one.parts[0], one.value
+
+
 def _absolute(text: str) -> str:
     return str(Path(text).expanduser().absolute())
 
@@ -74,14 +80,56 @@ class SignalSettings:
     channels: Annotated[tuple[str, ...], AfterValidator(_signal_channels)] = prop(
         _CHANNELS, (SOURCE_CHANNEL,), "SIG-01 SIG-05 SIG-06 SIG-07"
     )
-    """Selects where signals come from: `source` (the signal table), `file`, and channels of your own by the names of
-    their entry points. The launchpad of the `signals` asset and `mssql-cdc snapshot` always work."""
+    """Selects where signals come from: `source` (the signal table), `file`, `kafka`, and channels of your own by the
+    names of their entry points. The launchpad of the `signals` asset and `mssql-cdc snapshot` always work."""
     file: Annotated[str, AfterValidator(_absolute)] = prop("signal.file", "file-signals.txt", "SIG-06")
     """Names the file of the channel `file`: a JSON object per line, `{"id", "type", "data"}`. It is taken away as soon
     as it is found. A relative path becomes absolute at once."""
     poll_interval_ms: int = prop("signal.poll.interval.ms", 5000, "SIG-01", ge=1)
     """Sets how often in milliseconds the channels other than `source` are looked at: by `mssql-cdc run`, by a run in
     Dagster, and by the sensor (rounded up to whole seconds) while no run streams."""
+
+    kafka_servers: str | None = prop(_SERVERS, None, "SIG-05")
+    """Names the brokers of the channel `kafka`, which requires it."""
+    kafka_topic: str | None = prop("signal.kafka.topic", None, "SIG-05")
+    """Names the signal topic, by default `<topic.prefix>-signal`. Its first partition is read: messages whose key is
+    `topic.prefix` and whose value is JSON, `{"id", "type", "data"}`."""
+    kafka_group: str = prop("signal.kafka.groupId", _GROUP, "SIG-05")
+    """Names the consumer group whose offset says where the first look begins; later ones go by the lake."""
+    kafka_poll_timeout_ms: int = prop("signal.kafka.poll.timeout.ms", _POLL_TIMEOUT_MS, "SIG-05", ge=0)
+    """Limits the wait of a look for the next message in milliseconds; the first look waits for up to five seconds."""
+    kafka_consumer: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop(
+        "signal.consumer.*", (), "SIG-05", late=True
+    )
+    """Sets an option of the client of the channel `kafka`, by the names of librdkafka."""
+
+    @model_validator(mode="after")
+    def _check_kafka(self, info: ValidationInfo) -> SignalSettings:
+        named = dict(self.kafka_consumer)
+        servers = self.kafka_servers or named.get("bootstrap.servers")
+        if self.reads_kafka and not servers:
+            Report.of(info).complain(_SERVERS, "is required with the signal channel kafka")
+        if not self.reads_kafka:
+            given = {
+                _SERVERS: self.kafka_servers,
+                "signal.kafka.topic": self.kafka_topic,
+                "signal.kafka.groupId": self.kafka_group != _GROUP,
+                "signal.kafka.poll.timeout.ms": self.kafka_poll_timeout_ms != _POLL_TIMEOUT_MS,
+                **{f"signal.consumer.{name}": True for name in named},
+            }
+            for name in (name for name, is_given in given.items() if is_given):
+                Report.of(info).notice(name, "no effect without the signal channel kafka")
+        return self
+
+    @property
+    def reads_kafka(self) -> bool:
+        """Whether the built-in channel `kafka` is enabled; an entry point of this name takes its place."""
+        return KAFKA_CHANNEL in self.channels and KAFKA_CHANNEL not in installed_names(ExtensionGroup.SIGNAL_CHANNELS)
+
+    def kafka_settings(self) -> dict[str, str]:
+        """The settings of the client, references resolved now (raises MissingSecretError)."""
+        given = {"group.id": self.kafka_group} | {name: reveal(value) for name, value in self.kafka_consumer}
+        return ({"bootstrap.servers": self.kafka_servers} if self.kafka_servers else {}) | given
 
     @property
     def polled(self) -> tuple[str, ...]:

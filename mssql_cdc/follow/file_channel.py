@@ -7,7 +7,6 @@ then the file is deleted. The databases of a connector share the file: each of t
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from mssql_cdc.follow.signal_contract import Arrived, SignalRecord
+from mssql_cdc.follow.signal_json import json_object, signal_of_json
 
 UNFINISHED_SECONDS = 10
 """How long a last line without an end is taken for one that is being written."""
@@ -86,7 +86,7 @@ class SignalFile:
         """How much can be read: a last line without an end that is no JSON yet may still be written."""
         end = max(content.rfind(b"\n") + 1, done)
         rest = content[end:]
-        unfinished = bool(rest.strip()) and not isinstance(_object(rest), dict)
+        unfinished = bool(rest.strip()) and not isinstance(json_object(rest), dict)
         return end if unfinished and self._now() - written < UNFINISHED_SECONDS else len(content)
 
     def _delete(self, path: Path, size: int) -> None:
@@ -113,29 +113,5 @@ def _records(name: str, content: bytes, start: int) -> Iterator[SignalRecord]:
     at = start
     for line in content[start:].splitlines(keepends=True):
         if line.strip():
-            yield _record(line, f"{name}:{at}")
+            yield signal_of_json(line, f"{name}:{at}", what="line")
         at += len(line)
-
-
-def _record(line: bytes, position: str) -> SignalRecord:
-    found, text = _object(line), line.decode("utf-8", "replace").strip()
-    unique = str(uuid.uuid5(uuid.NAMESPACE_URL, position))
-    if not isinstance(found, dict):
-        return SignalRecord(id=unique, type="", data=text, position=position, problem=f"the line is {found}")
-    key, kind, data = found.get("id"), found.get("type"), found.get("data")
-    if not isinstance(kind, str):
-        problem = f"type is {kind!r}, expected a string"
-        return SignalRecord(id=str(key or unique), type="", data=text, position=position, problem=problem)
-    shown = data if data is None or isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-    return SignalRecord(id=unique if key is None else str(key), type=kind, data=shown, position=position)
-
-
-def _object(line: bytes) -> dict[str, Any] | str:
-    """The JSON object of a line, or what it is instead."""
-    try:
-        found = json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        return "not UTF-8"
-    except ValueError as error:
-        return f"not valid JSON ({error})"
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else "not a JSON object"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from mssql_cdc.capture.lag import lag_of
 from mssql_cdc.config.snapshot_settings import IncrementalSettings
@@ -34,7 +34,7 @@ class Clock:
 
 @dataclass
 class Budget:
-    """What one run may read.
+    """What a run may read; the state of the snapshots says until when they rest, whatever run has read last.
 
     Attributes:
         settings: The limits.
@@ -45,7 +45,6 @@ class Budget:
     settings: IncrementalSettings
     clock: Clock
     log: Callable[[str], None]
-    _free: float | None = None
     _lag: tuple[float, float] | None = field(default=None)
     _waits: bool = False
 
@@ -54,26 +53,24 @@ class Budget:
         """The rows of one group: no more than those of a second; None: no limit."""
         return self.settings.max_rows_per_second or None
 
-    def spent(self, rows: int) -> None:
-        """Rows were read: the next ones wait for as long as the limit wants.
+    def rest_after(self, rows: int) -> datetime | None:
+        """Return until when the next rows wait because these were read, as the limit wants; None: they do not.
 
         Args:
             rows: The number of rows.
         """
-        if self.most_rows is not None:
-            now = self.clock.seconds()
-            self._free = max(self._free or now, now) + rows / self.most_rows
+        return None if self.most_rows is None else self.clock.now() + timedelta(seconds=rows / self.most_rows)
 
-    def allows(self, session: SourceSession, offsets: Offsets) -> bool:
+    def allows(self, session: SourceSession, offsets: Offsets, *, rest: datetime | None) -> bool:
         """Whether chunks may be read now.
 
         Args:
             session: A session on the source.
             offsets: All offsets.
+            rest: Until when they rest.
         """
-        if not self.settings.is_open(self.clock.now()):
-            return False
-        if self._free is not None and self.clock.seconds() < self._free:
+        now = self.clock.now()
+        if not self.settings.is_open(now) or (self.most_rows is not None and rest is not None and now < rest):
             return False
         most = self.settings.max_lag_s
         if not most:
@@ -85,11 +82,12 @@ class Budget:
         return not self._waits
 
     def _known_lag(self, session: SourceSession, offsets: Offsets) -> float:
-        """The age of the oldest change that was not captured, as of the last question."""
+        """The age of the oldest change that was not captured or not read, as of the last question."""
         now = self.clock.seconds()
         if self._lag is None or now >= self._lag[0] + LAG_SECONDS:
             entries = [one for one in offsets.entries.values() if one.status == "streaming" and one.to is not None]
             positions = {Lsn.parse(one.to) for one in entries if one.to is not None and one.epoch == offsets.epoch}
             health = session.capture_health(positions)
-            self._lag = now, max((lag_of(one, None, health).log or 0.0 for one in positions), default=0.0)
+            unread = (lag_of(one, None, health).log or 0.0 for one in positions)
+            self._lag = now, max(health.behind.total_seconds(), *unread)
         return self._lag[1]

@@ -192,11 +192,10 @@ class Step:
             return
         if self._may_read(session):
             read = read_group(self.database, session, table, reading, most=self.budget.most_rows)
-            self.save(replace(state, reading=read))
-            self.budget.spent(read.staged[-1].rows)
+            self.save(replace(state, reading=read, rest=self.budget.rest_after(read.staged[-1].rows)))
 
     def _may_read(self, session: SourceSession) -> bool:
-        return self.budget.allows(session, self.offsets)
+        return self.budget.allows(session, self.offsets, rest=self.store.state.rest)
 
     # -- Ends ----------------------------------------------------------------------------------------------------
 

@@ -14,15 +14,16 @@ from typing import Any, cast
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config.extension_names import ExtensionGroup
-from mssql_cdc.config.signal_settings import FILE_CHANNEL
+from mssql_cdc.config.signal_settings import FILE_CHANNEL, KAFKA_CHANNEL
 from mssql_cdc.errors import FencedError
 from mssql_cdc.follow.file_channel import SignalFile
+from mssql_cdc.follow.kafka_channel import signal_topic
 from mssql_cdc.follow.signal_contract import Arrived, SignalChannel, SignalRecord
 from mssql_cdc.follow.signals import Looked, look_into
 
 
 def polled_channels(database: Database) -> dict[str, SignalChannel]:
-    """Make the channels that a database looks at in intervals; those of users are closed with its other extensions.
+    """Make the channels that a database looks at in intervals; those that are connected are closed with its extensions.
 
     Args:
         database: The database.
@@ -37,6 +38,8 @@ def _channel(database: Database, name: str) -> SignalChannel:
     connector = database.connector
     if name == FILE_CHANNEL:
         return SignalFile(Path(connector.signals.file), database.catalog, connector.databases)
+    if name == KAFKA_CHANNEL and connector.signals.reads_kafka:
+        return database.extensions.kept(ExtensionGroup.SIGNAL_CHANNELS, name, lambda: signal_topic(connector))
     return database.extensions.get(
         connector, ExtensionGroup.SIGNAL_CHANNELS, name, setting="signal.enabled.channels", methods=("read",)
     )

@@ -1,9 +1,9 @@
 """The contracts of signal channels and actions (SIG-01, SPI-06, SPI-07). Values and protocols, no code.
 
 A channel delivers signals; `signals.py` gives them their effect and records them. Built-in channels are `source`
-(`signal_channels.py`) and `file` (`file_channel.py`). A channel of a user is an entry point in the group
-`mssql_cdc.signal_channels`, whose name stands in `signal.enabled.channels`. An action gives another type of signals its
-effect; `signal_actions.py` calls those of users.
+(`signal_channels.py`), `file` (`file_channel.py`) and `kafka` (`kafka_channel.py`). A channel of a user is an entry
+point in the group `mssql_cdc.signal_channels`, whose name stands in `signal.enabled.channels`. An action gives another
+type of signals its effect; `signal_actions.py` calls those of users.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Texts of floating-point and decimal columns, with the digits and the exponents that JSON and Java show."""
+"""Texts of floating-point and decimal columns, with the digits and the exponents that JSON shows."""
 
 from __future__ import annotations
 
 import json
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -60,20 +59,3 @@ class WrittenNumber(str):
 def with_numbers_as_written(text: str) -> Any:
     """Parse JSON; each number is a `WrittenNumber`."""
     return json.loads(text, parse_int=WrittenNumber, parse_float=WrittenNumber, parse_constant=WrittenNumber)
-
-
-def java_double(text: str) -> str:
-    """Return a number as Java's `Double.toString` does: with an exponent from ten million on and below 0.001."""
-    sign, digits, exponent = Decimal(text).normalize().as_tuple()
-    if not isinstance(exponent, int):
-        return text
-    figures = "".join(map(str, digits))
-    point = len(figures) + exponent
-    if not any(digits):
-        shown = "0.0"
-    elif -3 < point <= 7:
-        whole, rest = figures[: max(point, 0)], figures[max(point, 0) :]
-        shown = f"{whole.ljust(point, '0') or '0'}.{'0' * -min(point, 0)}{rest or '0'}"
-    else:
-        shown = f"{figures[0]}.{figures[1:] or '0'}E{point - 1}"
-    return f"-{shown}" if sign else shown

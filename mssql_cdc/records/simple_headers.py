@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from mssql_cdc.config import RecordSettings
+from mssql_cdc.config.java_texts import java_double
 from mssql_cdc.records.json_texts import Texts, json_text, quoted
-from mssql_cdc.records.number_texts import WrittenNumber, java_double, with_numbers_as_written
+from mssql_cdc.records.number_texts import WrittenNumber, with_numbers_as_written
 from mssql_cdc.records.shapes import TableShape
 from mssql_cdc.schema import Column, Kind
 

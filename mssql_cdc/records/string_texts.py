@@ -12,9 +12,10 @@ from typing import Any, cast
 
 import pyarrow as pa
 
+from mssql_cdc.config.java_texts import java_double
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.records.json_texts import Texts, json_text
-from mssql_cdc.records.number_texts import java_double, with_numbers_as_written
+from mssql_cdc.records.number_texts import with_numbers_as_written
 
 Schema = Mapping[str, Any]
 _CONNECT = "org.apache.kafka.connect.data."

@@ -28,6 +28,7 @@ from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.run.snapshot_status import SnapshotStatus, snapshot_status
 from mssql_cdc.run.standing import loss_text, standings
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CaptureHealth
@@ -71,6 +72,7 @@ class DatabaseStatus:
     tables: Sequence[TableStatus]
     health: CaptureHealth | None
     error: MssqlCdcError | None = None
+    snapshots: SnapshotStatus = field(default_factory=SnapshotStatus)
 
     @property
     def finding(self) -> MssqlCdcError | None:
@@ -93,12 +95,13 @@ def read_status(database: Database) -> DatabaseStatus:
         StorageError: The lake cannot be read.
     """
     offsets = load_offsets(database.layout, database.storage)
+    snapshots = snapshot_status(database, offsets)
     try:
         seen = survey(database, quick=True, currents=False)
         with database.session() as session:
             health = session.capture_health(positions(offsets))
     except MssqlCdcError as error:
-        return DatabaseStatus(database.catalog, _of_lake(database, offsets, None), None, error)
+        return DatabaseStatus(database.catalog, _of_lake(database, offsets, None), None, error, snapshots)
     found = standings(seen)
     known = {one.table: one for one in _of_lake(database, offsets, health)}
     for member in seen.facts.members:
@@ -113,7 +116,7 @@ def read_status(database: Database) -> DatabaseStatus:
                     one, status=status, detail=reasons[table.text], absent=table.text in found.absent
                 )
     tables = sorted(known.values(), key=lambda one: one.table.text)
-    return DatabaseStatus(database.catalog, tables, health)
+    return DatabaseStatus(database.catalog, tables, health, snapshots=snapshots)
 
 
 def read_lags(database: Database) -> Mapping[TableId, Lag]:

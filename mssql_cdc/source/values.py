@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import Column, TableId, TableSchema
 
+_NOT_BEHIND = timedelta(0)
 Bound = tuple[str | None, ...]
 """The key of a row, one text per key column; the source that wrote the texts reads them back."""
 Texts = tuple[str | None, ...]
@@ -126,12 +127,14 @@ class CaptureHealth:
         problem: what is wrong when capture stands still.
         unread: for each position that was asked for, the commit time of the first captured transaction behind it; a
             position that has none is left out.
+        behind: how old the changes were that the newest complete scan found; zero: it found none, or that is unknown.
     """
 
     now: datetime
     scanned: datetime | None = None
     problem: str | None = None
     unread: Mapping[Lsn, datetime] = field(default_factory=dict[Lsn, datetime])
+    behind: timedelta = _NOT_BEHIND
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,6 +105,56 @@ def test_both_connectors_write_the_same_notifications_of_incremental_snapshots(p
     assert [one for one in ours if one[0] in ends] == [one for one in theirs if one[0] in ends]
 
 
+KEYS = {
+    "bits": ("bit NOT NULL", "1"),
+    "numbers": ("bigint NOT NULL", "-7"),
+    "decimals": ("decimal(9, 3) NOT NULL", "1.5"),
+    "moneys": ("money NOT NULL", "12.5"),
+    "floats": ("float NOT NULL", "1.5"),
+    "wide_floats": ("float NOT NULL", "1e21"),
+    "reals": ("real NOT NULL", "0.1"),
+    "guids": ("uniqueidentifier NOT NULL", "'6f9619ff-8b86-d011-b42d-00c04fc964ff'"),
+    "dates": ("date NOT NULL", "'2024-02-29'"),
+    "times": ("time(7) NOT NULL", "'12:34:56.1234567'"),
+    "whole_times": ("time(0) NOT NULL", "'12:34:56'"),
+    "datetimes": ("datetime NOT NULL", "'2024-02-29 12:34:56.997'"),
+    "whole_datetimes": ("datetime NOT NULL", "'2024-02-29 12:00:00'"),
+    "smalldatetimes": ("smalldatetime NOT NULL", "'2024-02-29 12:34:00'"),
+    "datetime2s": ("datetime2(7) NOT NULL", "'2024-02-29 12:34:56.1234567'"),
+    "datetime2s_3": ("datetime2(3) NOT NULL", "'2024-02-29 12:34:56.120'"),
+    "zoned": ("datetimeoffset(7) NOT NULL", "'2024-02-29 12:34:56.1234567 +02:00'"),
+    "zoned_3": ("datetimeoffset(3) NOT NULL", "'2024-02-29 12:34:56.120 -03:30'"),
+    "other_reals": ("real NOT NULL", "-16777216.0"),
+    "small_floats": ("float NOT NULL", "0.0001220703125"),
+    "false_bits": ("bit NOT NULL", "0"),
+    "whole_zoned": ("datetimeoffset(0) NOT NULL", "'2024-02-29 12:34:56 +00:00'"),
+    "texts": ("nchar(5) NOT NULL", "N'ä'"),
+    "binaries": ("varbinary(8) NOT NULL", "0x0102"),
+}
+"""Tables with a key of one type each, and its value."""
+
+
+@pytest.mark.feature("NOT-07")
+def test_both_connectors_show_keys_of_all_types_in_one_way(place: Place, tmp_path: Path):
+    shared = SINK | {"snapshot.mode": "no_data", "signal.data.collection": "both.dbo.signals"}
+    place.configure(**{name.replace(".", "_"): value for name, value in shared.items()})
+    place.create("signals", SIGNALS)
+    for table, (column, value) in KEYS.items():
+        place.create(table, f"id {column} PRIMARY KEY")
+        place.sql(f"INSERT INTO dbo.{table} VALUES ({value})")
+    place.settle()
+    assert place.catch_up() == 0
+    with debezium_beside(place, tmp_path, shared) as (_, engine):
+        engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found, "Initial Snapshot")])
+        place.signal("i1", **{"data-collections": [f"both.dbo.{table}" for table in KEYS]})
+        records = engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found)])
+    assert place.catch_up() == 0
+    ours = _steps(_told([Told(one["topic"], one["value"]) for one in own_records(place, tmp_path)]))
+    binary, theirs = "both.dbo.binaries", _steps(_told(records))
+    assert [one for one in ours if one[0] != binary] == [one for one in theirs if one[0] != binary]
+    assert [one for one in ours if one[0] == binary] == [(binary, "0102", "0102")]  # The difference binary-keys.
+
+
 @dataclass(frozen=True)
 class Told:
     topic: str

@@ -289,6 +289,9 @@ def test_a_condition_steps_over_the_rows_that_nobody_wants(empty: Place):
     read = [text for text in statements(empty, "SELECT") if "FROM [dbo].[orders]" in text]
     # The largest key, the end of the chunk, the chunk; the largest key of none.
     assert len(read) == 4, read
+    assert [text for text in read if text.rstrip().endswith("OPTION (RECOMPILE)")], (
+        "incremental.snapshot.option.recompile"
+    )
 
 
 def test_command_requests_snapshots_and_a_quiet_database_shows_their_rows(place: Place):
@@ -442,3 +445,21 @@ def test_a_snapshot_waits_for_its_hours_and_nothing_waits_for_it(empty: Place):
     assert empty.catch_up() == 0
     assert len(empty.query(READS, "orders", "changes")) == 21
     assert empty.check() == 0
+
+
+@pytest.mark.sandbox
+def test_a_snapshot_waits_while_capture_stands_still(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.configure(incremental_snapshot_max_lag_seconds="60")
+    place.create_orders()
+    reads = "SELECT op FROM t WHERE _snapshot LIKE 'incremental:%'"
+    place.sql("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+    try:
+        assert place.command("snapshot", "--incremental", "--tables", "dbo.orders") == 0
+        place.command("run", "--seconds", "3")
+        assert "the incremental snapshot waits: the stream is 3" in capsys.readouterr().err
+        assert place.query(reads, "orders", "changes") == []
+    finally:
+        place.sql("EXEC sandbox.agent_start")
+    place.settle()
+    assert place.catch_up() == 0
+    assert len(place.query(reads, "orders", "changes")) == 2

@@ -133,3 +133,26 @@ def test_watching_refreshes_until_it_is_interrupted(orders: Place):
     rest = process.communicate(timeout=60)
     assert process.returncode == 0, rest
     assert [[one["status"] for one in look] for look in looks] == [["streaming"], ["streaming"]]
+
+
+def test_incremental_snapshots_pauses_and_signals_that_wait_are_shown(
+    orders: Place, capsys: pytest.CaptureFixture[str]
+):
+    assert orders.command("snapshot", "--incremental", "--tables", "dbo.orders,dbo.o.*") == 0
+    one = look(orders, capsys)[1]["orders"]
+    assert (one["incremental_snapshot"], len(one["open_signals"])) == (None, 1)
+    assert orders.command("snapshot", "--pause") == 0
+    assert orders.catch_up() == 0
+    one = look(orders, capsys)[1]["orders"]
+    assert (one["incremental_snapshots_paused"], one["open_signals"]) == (True, [])
+    assert one["incremental_snapshot"] == "incremental snapshot: waits for its turn (paused)"
+    assert orders.command("snapshot", "--table", "dbo.orders") == 0
+    capsys.readouterr()
+    orders.command("status")
+    shown = capsys.readouterr().out
+    assert "signals that have not taken effect: " in shown
+    assert orders.command("snapshot", "--resume") == 0
+    assert orders.catch_up() == 0
+    one = look(orders, capsys)[1]["orders"]
+    found = [one[name] for name in ("incremental_snapshot", "incremental_snapshots_paused", "open_signals")]
+    assert found == [None, False, []]

@@ -52,3 +52,15 @@ def test_a_capture_job_that_stands_still_is_seen_after_the_clock_was_set_back(sh
         assert health.now - health.scanned >= timedelta(seconds=300)
     finally:
         shop.set_clock(datetime.now(UTC))
+
+
+def test_a_capture_job_that_is_behind_is_seen_by_the_age_of_what_it_found_last(shop: Shop) -> None:
+    shop.create("late", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.late VALUES (1)")
+    try:
+        shop.run("EXEC sandbox.advance_clock @seconds = 300", "EXEC sys.sp_cdc_scan @maxscans = 1, @maxtrans = 1")
+        assert capture_health(shop.control, shop.connection, []).behind >= timedelta(seconds=299)
+        shop.scan()
+        assert capture_health(shop.control, shop.connection, []).behind == timedelta(0), "nothing was left to find"
+    finally:
+        shop.set_clock(datetime.now(UTC))

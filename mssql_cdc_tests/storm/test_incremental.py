@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -14,6 +16,8 @@ from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 
 from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.follow.incremental import IncrementalSnapshots
+from mssql_cdc.follow.incremental_budget import Clock
 from mssql_cdc.lake import small_tables
 from mssql_cdc_tests.storm.incremental import Incremental
 from mssql_cdc_tests.storm.lake import Killed, change_log, killed_at, unopened
@@ -157,3 +161,31 @@ def test_a_snapshot_that_two_runs_take_is_told_once_and_whole(schedule: Incremen
     with patch(COMMIT, overtaken):
         takes(schedule, 0)
     assert schedule.told() == TOLD_OF_ORDERS
+
+
+@pytest.mark.feature("INC-06")
+def test_rows_per_second_are_kept_by_all_runs_together(schedule: Incremental):
+    """A chunk has two rows, and the limit is one row a second: whichever run comes next waits for two seconds."""
+    unlimited = schedule.world.database
+    settings = unlimited.connector.snapshot
+    limited = replace(settings, incremental=replace(settings.incremental, max_rows_per_second=1))
+    schedule.world.database = replace(unlimited, connector=replace(unlimited.connector, snapshot=limited))
+    times = [datetime(2026, 1, 1, 12, tzinfo=UTC)]
+    schedule.followers = [schedule._follower(number) for number in (0, 1)]
+    for follower in schedule.followers:
+        follower.chunks = IncrementalSnapshots(Clock(lambda: times[0]))
+    one_snapshot(schedule)
+
+    def rows() -> int:
+        for number in (0, 1, 0, 1):
+            schedule.world.scan(500)
+            schedule.step(number)
+        reading = load(schedule.world.database).state.reading
+        return 6 if reading is None else reading.rows + sum(group.rows for group in reading.staged)
+
+    found: list[int] = []
+    for _ in range(8):
+        found.append(rows())
+        times[0] += timedelta(seconds=1)
+    schedule.world.database = unlimited
+    assert found == [2, 2, 4, 4, 6, 6, 6, 6]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache
 
 from pydantic import TypeAdapter
@@ -144,6 +145,7 @@ class State:
         paused: Whether no further chunk is read.
         taken: The newest `_batch` of `_signals` that took effect.
         correlation: The id of the last signal that requested tables, which all notifications have (NOT-04).
+        rest: Until when no further chunk is read, so that the limit of rows per second is kept.
         notes: What the step that led here has to tell; none once it is told.
         noticed: The newest `_batch` of `_notifications` before that.
     """
@@ -153,6 +155,7 @@ class State:
     paused: bool = False
     taken: int = 0
     correlation: str | None = None
+    rest: datetime | None = None
     notes: tuple[Notification, ...] = ()
     noticed: int = 0
 

@@ -14,6 +14,7 @@ from itertools import pairwise
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, Kind, SqlServerType, TableSchema
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.key_texts import key_text
 from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound, Chunk
 
@@ -226,16 +227,14 @@ def bound_value(column: Column) -> str:
 
 
 def shown_key(schema: TableSchema, bound: Bound) -> Bound:
-    """The values of a bound as people read them: texts are not hexadecimal.
+    """The values of a bound as people read them (`key_texts`).
 
     Args:
         schema: the table, with its key.
         bound: the bound.
     """
     return tuple(
-        bytes.fromhex(value).decode("utf-16-le", "replace")
-        if value is not None and column.type.kind is Kind.TEXT
-        else value
+        None if value is None else key_text(column.type, value)
         for column, value in zip(schema.keys, bound, strict=True)
     )
 

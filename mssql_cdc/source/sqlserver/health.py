@@ -34,6 +34,10 @@ _CLOCKS = "SYSUTCDATETIME() AS utc, GETDATE() AS local"
 _SCANNED = f"""
 SELECT TOP (1) end_time AS at, {_CLOCKS}
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id DESC"""
+# A scan has its latency when it has ended.
+_LATENCY = """
+SELECT TOP (1) latency
+FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 AND end_time IS NOT NULL ORDER BY session_id DESC"""
 _MAPPED = f"SELECT TOP (1) tran_end_time AS at, {_CLOCKS} FROM {MAPPING} ORDER BY start_lsn DESC"
 _ENABLED = f"SELECT MIN(create_date) AS at, {_CLOCKS} FROM cdc.change_tables"
 _FIRST_BEHIND = (
@@ -114,7 +118,7 @@ def capture_health(control: Control, connection: Connection, positions: Collecti
         found = control.row(_FIRST_BEHIND, digits(position), doing="looking for changes that were not read")
         if found is not None:
             unread[position] = min(clocks.instant(found.at, zone), now)
-    return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread)
+    return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread, _latency(control))
 
 
 def stalled(control: Control, connection: Connection) -> str | None:
@@ -158,13 +162,23 @@ def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the se
             return "check that SQL Server Agent is running"
 
 
-def _last_scan(control: Control, connection: Connection) -> _LastScan:
+def _latency(control: Control) -> timedelta:
+    row = _of_scans(control, _LATENCY, doing="asking how far capture is behind")
+    return timedelta(seconds=(row.latency or 0) if row is not None else 0)
+
+
+def _of_scans(control: Control, query: str, *, doing: str) -> Any:
+    """A row about scans; None if there was none, or the login may not see them."""
     try:
-        row = control.row(_SCANNED, doing="asking when capture scanned last")
+        return control.row(query, doing=doing)
     except MssqlCdcError as error:
         if error.retriable:
             raise
-        row = None  # The login may not see scan sessions.
+        return None
+
+
+def _last_scan(control: Control, connection: Connection) -> _LastScan:
+    row = _of_scans(control, _SCANNED, doing="asking when capture scanned last")
     if row is not None and row.at is None:
         return _LastScan(None, timedelta(0), PATIENCE)
     if row is not None:

@@ -220,6 +220,14 @@ OBSERVED: Mapping[str, Observe | tuple[Observe, ...] | ShownBy] = {
     "signal.data.collection": reading.captured,
     "signal.enabled.channels": capturing.signals_taken,
     "signal.file": capturing.signals_taken,
+    **dict.fromkeys(
+        ("signal.kafka.bootstrap.servers", "signal.kafka.topic", "signal.kafka.poll.timeout.ms"),
+        shown_by("unit/follow/test_kafka_channel.py::test_a_look_waits_for_the_next_message_as_long_as_it_may"),
+    ),
+    **dict.fromkeys(
+        ("signal.kafka.groupId", "signal.consumer.*"),
+        shown_by("unit/follow/test_kafka_channel.py::test_settings_of_the_client_are_passed_on_and_secrets_are_hidden"),
+    ),
     "signal.poll.interval.ms": (dagster.pause_of_ticks, dagster.pauses_of_a_run),
     **dict.fromkeys(("schema.include.list", "schema.exclude.list"), reading.captured),
     **dict.fromkeys(("table.include.list", "table.exclude.list"), reading.captured),

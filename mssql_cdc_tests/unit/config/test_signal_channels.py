@@ -19,12 +19,15 @@ def test_channels_are_the_signal_table_by_default_and_a_file_on_demand() -> None
     assert found.file == str(Path("in/signals.txt").absolute())
 
 
-def test_kafka_is_left_out_with_a_notice_of_what_to_do_instead_and_the_others_work() -> None:
-    connector = connector_with({"signal.enabled.channels": "source,Kafka,file", "signal.file": "signals.txt"})
-    assert connector.signals.channels == ("source", "file")
-    (notice,) = connector.notices
-    assert notice.startswith("signal.enabled.channels: kafka has no effect: nothing reads Kafka here")
-    assert "signal table (source)" in notice
+@pytest.mark.feature("SIG-05")
+def test_kafka_is_built_in_unless_an_entry_point_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {"signal.enabled.channels": "source,Kafka,file", "signal.file": "signals.txt"}
+    found = connector_with(given | {"signal.kafka.bootstrap.servers": "kafka:9092"})
+    assert (found.signals.channels, found.signals.reads_kafka) == (("source", "kafka", "file"), True)
+    assert found.notices == ()
+    monkeypatch.syspath_prepend(install(tmp_path, "mine", {"mssql_cdc.signal_channels": {"kafka": "mine:Kafka"}}))
+    own = connector_with({"signal.enabled.channels": "kafka"}).signals
+    assert (own.channels, own.reads_kafka) == (("kafka",), False)
 
 
 @pytest.mark.feature("SIG-07")

@@ -25,6 +25,7 @@ class Times:
     seconds: float = 1000.0
     now: datetime = NOW
     behind: float = 0.0
+    latency: float = 0.0
     questions: int = 0
     lines: list[str] = field(default_factory=list[str])
 
@@ -36,7 +37,7 @@ class Times:
     def capture_health(self, positions: Any) -> CaptureHealth:
         self.questions += 1
         unread = dict.fromkeys(positions, self.now - timedelta(seconds=self.behind))
-        return CaptureHealth(now=self.now, unread=unread)
+        return CaptureHealth(now=self.now, unread=unread, behind=timedelta(seconds=self.latency))
 
 
 @pytest.fixture
@@ -56,27 +57,28 @@ def offsets(tmp_path: Any) -> Any:
 
 def test_without_limits_chunks_are_read_at_once(times: Times, offsets: Any):
     budget = times.budget()
-    budget.spent(10**6)
+    assert budget.rest_after(10**6) is None
     assert budget.most_rows is None
-    assert budget.allows(times, offsets)  # type: ignore[arg-type]
+    assert budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
     assert times.questions == 0
 
 
 def test_rows_per_second_are_kept_on_average(times: Times, offsets: Any):
     budget = times.budget(max_rows_per_second=100)
     assert budget.most_rows == 100
-    read = 0
+    read, rest = 0, None
     for _ in range(60):
-        if budget.allows(times, offsets):  # type: ignore[arg-type]
-            budget.spent(130)  # A chunk ends where its rows do, not where a second does.
+        if budget.allows(times, offsets, rest=rest):  # type: ignore[arg-type]
+            rest = budget.rest_after(130)  # A chunk ends where its rows do, not where a second does.
             read += 130
-        times.seconds += 1
+        times.now += timedelta(seconds=1)
     assert read == 130 * 30  # Each takes 1.3 seconds, and is asked for once a second.
-    times.seconds += 3600
-    budget.spent(100)
-    assert not budget.allows(times, offsets)  # type: ignore[arg-type]
-    times.seconds += 1
-    assert budget.allows(times, offsets)  # type: ignore[arg-type]
+    times.now += timedelta(hours=1)
+    rest = budget.rest_after(100)
+    another = times.budget(max_rows_per_second=100)
+    assert not another.allows(times, offsets, rest=rest), "another run keeps the limit, too"  # type: ignore[arg-type]
+    times.now += timedelta(seconds=1)
+    assert another.allows(times, offsets, rest=rest)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_chunks_are_read_at_these_hours_only(
 
     def allows(text: str) -> bool:
         times.now = datetime.fromisoformat(f"2026-01-01T{text}:00+00:00")
-        return budget.allows(times, offsets)  # type: ignore[arg-type]
+        return budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
 
     assert [allows(text) for text in open_at] == [True] * len(open_at)
     assert [allows(text) for text in closed_at] == [False] * len(closed_at)
@@ -105,16 +107,25 @@ def test_chunks_are_read_at_these_hours_only(
 
 def test_chunks_wait_while_the_stream_is_too_far_behind(times: Times, offsets: Any):
     budget = times.budget(max_lag_seconds=30)
-    assert budget.allows(times, offsets)  # type: ignore[arg-type]
+    assert budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
     times.behind = 45
-    assert budget.allows(times, offsets)  # type: ignore[arg-type]
+    assert budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
     assert times.questions == 1
     for _ in range(2):
         times.seconds += LAG_SECONDS
-        assert not budget.allows(times, offsets)  # type: ignore[arg-type]
+        assert not budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
     assert times.lines == ["the incremental snapshot waits: the stream is 45 s behind"]
     times.behind, times.seconds = 30, times.seconds + LAG_SECONDS
-    assert budget.allows(times, offsets)  # type: ignore[arg-type]
+    assert budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
+
+
+def test_chunks_wait_while_the_capture_job_is_too_far_behind(times: Times, offsets: Any):
+    """It scans, and everything that it has captured is read."""
+    budget = times.budget(max_lag_seconds=30)
+    times.latency = 45
+    assert not budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
+    times.latency, times.seconds = 30, times.seconds + LAG_SECONDS
+    assert budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

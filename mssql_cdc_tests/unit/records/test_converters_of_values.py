@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from mssql_cdc.config.java_texts import java_double
 from mssql_cdc.config.json_forms import CLOUD_EVENTS, JSON, SIMPLE_HEADERS
-from mssql_cdc.records.number_texts import java_double
 from mssql_cdc_tests.lake_kit import Change, column, lsn
 from mssql_cdc_tests.unit.config.samples import connector
 from mssql_cdc_tests.unit.records.kit import Lake, table

@@ -1,0 +1,44 @@
+"""A signal as JSON, `{"id", "type", "data"}`: what the channels `file` and `kafka` deliver (SIG-05, SIG-06)."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any, cast
+
+from mssql_cdc.follow.signal_contract import SignalRecord
+
+
+def signal_of_json(line: bytes, position: str, *, what: str) -> SignalRecord:
+    """Read a signal from JSON; what cannot be read is a signal with a problem.
+
+    Args:
+        line: The JSON text `{"id", "type", "data"}`, whose data are an object or JSON as text.
+        position: Where it stands in its channel.
+        what: What it is, for the problem.
+    """
+    found, text = json_object(line), line.decode("utf-8", "replace").strip()
+    unique = str(uuid.uuid5(uuid.NAMESPACE_URL, position))
+    if not isinstance(found, dict):
+        return SignalRecord(id=unique, type="", data=text, position=position, problem=f"the {what} is {found}")
+    key, kind, data = found.get("id"), found.get("type"), found.get("data")
+    if not isinstance(kind, str):
+        problem = f"type is {kind!r}, expected a string"
+        return SignalRecord(id=str(key or unique), type="", data=text, position=position, problem=problem)
+    shown = data if data is None or isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return SignalRecord(id=unique if key is None else str(key), type=kind, data=shown, position=position)
+
+
+def json_object(line: bytes) -> dict[str, Any] | str:
+    """Return the JSON object of a line, or what it is instead.
+
+    Args:
+        line: The line.
+    """
+    try:
+        found = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    except ValueError as error:
+        return f"not valid JSON ({error})"
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else "not a JSON object"

@@ -1,0 +1,57 @@
+"""What `mssql-cdc status` says of incremental snapshots and of signals that wait: from the lake alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import State
+from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.capture.requests import id_of, open_requests
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.schema import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotStatus:
+    """The incremental snapshots of a database, and the ids of signals that have not taken effect.
+
+    Attributes:
+        state: The tables that are read or wait, and whether they are paused.
+        signals: The ids, oldest first.
+        is_open: Whether it is one of the hours at which chunks may be read.
+    """
+
+    state: State = field(default_factory=State)
+    signals: tuple[str, ...] = ()
+    is_open: bool = True
+
+    def of(self, table: TableId) -> str | None:
+        """What an incremental snapshot does with a table; None: it has nothing to do with it.
+
+        Args:
+            table: The table.
+        """
+        reading = self.state.reading
+        if reading is not None and reading.wanted.table == table:
+            staged = sum(group.rows for group in reading.staged)
+            return f"incremental snapshot: {reading.rows:,} rows emitted, {staged:,} wait for capture{self._held}"
+        return f"incremental snapshot: waits for its turn{self._held}" if table in self.state.tables else None
+
+    @property
+    def _held(self) -> str:
+        if self.state.paused:
+            return " (paused)"
+        return "" if self.is_open else " (not at this hour)"
+
+
+def snapshot_status(database: Database, offsets: Offsets) -> SnapshotStatus:
+    """Return the status of a database's incremental snapshots and signals.
+
+    Args:
+        database: The database.
+        offsets: Its offsets.
+    """
+    stored = load(database)
+    blocking = [id_of(one.signal_id) for one in open_requests(database, offsets)]
+    return SnapshotStatus(stored.state, (*blocking, *(one.signal_id for one in stored.commands)), stored.open)
