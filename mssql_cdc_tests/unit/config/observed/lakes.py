@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-import pyarrow as pa
 from deltalake.exceptions import TableNotFoundError
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.table_log import TableLog, load_log
-from mssql_cdc.records.outputs import Progress
+from mssql_cdc.records.outputs import OutputBatch, Progress
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.serve.renderer import Renderer
@@ -82,16 +81,16 @@ def spark_options(connector: Connector) -> Any:
 
 
 class _Parts:
-    """An output that notes how many records it gets at a time."""
+    """An output that, as standard output, remembers nothing; it notes how many records it gets at a time."""
 
+    remembers = False
     kept: Progress | None = None
 
     def __init__(self) -> None:
         self.sizes: list[int] = []
 
-    def write(self, records: pa.RecordBatch, progress: Progress) -> None:
-        del progress
-        self.sizes.append(records.num_rows)
+    def write(self, batch: OutputBatch) -> None:
+        self.sizes.append(batch.records.num_rows)
 
     def keep(self) -> None:
         """They are not kept."""
