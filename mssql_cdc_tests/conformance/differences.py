@@ -292,6 +292,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="masks the value",
         why="a value that must be hidden stays hidden",
     ),
+    "snapshot-threads": Difference(
+        about="`snapshot.max.threads` that is not set",
+        debezium="one reader",
+        ours="as many as Spark has cores",
+        why="a snapshot reads chunks under READ COMMITTED, so that more readers lock no more; set 1 to be gentle",
+    ),
     "binary-keys": Difference(
         about="`last_processed_key` and `maximum_key` of a binary key in notifications",
         debezium="`[B@25c8b71b`: where the array lies in Java's memory",
