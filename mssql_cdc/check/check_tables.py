@@ -72,8 +72,8 @@ def _repaired(looked: Looked, member: LakeTable, found: TableCheck) -> TableChec
     """The result after the repair, from a look that knows nothing of the one before."""
     try:
         rows = repair_table(looked, member, found.differences)
-    except MssqlCdcError as error:
-        return replace(found, notes=(*found.notes, f"not repaired: {error}"))
+    except Exception as error:  # noqa: BLE001 - the others are still checked
+        return replace(found, notes=(*found.notes, f"not repaired: {_known(error)}"))
     again = look_at(looked.database, looked.session)
     after = check_table(again, again.members[member.table])
     return replace(after, repaired=rows, notes=(*after.notes, f"repaired: {rows} rows were read again"))
@@ -111,19 +111,27 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
 
 
 def _failed(table: TableId, status: Status, notes: Sequence[str], error: Exception) -> TableCheck:
-    """The result of a table that could not be compared; a defect's message may hold values of rows, and stays out."""
-    known = error if isinstance(error, MssqlCdcError) else TaskError(f"{type(error).__name__}, a defect")
-    if known is not error:
-        known.__cause__ = error
+    """The result of a table that could not be compared."""
     state: Status = "not caught up" if isinstance(error, NotCaughtUpError) else "error"
-    return TableCheck(table=table, status=status if status != "equal" else state, notes=tuple(notes), error=known)
+    return TableCheck(
+        table=table, status=status if status != "equal" else state, notes=tuple(notes), error=_known(error)
+    )
+
+
+def _known(error: Exception) -> MssqlCdcError:
+    """The error as one of the project's; a defect's message may hold values of rows, and stays out."""
+    if isinstance(error, MssqlCdcError):
+        return error
+    known = TaskError(f"{type(error).__name__}, a defect")
+    known.__cause__ = error
+    return known
 
 
 def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableCheck:
     _require_settled(looked, member)
     database, recorded = looked.database, looked.recorded(member)
     masked = masks_of(database.connector, recorded)
-    structure = looked.structures[member.captured.object_id]
+    structure = looked.structure(member)
     pinned = pin_current(member.home, recorded, spark=database.spark, storage=database.storage)
     stored = {column.name for column in recorded.columns}
     if pinned is not None and recorded.key_columns:

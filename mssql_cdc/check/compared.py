@@ -94,8 +94,8 @@ def compared_of(
             left_out.append(f"{column.name} ({reason})")
         else:
             columns.append(replace(column, delta_name=known.delta_name, former=known.former))
-        if known is not None and _declared(known) != _declared(column):
-            structure.append(f"{column.name}: {_declared(known)} in the lake, {_declared(column)} at the source")
+        if known is not None and (difference := _type_difference(known, column)):
+            structure.append(f"{column.name}: {difference}")
     present = {column.name for column in table.columns}
     left_out += [f"{c.name} (no longer at the source)" for c in lake.value_columns if c.name not in present]
     structure += _key_differences(table, lake)
@@ -129,12 +129,17 @@ def _reason(
     if known is None or known.excluded or column.name not in stored:
         return "not in the lake yet"
     if known.type.kind is not column.type.kind:
-        return f"{_declared(known)} in the lake, {_declared(column)} at the source"
+        return _type_difference(known, column)
     return None
 
 
-def _declared(column: Column) -> str:
-    return column.type.declaration
+def _type_difference(known: Column, column: Column) -> str | None:
+    """How the type that the lake has recorded differs from the source's; None if it does not."""
+    lake, source = known.type.declaration, column.type.declaration
+    collations = known.type.collation, column.type.collation
+    if None not in collations and collations[0] != collations[1]:
+        lake, source = f"{lake} COLLATE {collations[0]}", f"{source} COLLATE {collations[1]}"
+    return f"{lake} in the lake, {source} at the source" if lake != source else None
 
 
 def _key_differences(table: SourceTable, lake: TableSchema) -> Sequence[str]:

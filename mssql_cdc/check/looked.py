@@ -11,7 +11,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.result import Status
 from mssql_cdc.check.story import WholeReads, load_whole_reads
-from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
@@ -49,6 +49,20 @@ class Looked:
     def recorded(self, member: LakeTable) -> TableSchema:
         """The newest structure that the lake has of the table."""
         return self.history.newest(member.table) or member.captured.newest.schema
+
+    def structure(self, member: LakeTable) -> SourceTable:
+        """The table as the source's own catalog has it.
+
+        Raises:
+            SourceError: The login does not see it there.
+        """
+        found = self.structures.get(member.captured.object_id)
+        if found is None:
+            raise SourceError(
+                f"{member.table} is not among the tables that the login sees, although it is captured: it was dropped "
+                "meanwhile, or SELECT on it was revoked; grant SELECT, or run mssql-cdc run, and check again"
+            )
+        return found
 
 
 def look_at(database: Database, session: CheckSession) -> Looked:

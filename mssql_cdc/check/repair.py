@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.snapshot.begin import take_number
-from mssql_cdc.capture.write_task import WriteTask, Written, write
+from mssql_cdc.capture.write_task import WriteTask, Written, masks_of, write
 from mssql_cdc.check.compared import Compared, compared_of
 from mssql_cdc.check.looked import Looked
 from mssql_cdc.check.multiset import Difference
@@ -94,9 +94,9 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
 
 
 def _compared(looked: Looked, member: LakeTable, recorded: TableSchema) -> Compared:
-    structure = looked.structures[member.captured.object_id]
+    structure, masked = looked.structure(member), masks_of(looked.database.connector, recorded)
     names = {column.name for column in recorded.columns}
-    compared = compared_of(structure, recorded, connector=looked.database.connector, masked=(), stored=names)
+    compared = compared_of(structure, recorded, connector=looked.database.connector, masked=masked, stored=names)
     entry = looked.offsets.entry(member.table.text)
     if not compared.keyed or entry is None or entry.status != "streaming":
         raise ConfigurationError(

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import json
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mssql_cdc.check import keyed_table
+from mssql_cdc.check.check_tables import check_table
+from mssql_cdc.check.looked import look_at
+from mssql_cdc.config import load_connector
+from mssql_cdc.errors import SourceError
+from mssql_cdc.run.databases import open_databases
+from mssql_cdc.source.registry import open_check_source
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.load import writing
 from mssql_cdc_tests.end_to_end.test_types import COLUMNS
@@ -205,6 +212,36 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     assert not [value for value in records if value and (value.get("before") or {}).get("id") == 1000000]
     again = [value for value in records if value and value.get("source", {}).get("snapshot") == "incremental"]
     assert sorted((value["op"], value["after"]["id"]) for value in again) == [("r", 77), ("r", 78)]
+
+
+def test_rows_with_a_masked_key_are_not_repaired_one_by_one(
+    place: Place, capsys: pytest.CaptureFixture[str], spark: Any
+):
+    mask = {"column_mask_hash_SHA-256_with_salt_abc": "dbo.people.mail", "delta_key_secret": "pepper"}
+    place.configure(**mask)
+    place.create("people", "mail nvarchar(40) NOT NULL PRIMARY KEY, note nvarchar(20) NULL")
+    place.sql("INSERT INTO dbo.people VALUES (N'a', N'one'), (N'b', N'two')")
+    place.settle()
+    assert place.catch_up() == 0
+    spark.sql(f"UPDATE delta.`{place.uri('people')}` SET note = 'wrong' WHERE note = 'two'").collect()
+    capsys.readouterr()
+    assert place.command("check", "--repair", "--json") == 5
+    (found,) = json.loads(capsys.readouterr().out)["tables"]
+    assert [note for note in found["notes"] if "take a blocking snapshot" in note]
+    assert found["repaired_rows"] == 0
+
+
+def test_a_table_that_the_source_does_not_show_has_a_result_of_its_own(orders: Place):
+    """It was dropped, or hidden from the login, after the look at the capture instances."""
+    with (
+        open_databases(load_connector(orders.config), warehouse=str(orders.warehouse)) as (database,),
+        open_check_source(database.connector).check_session(database.catalog) as session,
+    ):
+        looked = replace(look_at(database, session), structures={})
+        (member,) = looked.members.values()
+        found = check_table(looked, member)
+    assert (found.status, type(found.error)) == ("error", SourceError)
+    assert "SELECT" in str(found.error)
 
 
 def test_a_table_that_lost_its_key_is_not_equal_because_its_log_is(place: Place, capsys: pytest.CaptureFixture[str]):

@@ -14,6 +14,7 @@ from mssql_cdc.config.driver import DriverSetting
 from mssql_cdc.errors import ConfigurationError, StaleReaderError
 from mssql_cdc.source.sqlserver import health, kept, log_end, positions
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
+from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.replica import NAME
 from mssql_cdc.source.sqlserver.snapshot_reader import locked
@@ -174,6 +175,21 @@ def test_a_primary_is_not_asked_which_replica_it_is(shop: Shop) -> None:
     source = connector_of(shop)
     with source.session(shop.catalog):
         assert source.kept[shop.catalog].replica is None
+
+
+@pytest.mark.feature("HA-01")
+@pytest.mark.parametrize("keys", [[("1",)], None])
+def test_a_check_holds_no_rows_on_a_secondary_which_ignores_locks(
+    secondary: Shop, keys: list[tuple[str | None, ...]] | None
+) -> None:
+    """A repair would have put a row behind a change that it had not seen."""
+    schema = secondary.instance("t").schema
+    with (
+        control(secondary.connection, secondary.catalog) as replica,
+        pytest.raises(ConfigurationError, match="readable secondary"),
+        SqlServerCheckSession(replica, secondary.connection).held(schema, keys),
+    ):
+        pass
 
 
 def test_an_instance_without_a_start_is_not_there_yet(shop: Shop) -> None:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from mssql_cdc.config import Connection
-from mssql_cdc.errors import SchemaError
+from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.sqlserver.catalog import sql_type
 from mssql_cdc.source.sqlserver.check_texts import has_checksum, parameter, row_bytes, select_list, source_text
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces, plan_chunks, predicate, table_name
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.key_order import ranges_of
+from mssql_cdc.source.sqlserver.snapshot_reader import UPDATEABILITY
 from mssql_cdc.source.values import Bound, Buckets, Checksum, Chunk, SourceTable, Texts
 
 FETCH_ROWS = 5_000
@@ -162,12 +163,18 @@ class SqlServerCheckSession:
 
         Raises:
             SourceUnavailableError: writers did not let go of the rows in time.
+            ConfigurationError: the connection reads a secondary, which ignores locks.
         """
         where, parameters = predicate(self.keyed(schema, keys), schema.keys) if keys is not None else ("", [])
         hints = "TABLOCK, HOLDLOCK" if keys is None else "HOLDLOCK"
         sql = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)} WITH ({hints})"
         sql += f" WHERE {where}" if where else ""
         with control(self.connection, self.control.catalog, autocommit=False) as opened:
+            if opened.value(UPDATEABILITY, doing="asking whether rows may be locked") == "READ_ONLY":
+                raise ConfigurationError(
+                    f"Rows of {schema.table_id} have to be locked and read again, and a readable secondary ignores "
+                    "locks; check on the primary (without driver.applicationIntent)"
+                )
             opened.execute(f"SET LOCK_TIMEOUT {LOCK_TIMEOUT_MS}", doing="setting the lock time-out")
             yield _texts(opened, schema, sql, parameters)
 

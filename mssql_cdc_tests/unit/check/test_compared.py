@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from mssql_cdc.check.compared import Compared, compared_of
-from mssql_cdc.schema import Column
+from mssql_cdc.schema import Column, TableSchema
 from mssql_cdc.source.values import SourceTable
 from mssql_cdc_tests.lake_kit import ORDERS, column, orders
 from mssql_cdc_tests.unit.config.samples import connector_with
@@ -22,11 +23,12 @@ def compared(
     unique: tuple[tuple[str, ...], ...] = (("id",),),
     masked: Sequence[str] = (),
     stored: frozenset[str] = NAMES,
+    lake: TableSchema = LAKE,
     **properties: str,
 ) -> Compared:
     table = SourceTable(ORDERS, 1, columns or LAKE.columns, (captured,), unique)
     connector = connector_with({name.replace("_", "."): value for name, value in properties.items()})
-    return compared_of(table, LAKE, connector=connector, masked=masked, stored=stored)
+    return compared_of(table, lake, connector=connector, masked=masked, stored=stored)
 
 
 def test_all_columns_are_compared_when_nothing_is_in_the_way():
@@ -94,3 +96,18 @@ def test_ranges_are_made_of_the_lakes_key_also_where_it_is_masked():
 
 def test_a_key_that_no_index_has_makes_no_ranges():
     assert compared(unique=(("name",),)).sought.key_columns == ()
+
+
+def test_a_collation_that_the_lake_has_recorded_otherwise_is_named():
+    columns = LAKE.columns[0], _collated("Latin1_General_BIN"), LAKE.columns[2]
+    recorded = replace(LAKE, columns=(LAKE.columns[0], _collated("Polish_CI_AS"), LAKE.columns[2]))
+    found = compared(*columns, lake=recorded)
+    assert found.structure == (
+        "name: nvarchar(50) COLLATE Polish_CI_AS in the lake, nvarchar(50) COLLATE Latin1_General_BIN at the source",
+    )
+    assert compared(*columns).structure == ()  # An older lake does not know it.
+
+
+def _collated(collation: str) -> Column:
+    name = LAKE.columns[1]
+    return replace(name, type=replace(name.type, collation=collation))
