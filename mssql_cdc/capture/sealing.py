@@ -1,25 +1,22 @@
 """Seals texts of the lake that hold key values which no other part of it has: the chunks of masked keys.
 
-With `delta.key.secret` a text is XORed with SHAKE-256 of a derived key and a random nonce, and authenticated with an
-HMAC-SHA256 of another derived key (encrypt, then MAC). Bounds have to be read back, so a hash would not do. Without the
-secret texts stay as they are, and chunks that masked columns order are refused.
+With `delta.key.secret` a text is a token of Fernet under a key derived from the secret. Bounds have to be read back, so a
+hash would not do. Without the secret texts stay as they are, and chunks that masked columns order are refused.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
-import hashlib
 import hmac
-import secrets
 from dataclasses import dataclass
+
+from cryptography.fernet import Fernet, InvalidToken
 
 from mssql_cdc.config import Connector, Secret
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.schema import TableSchema
 
 _PREFIX = "sealed:1:"
-_NONCE, _TAG = 16, 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +29,7 @@ class Seal:
         """The sealed text."""
         if self.secret is None:
             return text
-        nonce = secrets.token_bytes(_NONCE)
-        body = nonce + self._xored(nonce, text.encode())
-        return _PREFIX + base64.b64encode(body + self._tag(body)).decode()
+        return _PREFIX + _fernet(self.secret).encrypt(text.encode()).decode()
 
     def opened(self, text: str) -> str:
         """The text that was sealed; one that was not is returned as it is.
@@ -44,28 +39,21 @@ class Seal:
         """
         if not text.startswith(_PREFIX):
             return text
-        try:
-            whole = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
-        except binascii.Error:
-            whole = b""
-        body, tag = whole[:-_TAG], whole[-_TAG:]
-        if self.secret is None or not hmac.compare_digest(tag, self._tag(body)):
-            raise ConfigurationError(
-                "The chunks of a snapshot are sealed with another delta.key.secret than the present one; set "
-                "the one that the lake was written with"
-            )
-        return self._xored(body[:_NONCE], body[_NONCE:]).decode()
+        if self.secret is not None:
+            try:
+                return _fernet(self.secret).decrypt(text.removeprefix(_PREFIX)).decode()
+            except InvalidToken:
+                pass
+        raise ConfigurationError(
+            "The chunks of a snapshot are sealed with another delta.key.secret than the present one; set the one that "
+            "the lake was written with"
+        )
 
-    def _xored(self, nonce: bytes, data: bytes) -> bytes:
-        stream = hashlib.shake_256(self._derived(b"stream") + nonce).digest(len(data))
-        return bytes(one ^ other for one, other in zip(data, stream, strict=True))
 
-    def _tag(self, body: bytes) -> bytes:
-        return hmac.digest(self._derived(b"tag"), body, "sha256")
-
-    def _derived(self, purpose: bytes) -> bytes:
-        assert self.secret is not None  # nothing is sealed without it
-        return hmac.digest(self.secret.read().encode(), b"mssql_cdc sealing " + purpose, "sha256")
+def _fernet(secret: Secret) -> Fernet:
+    # A key of its own, so that what the secret is used for elsewhere says nothing about it.
+    key = hmac.digest(secret.read().encode(), b"mssql_cdc sealing", "sha256")
+    return Fernet(base64.urlsafe_b64encode(key))
 
 
 def masked_columns(connector: Connector, schema: TableSchema) -> frozenset[str]:

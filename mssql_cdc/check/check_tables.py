@@ -211,7 +211,7 @@ def _require_settled(looked: Looked, member: LakeTable) -> None:
         raise NotCaughtUpError(
             f"Not caught up yet: nothing of {member.table} is in the lake; run mssql-cdc run --until-caught-up"
         )
-    if entry.status == "snapshot" or member.table.text in looked.offsets.closed_tables:
+    if entry.status == "snapshot" or looked.offsets.closed_until(member.table.text, entry) is not None:
         raise NotCaughtUpError(
             f"Not caught up yet: a snapshot of {member.table} has not ended; run mssql-cdc run --until-caught-up"
         )

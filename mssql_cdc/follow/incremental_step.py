@@ -176,6 +176,7 @@ class Step:
             row = incremental_ended(
                 self.database.stamp(after.epoch),
                 table=name,
+                object_id=table.member.captured.object_id,
                 number=after.number,
                 batch=(entry.batch if entry is not None else None) or 0,
                 low=low,

@@ -23,7 +23,7 @@ from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit, load_state
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import IncrementalEnded, SnapshotEnded, SweepBound, Swept, rows_swept
+from mssql_cdc.lake.steps import IncrementalEnded, SnapshotEnded, Swept, rows_swept
 from mssql_cdc.lake.sweep import Sweep, stale_files, stamped
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId, TableSchema
@@ -100,7 +100,8 @@ def sweep_due(
         errors |= failed | more
         for table in errors:
             slow.rest(table)
-    for due in due_sweeps(tables, offsets):
+    identities = {table: lake.captured.object_id for table, lake in tables.items()}
+    for due in due_sweeps(identities, offsets):
         table = due.table
         if slow is not None and (table in slow.tables or slow.waits(table, Found) or slow.rests(table)):
             continue
@@ -148,7 +149,7 @@ class _Work:
         if applied is None or applied.due != due:
             # The deletes belong to no range, so no cut would include them.
             applied = self._long(due, Applied, partial(_apply, database, table, self.history, state.own_batch, due))
-        return offsets if applied is None else _note(database, offsets, due)
+        return offsets if applied is None else _note(database, offsets, due, table.captured.object_id)
 
     def _long(self, due: Due, kind: type[T], action: Callable[[], T]) -> T | None:
         """The result of work that takes long; None if it has only begun."""
@@ -178,33 +179,45 @@ def _apply(database: Database, table: LakeTable, history: SchemaHistory, up_to: 
     return Applied(due)
 
 
-def due_sweeps(tables: Mapping[TableId, LakeTable], offsets: Offsets) -> Iterator[Due]:
-    """Return the newest pending sweep of each open table."""
-    newest: dict[str, Due] = {}
-    cut = offsets.last_cut()
-    unmerged: dict[str, int] = {}
-    by_name = {table.text: table for table in tables}
+def due_sweeps(identities: Mapping[TableId, int], offsets: Offsets) -> Iterator[Due]:
+    """Return the newest pending sweep of each open table.
+
+    A table is told by its object id: it may have been renamed, or have exchanged its name, since its snapshot ended
+    (B15). Under its new name it is swept once a row of `_offsets` names it so.
+
+    Args:
+        identities: The captured tables with their object ids.
+        offsets: How far each of them has come.
+    """
+    names = {object_id: table for table, object_id in identities.items()}
+    newest: dict[TableId, Due] = {}
+    unmerged: dict[TableId, int] = {}
     for row in offsets.noted:
-        match row.facts:
-            case SnapshotEnded(table=name, sweep=SweepBound() as bound) if name in by_name:
-                newest[name] = Due(by_name[name], bound.number, Lsn.parse(bound.low), row.epoch, row.at)
-            case IncrementalEnded(table=name, sweep=bound, batch=batch) if name in by_name:
-                unmerged[name] = batch
-                newest[name] = Due(by_name[name], bound.number, Lsn.parse(bound.low), row.epoch, row.at)
-            case Swept(table=name, number=number) if name in newest and newest[name].number == number:
-                del newest[name]
-            case _:
-                pass
-    for name, due in newest.items():
-        if due.epoch != offsets.epoch:
-            continue  # The table is read anew, and that snapshot has a sweep of its own (A7).
-        entry = offsets.entry(name)
-        in_cut = cut is not None and (offsets.cut_batch(name, cut) or 0) >= unmerged.get(name, 0)
-        if in_cut and name not in offsets.closed_tables and entry is not None and entry.status == "streaming":
+        facts = row.facts
+        if not isinstance(facts, SnapshotEnded | IncrementalEnded | Swept):
+            continue
+        identity = row.tables[facts.table].object_id if isinstance(facts, SnapshotEnded) else facts.object_id
+        table = names.get(identity) if identity is not None else None
+        if table is None:
+            continue
+        if isinstance(facts, Swept):
+            if table in newest and newest[table].number == facts.number:
+                del newest[table]
+        elif facts.sweep is not None:
+            newest[table] = Due(table, facts.sweep.number, Lsn.parse(facts.sweep.low), row.epoch, row.at)
+            unmerged[table] = facts.batch if isinstance(facts, IncrementalEnded) else 0
+    cut = offsets.last_cut()
+    for table, due in newest.items():
+        entry = offsets.entry(table.text)
+        if due.epoch != offsets.epoch or entry is None or entry.object_id != identities[table]:
+            continue  # Of an earlier epoch: the table is read anew, and that snapshot has a sweep of its own (A7).
+        in_cut = cut is not None and (offsets.cut_batch(table.text, cut) or 0) >= unmerged[table]
+        if in_cut and offsets.closed_until(table.text, entry) is None and entry.status == "streaming":
             yield due
 
 
-def _note(database: Database, offsets: Offsets, due: Due) -> Offsets:
+def _note(database: Database, offsets: Offsets, due: Due, object_id: int) -> Offsets:
     """Record that the sweep is done, so that the table's log is not searched for it again."""
-    row = rows_swept(database.stamp(offsets.epoch), table=due.table.text, number=due.number)
+    stamp = database.stamp(offsets.epoch)
+    row = rows_swept(stamp, table=due.table.text, object_id=object_id, number=due.number)
     return append_offsets(database.layout, row, seen=offsets, storage=database.storage)

@@ -117,10 +117,12 @@ class IncrementalEnded:
     """An incremental snapshot of a whole table ended; `sweep` is what has to be deleted afterwards (C19).
 
     `batch` is the `_batch` of its last rows: before they are part of a complete cut, they would look deleted.
+    `object_id` is the source table's identity.
     """
 
     step: Literal["incremental ended"] = "incremental ended"
     table: str
+    object_id: int
     number: int
     batch: int
     sweep: SweepBound
@@ -128,10 +130,11 @@ class IncrementalEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Swept:
-    """The sweep after snapshot `number` is done for the table."""
+    """The sweep after snapshot `number` is done for the table, whose identity at the source is `object_id`."""
 
     step: Literal["swept"] = "swept"
     table: str
+    object_id: int
     number: int
 
 
@@ -317,29 +320,32 @@ def signal_answered(stamp: Stamp, *, snapshot: str, signal: str) -> OffsetRow:
     return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
 
 
-def incremental_ended(stamp: Stamp, *, table: str, number: int, batch: int, low: str) -> OffsetRow:
+def incremental_ended(stamp: Stamp, *, table: str, object_id: int, number: int, batch: int, low: str) -> OffsetRow:
     """Every row of a table was read by an incremental snapshot, or has changed since it began.
 
     Args:
         stamp: When, by which run, in which epoch.
         table: `TableId.text` of the table.
+        object_id: The table's identity at the source.
         number: The snapshot's number.
         batch: The `_batch` of its last rows.
         low: What was captured when it began.
     """
-    facts = IncrementalEnded(table=table, number=number, batch=batch, sweep=SweepBound(low=low, number=number))
+    sweep = SweepBound(low=low, number=number)
+    facts = IncrementalEnded(table=table, object_id=object_id, number=number, batch=batch, sweep=sweep)
     return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
 
 
-def rows_swept(stamp: Stamp, *, table: str, number: int) -> OffsetRow:
+def rows_swept(stamp: Stamp, *, table: str, object_id: int, number: int) -> OffsetRow:
     """The sweep after snapshot `number` is done.
 
     Args:
         stamp: When, by which run, in which epoch.
         table: `TableId.text` of the table.
+        object_id: The table's identity at the source.
         number: The snapshot's number.
     """
-    facts = Swept(table=table, number=number)
+    facts = Swept(table=table, object_id=object_id, number=number)
     return OffsetRow("status", stamp.at, {}, epoch=stamp.epoch, run_id=stamp.run_id, facts=facts)
 
 

@@ -207,8 +207,9 @@ def _status(database: Database, offsets: Offsets, entry: Entry, table: TableId) 
     """A table's status, and what to say about it."""
     if entry.status == "snapshot":
         return "snapshot", _snapshot_progress(database, offsets, entry, table)
-    if entry.status == "streaming" and table.text in offsets.closed_tables:
-        return "closed", f"waiting for capture to pass {offsets.closed_tables[table.text].lsn}"
+    mark = offsets.closed_until(table.text, entry)
+    if entry.status == "streaming" and mark is not None:
+        return "closed", f"waiting for capture to pass {mark.lsn}"
     return entry.status, entry.reason
 
 

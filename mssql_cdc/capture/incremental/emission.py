@@ -63,8 +63,9 @@ def is_stale(reading: Reading, group: Group, table: Streaming, offsets: Offsets)
         table: The table now.
         offsets: All offsets.
     """
-    name = table.member.table.text
-    broken = any(row.number > group.offsets and name in row.tables for row in offsets.snapshot_rows)
+    identity = table.member.captured.object_id
+    later = (row for row in offsets.snapshot_rows if row.number > group.offsets)
+    broken = any(entry.object_id == identity for row in later for entry in row.tables.values())
     return broken or group.version != table.schema.version or reading.epoch != table.epoch
 
 

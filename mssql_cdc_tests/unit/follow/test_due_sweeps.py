@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mssql_cdc.capture.current_tables import mergeable_batch
 from mssql_cdc.follow.sweeps import due_sweeps
@@ -30,24 +29,24 @@ STAMP = Stamp(at=AT, run_id="r", epoch=0)
 
 def test_rows_outside_every_cut_are_not_taken_for_deleted(tmp_path: Path):
     layout, name, known = Layout(str(tmp_path), "server1", "shop"), ORDERS.text, Offsets()
-    tables: Any = {ORDERS: None}
+    tables = {ORDERS: 1}
 
     def after(row: OffsetRow) -> Offsets:
         return append_offsets(layout, row, seen=known)
 
     def entry(batch: int) -> dict[str, Entry]:
-        return {name: Entry("streaming", to=lsn(9).text, batch=batch)}
+        return {name: Entry("streaming", to=lsn(9).text, batch=batch, object_id=1)}
 
     known = after(OffsetRow("range", AT, entry(3), to=lsn(9).text, complete=True))
     known = after(chunks_emitted(STAMP, entry(5), to=lsn(9).text, complete=False, witness=None))
-    known = after(incremental_ended(STAMP, table=name, number=2, batch=5, low=lsn(4).text))
+    known = after(incremental_ended(STAMP, table=name, object_id=1, number=2, batch=5, low=lsn(4).text))
     assert list(due_sweeps(tables, known)) == []
 
     known = after(OffsetRow("range", AT, entry(6), to=lsn(10).text, complete=True))
     (due,) = due_sweeps(tables, known)
     assert (due.table, due.number, due.low) == (ORDERS, 2, lsn(4))
 
-    known = after(rows_swept(STAMP, table=name, number=2))
+    known = after(rows_swept(STAMP, table=name, object_id=1, number=2))
     assert list(due_sweeps(tables, known)) == []
 
 
@@ -58,7 +57,7 @@ def test_sweep_of_an_earlier_epoch_is_never_due():
         table=name, snapshot="p", number=2, signal=None, mark=LogMark(lsn(50), 1, 1), low=lsn(9).text,
         sweep=SweepBound(low=lsn(9).text, number=2),
     )  # fmt: skip
-    tables: Any = {ORDERS: None}
+    tables = {ORDERS: 1}
     known = Offsets().with_row(OffsetRow("range", AT, {name: replace(entry, batch=3)}, lsn(9).text, complete=True), 1)
     known = known.with_row(snapshot_ended(STAMP, entry, ended), 2)
     assert (list(due_sweeps(tables, known)), mergeable_batch(ORDERS, known, entry)) == ([], None)
@@ -69,3 +68,23 @@ def test_sweep_of_an_earlier_epoch_is_never_due():
     others = OffsetRow("range", AT, {"other": replace(entry, epoch=1, object_id=2)}, lsn(20).text, 1, complete=True)
     known = known.with_row(others, 4)
     assert (list(due_sweeps(tables, known)), mergeable_batch(ORDERS, known, entry)) == ([], None)
+
+
+def test_a_sweep_goes_with_a_table_that_is_renamed_and_never_to_one_that_takes_its_name():
+    """Going by name, the sweep was lost, or deleted the living rows of the other table (B15)."""
+    name, new = ORDERS.text, replace(ORDERS, name="purchases")
+    mine, other = Entry("streaming", to=lsn(9).text, batch=5, object_id=1), Entry("streaming", object_id=2, batch=7)
+    ended = SnapshotEnded(
+        table=name, snapshot="p", number=2, signal=None, mark=LogMark(lsn(10), 1, 1), low=lsn(9).text,
+        sweep=SweepBound(low=lsn(9).text, number=2),
+    )  # fmt: skip
+    known = Offsets().with_row(snapshot_ended(STAMP, mine, ended), 1)
+    exchanged = {ORDERS: 2, new: 1}
+    known = known.with_row(OffsetRow("range", AT, {name: replace(other, to=lsn(20).text)}, lsn(20).text), 2)
+    assert list(due_sweeps(exchanged, known)) == [], "no row names it by its new name yet"
+    entries = {name: replace(other, to=lsn(30).text), new.text: replace(mine, to=lsn(30).text, batch=8)}
+    known = known.with_row(OffsetRow("range", AT, entries, lsn(30).text, complete=True), 3)
+    (due,) = due_sweeps(exchanged, known)
+    assert (due.table, due.number) == (new, 2)
+    known = known.with_row(rows_swept(STAMP, table=new.text, object_id=1, number=2), 4)
+    assert list(due_sweeps(exchanged, known)) == []

@@ -54,7 +54,7 @@ def test_rows_survive_storage(tmp_path: Path):
         partition="p",
         run_id="r",
         witness=WITNESS,
-        facts=Swept(table="a", number=3),
+        facts=Swept(table="a", object_id=1, number=3),
     )
     written = append_offsets(layout(tmp_path), row, seen=Offsets())
     assert load_offsets(layout(tmp_path)) == written
