@@ -1,7 +1,7 @@
 """Seals texts of the lake that hold key values which no other part of it has: the chunks of masked keys.
 
-With `delta.key.secret` a text is a token of Fernet under a key derived from the secret. Bounds have to be read back, so a
-hash would not do. Without the secret texts stay as they are, and chunks that masked columns order are refused.
+With `delta.key.secret` a text is a token of Fernet under a key derived from the secret. Bounds have to be read back, so
+a hash would not do. Without the secret texts stay as they are, and chunks that masked columns order are refused.
 """
 
 from __future__ import annotations
