@@ -11,7 +11,6 @@ import logging
 import sys
 import threading
 import traceback
-from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -23,10 +22,7 @@ from mssql_cdc.serve.conditions import LOGGER, condition_named, condition_of
 
 
 class Events:
-    """Writes events to a stream; several threads may.
-
-    `erroneous` counts the changes of each database that were left out of the records because they cannot be rendered.
-    """
+    """Writes events to a stream; several threads may."""
 
     def __init__(self, stream: TextIO, *, traces: bool = False) -> None:
         """Begin.
@@ -37,7 +33,6 @@ class Events:
         """
         self.redact: Callable[[str], str] = str
         self._traces = traces
-        self.erroneous: Counter[str] = Counter()
         self._stream = stream
         self._lock = Lock()
 
@@ -102,7 +97,6 @@ class _Handler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line of the log."""
         message = record.getMessage()
-        self._events.erroneous.update([catalog] if (catalog := getattr(record, "erroneous", None)) else [])
         if record.exc_info is not None and record.exc_info[1] is not None:
             message = f"{message}: {_named(record.exc_info[1])}"
         self._events.log(message, "ERROR" if record.levelno >= logging.ERROR else "WARN", logger=record.name)

@@ -57,12 +57,10 @@ class Metrics:
     Attributes:
         connector: The configuration.
         sent: What was rendered of the database.
-        erroneous: Counts the changes that were left out of the records.
     """
 
     connector: Connector
     sent: Callable[[], Sent]
-    erroneous: Callable[[], int]
     _operations: Counter[str] = field(default_factory=Counter[str])
     _filtered: int = 0
     _event_at: float | None = None
@@ -212,7 +210,8 @@ class Metrics:
         return {
             "LastEvent": sent.last,
             "MilliSecondsSinceLastEvent": since,
-            "NumberOfErroneousEvents": self.erroneous(),
+            # Changes of a table whose structure is not known (MET): records stop at the first one.
+            "NumberOfErroneousEvents": 0,
             "CapturedTables": list(self._captured),
             "QueueTotalCapacity": total,
             "QueueRemainingCapacity": max(total - sent.waiting, 0),  # A batch of an output that remembers is whole.

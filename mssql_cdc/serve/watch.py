@@ -159,8 +159,7 @@ class Watch:
 
     def _of(self, database: str) -> _Seen:
         if database not in self._seen:
-            metrics = Metrics(self._connector, lambda: self._sent(database), lambda: self._events.erroneous[database])
-            self._seen[database] = _Seen(metrics)
+            self._seen[database] = _Seen(Metrics(self._connector, lambda: self._sent(database)))
         return self._seen[database]
 
     def _failed(self, database: str, seen: _Seen, error: MssqlCdcError | None) -> None:
