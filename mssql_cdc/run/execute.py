@@ -110,7 +110,8 @@ def execute(
         decision: The decision.
         merge: Update current tables and run due sweeps after a range; otherwise the caller does so later.
         progress: Called with the progress of a snapshot.
-        slow: Does the merges that only Spark can do, and sweeps; by default, this call waits for them.
+        slow: Does what takes long of current tables, such as changes of structure and sweeps; by default, this call
+            waits for it.
         chunks: The incremental snapshots, which go on beside ranges; None: not here.
 
     Raises:

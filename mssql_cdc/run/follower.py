@@ -45,7 +45,8 @@ class Follower:
         snapshots: Take snapshots too; otherwise another run takes them.
         merge: Also update current tables.
         progress: Receives the progress of snapshots.
-        slow: Does the merges that only Spark can do, and sweeps, while ranges go on; by default, a step waits for them.
+        slow: Does what takes long of current tables (`follow/slow_work`) while ranges go on; by default, a step waits
+            for it.
         beside: Takes snapshots in a thread, while the other tables stream; by default, a step takes them to their end.
         chunks: Reads the chunks of incremental snapshots beside the ranges; None: other runs do.
         signals: The channels of signals beside the signal table.
