@@ -12,7 +12,7 @@ from mssql_cdc.config.signals import WATERMARKS
 from mssql_cdc.follow.signal_contract import Arrived, SignalRecord
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.read import BatchSlice, exists, scan
 from mssql_cdc.schema import TableId
 
 
@@ -45,9 +45,9 @@ class SourceTable:
         if captured is None or cut is None:
             return None
         up_to, taken = self.offsets.cut_batch(captured.table_id.text, cut), int(bookmark or 0)
-        if up_to is None or up_to <= taken:
-            return None
         home = tables[captured.table_id].home
+        if up_to is None or up_to <= taken or not exists(home.changes, database.storage):
+            return None  # Another table may have had its name in earlier cuts.
         history = load_history(database.layout, database.storage, known=database.tables)
         history = history.identified({name: table.captured.object_id for name, table in tables.items()})
         found: list[SignalRecord] = []

@@ -26,7 +26,7 @@ from mssql_cdc.errors import ConfigurationError, FencedError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.read import BatchSlice, scan
+from mssql_cdc.lake.read import BatchSlice, exists, scan
 from mssql_cdc.lake.small_tables import SmallTable, small_table
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.event_counts import COLUMNS, EventCounts, counting_extensions, merged_counts, transaction_of
@@ -112,6 +112,8 @@ def count_transactions(
         log, up_to = member.home.app_id, offsets.cut_batch(member.table.text, cut)
         if up_to is None or up_to <= taken.batches.get(log, 0):
             continue
+        if not exists(member.home.changes, database.storage):
+            continue  # It took the name of another table, which is in cuts.
         reader = _Reader(database, member, BatchSlice(taken.batches.get(log, 0), up_to), position, taken)
         found.append(reader.counts(history))
         batches[log] = reader.whole

@@ -234,7 +234,8 @@ def test_a_snapshot_begins_although_a_run_that_streams_moves_its_table_on_meanwh
             assert Follower(streaming.database(), ready=True, merge=False).step().range is not None
         return seen
 
-    monkeypatch.setattr("mssql_cdc.defs.work.survey", survey_and_be_overtaken)
+    for module in ("defs.work", "run.snapshots"):
+        monkeypatch.setattr(f"mssql_cdc.{module}.survey", survey_and_be_overtaken)
     done = streaming.materialize(streaming.snapshots, partition="dbo.orders")
     assert done.success, failures(done)
     assert streaming.logged("orders")["mssql_cdc/reads"] == 3
