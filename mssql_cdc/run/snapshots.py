@@ -40,7 +40,12 @@ def take_snapshot(
 
     @retry(retry=retry_if_exception_type(FencedError), stop=stop_after_attempt(ATTEMPTS), reraise=True)
     def take() -> Done:
-        return execute(database, survey(database, currents=False), decision, progress=progress)
+        done = execute(database, survey(database, currents=False), decision, progress=progress)
+        failed = done.failed
+        if failed and all(isinstance(error, FencedError) for error in failed.values()):
+            # A range that was being read when the snapshot began has committed since: its rows come before.
+            raise next(iter(failed.values()))
+        return done
 
     return take()
 

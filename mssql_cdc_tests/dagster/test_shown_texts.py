@@ -89,7 +89,7 @@ KINDS = {
     "a window by hand": Kind(of_window, "mssql_cdc.run.requested.survey"),
     "a window of the sensor": Kind(of_sensor, "mssql_cdc.run.follower.execute"),
     "a range of the sensor": Kind(of_sensor, "mssql_cdc.run.requested.execute"),
-    "a snapshot": Kind(of_snapshot, "mssql_cdc.defs.work.execute"),
+    "a snapshot": Kind(of_snapshot, "mssql_cdc.run.snapshots.execute"),
     "a current table": Kind(of_current, "mssql_cdc.defs.work.survey"),
     "an executed check": Kind(of_check, "mssql_cdc.defs.asked.judge"),
     "a signal": Kind(of_signals, "mssql_cdc.defs.signals.ask_for_snapshot"),

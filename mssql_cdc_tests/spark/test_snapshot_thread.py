@@ -10,13 +10,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.requests import ask_for_snapshot
-from mssql_cdc.errors import SourceError
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.errors import FencedError, SourceError
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.offsets import load_offsets
-from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.plan.decisions import Range, Snapshot, Wait
+from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.follower import Follower
-from mssql_cdc.run.snapshots import SnapshotThread
+from mssql_cdc.run.snapshots import SnapshotThread, take_snapshot
+from mssql_cdc.schema import TableId
 from mssql_cdc_tests.spark.model_lake import changes, current, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 
@@ -129,3 +133,31 @@ def test_a_snapshot_ends_behind_its_group_when_the_loop_ends_and_is_resumed(
     same(database, source)
     for name in ("orders", "people"):
         assert [op for op, _, _ in changes(database, name)].count("r") == 4
+
+
+def test_a_range_that_was_being_read_when_the_snapshot_began_does_not_fail_it(database: Database, source: ModelSource):
+    """It commits its rows, and only then meets that its table is in a snapshot: the snapshot goes on behind them."""
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 7, "seven")
+    source.capture()
+    other = database.apart()
+    before = survey(other)
+    late = plan(before.facts)
+    assert isinstance(late, Range)
+    reads: list[int] = []
+
+    def read_late() -> None:
+        reads.append(1)
+        if len(reads) == 1:
+            with pytest.raises(FencedError):
+                capture_range(other, before, late)
+
+    source.before_read = read_late
+    wanted = Snapshot("snapshot-20260101T000000", (TableId("shop", "dbo", "orders"),), by_hand=True)
+    done = take_snapshot(database.apart(), wanted)
+    assert done.snapshot is not None
+    assert done.snapshot.failed == {}
+    settled(database.apart(), source)
+    same(database, source)
+    assert changes(database, "orders").count(("c", 7, "seven")) == 1

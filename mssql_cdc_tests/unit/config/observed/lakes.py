@@ -63,7 +63,7 @@ def _current(own: World) -> TableLog:
 def storage_options(connector: Connector) -> Any:
     """The options that `deltalake` gets with a table."""
     database = Database.of(connector, "shop", spark=lambda: None, warehouse="s3://bucket")  # type: ignore[arg-type,return-value]
-    with patch("mssql_cdc.lake.log.DeltaTable", side_effect=TableNotFoundError) as opened:
+    with patch("mssql_cdc.lake.opened.DeltaTable", side_effect=TableNotFoundError) as opened:
         assert load_state("s3://bucket/t", owner="me", storage=database.storage) is None
     return opened.call_args.kwargs
 
