@@ -42,8 +42,8 @@ def run(
 ) -> None:
     """Capture changes into the lake.
 
-    Takes a snapshot if one is due, and reads ranges of changes; tables that are not in the snapshot do not wait for it.
-    Resumes where the last call ended.
+    Takes a snapshot if one is due, and reads ranges of changes. Unless it only catches up, tables that are not in the
+    snapshot do not wait for it. Resumes where the last call ended.
     """
     if until_caught_up and seconds is not None:
         raise click.UsageError("--until-caught-up and --seconds cannot be combined")
@@ -59,7 +59,7 @@ def run(
             show(f"snapshot: {progress.text}", total.chunks_done, total.chunks)
 
         if until_caught_up:
-            catch_up(databases, timeout=timeout, progress=tell, beside=True)
+            catch_up(databases, timeout=timeout, progress=tell)
             output.line("caught up")
         else:
             run_for(databases, seconds=seconds, progress=tell, beside=True)

@@ -136,9 +136,7 @@ def _follow(follower: Follower) -> Done | None:
         return None
 
 
-def catch_up(
-    databases: Sequence[Database], *, timeout: float, progress: ShowSnapshot | None = None, beside: bool = False
-) -> None:
+def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSnapshot | None = None) -> None:
     """Follow each database until everything that is in its log now is in change logs and current tables.
 
     The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
@@ -149,7 +147,6 @@ def catch_up(
         databases: The databases.
         timeout: The time limit in seconds.
         progress: Receives the progress of snapshots.
-        beside: Take snapshots in threads, while other tables stream.
 
     Raises:
         SourceUnavailableError: The time ran out; the message says what was missing.
@@ -162,7 +159,7 @@ def catch_up(
     errors: list[MssqlCdcError] = []
     for database in databases:
         try:
-            _catch_up(database, end, timeout, progress, beside=beside)
+            _catch_up(database, end, timeout, progress)
         except MssqlCdcError as error:
             errors.append(error)
             if len(databases) > 1:
@@ -171,23 +168,12 @@ def catch_up(
         raise errors[0]
 
 
-def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnapshot | None, *, beside: bool) -> None:
+def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnapshot | None) -> None:
     look(database)
-    thread = SnapshotThread(database, progress) if beside else None
-    follower = Follower(database, merge=False, progress=progress, beside=thread, ready=True)
+    follower = Follower(database, merge=False, progress=progress, ready=True)
     with database.session() as session:
         mark = session.mark()
-    try:
-        _reach(follower, mark, end, timeout)
-    except BaseException:
-        _close([follower], patience=0)
-        raise
-    _raise_findings(follower)
-
-
-def _reach(follower: Follower, mark: LogMark, end: float, timeout: float) -> None:
-    """Follow the database until it has reached what is captured when a log scan has passed the mark."""
-    database, goal = follower.database, None
+    goal: Lsn | None = None
     while True:
         if goal is None:
             with suppress(SourceUnavailableError):
@@ -196,10 +182,10 @@ def _reach(follower: Follower, mark: LogMark, end: float, timeout: float) -> Non
         if done and _give_up(follower, done):
             continue
         # A range that begins behind the goal is as good as a wait: a busy source gives no reason to wait.
-        settled = isinstance(follower.decision, Wait | Range) and not follower.takes_snapshot
+        settled = isinstance(follower.decision, Wait | Range)
         reached = goal if done and goal and settled and has_reached(done.seen, goal, follower.hopeless) else None
         if done and reached and _is_cut(done, reached) and not load(database).is_due and _current(database, done):
-            return
+            break
         if isinstance(follower.decision, Wait) and follower.decision.alarm:
             raise SourceUnavailableError(f"Not caught up: {follower.decision.reason}")
         if time.monotonic() > end:
@@ -208,6 +194,7 @@ def _reach(follower: Follower, mark: LogMark, end: float, timeout: float) -> Non
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
         if done is None or done.idle:
             time.sleep(follower.idle_seconds)
+    _raise_findings(follower)
 
 
 def _is_cut(done: Done, goal: Lsn) -> bool:
