@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -167,7 +168,7 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, shop: Place) -> Asked:
     """Counts logins, statements and pauses of this process from now on; the statements of `shop` are not among them."""
-    found = Asked()
+    found, asking = Asked(), threading.current_thread()
     really_connect, really_translated, really_sleep = pyodbc.connect, connect.translated, time.sleep
 
     def counted_connect(*given: Any, **more: Any) -> pyodbc.Connection:
@@ -179,7 +180,8 @@ def asked(monkeypatch: pytest.MonkeyPatch, shop: Place) -> Asked:
         return really_translated(connection, doing)
 
     def counted_sleep(seconds: float) -> None:
-        found.pauses.append(seconds)
+        if threading.current_thread() is asking:  # Threads that earlier tests have left behind sleep, too.
+            found.pauses.append(seconds)
         really_sleep(seconds)
 
     monkeypatch.setattr(pyodbc, "connect", counted_connect)
