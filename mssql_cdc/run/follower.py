@@ -116,11 +116,6 @@ class Follower:
         settings, pause = self.database.connector.signals, self.database.connector.streaming.poll_seconds
         return min(pause, settings.poll_interval_ms / 1000) if settings.polled else pause
 
-    @property
-    def takes_snapshot(self) -> bool:
-        """Whether a snapshot is being taken in a thread."""
-        return self.beside is not None and bool(self.beside.active)
-
     def postpone(self, seconds: float) -> None:
         """Make no attempt for some time; the next one begins with `preflight` again."""
         self._due, self.ready = time.monotonic() + seconds, False

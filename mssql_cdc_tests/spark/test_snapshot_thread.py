@@ -45,6 +45,11 @@ def steps(follower: Follower, until: Callable[[], bool]) -> None:
     raise AssertionError(f"still {follower.decision}, {follower.errors}")
 
 
+def takes_snapshot(follower: Follower) -> bool:
+    assert follower.beside is not None
+    return bool(follower.beside.active)
+
+
 def has_begun(database: Database, name: str) -> bool:
     return f"shop.dbo.{name}" in load_offsets(database.layout, database.storage).begun_snapshots
 
@@ -79,7 +84,7 @@ def test_other_tables_stream_while_a_snapshot_reads(database: Database, source: 
         steps(follower, lambda: current(database, "people").get(7) == "seven")
         assert ("c", 7, "seven") not in changes(database, "orders"), "its own table waits"
         held.set()
-        steps(follower, lambda: not follower.takes_snapshot and isinstance(follower.decision, Wait))
+        steps(follower, lambda: not takes_snapshot(follower) and isinstance(follower.decision, Wait))
     settled(database, source)
     same(database, source)
     assert [op for op, _, _ in changes(database, "orders")].count("r") in {8, 9}, "the chunk may hold key 7"
@@ -95,13 +100,13 @@ def test_a_new_table_does_not_hold_up_the_others(database: Database, source: Mod
     source.put("later", 1, "one")
     source.capture()
     with following(database) as follower:
-        steps(follower, lambda: follower.takes_snapshot)
+        steps(follower, lambda: takes_snapshot(follower))
         source.put("people", 8, "eight")
         source.capture()
         steps(follower, lambda: ("c", 8, "eight") in changes(database, "people"))
         assert changes(database, "later") == []
         held.set()
-        steps(follower, lambda: not follower.takes_snapshot and isinstance(follower.decision, Wait))
+        steps(follower, lambda: not takes_snapshot(follower) and isinstance(follower.decision, Wait))
     same(database, source)
 
 
@@ -124,7 +129,7 @@ def test_a_snapshot_ends_behind_its_group_when_the_loop_ends_and_is_resumed(
     write_some(source)
     source.capture()
     follower = Follower(database, slow=SlowWork(), beside=SnapshotThread(database))
-    steps(follower, lambda: follower.takes_snapshot)
+    steps(follower, lambda: takes_snapshot(follower))
     threading.Timer(0.5, held.set).start()
     follower.close()
     assert follower.beside is not None
