@@ -153,20 +153,8 @@ class InertSettings:
     structure changed are read again."""
 
     # OpenLineage
-    lineage: bool = _lineage("openlineage.integration.enabled", False)
-    """Sends OpenLineage events. Here Dagster has the lineage, without a property."""
-    lineage_file: str = _lineage("openlineage.integration.config.file.path", "./openlineage.yml")
-    """Names the configuration file of the client."""
-    lineage_namespace: str | None = _lineage("openlineage.integration.job.namespace", None)
-    """Sets the namespace of the job."""
-    lineage_description: str = _lineage("openlineage.integration.job.description", "Debezium change data capture job")
-    """Describes the job."""
-    lineage_tags: str | None = _lineage("openlineage.integration.job.tags", None)
-    """Tags the job."""
-    lineage_owners: str | None = _lineage("openlineage.integration.job.owners", None)
-    """Names the owners of the job."""
     lineage_datasets: str | None = _lineage("openlineage.integration.dataset.kafka.bootstrap.servers", None)
-    """Sets the namespace of output data sets."""
+    """Names the brokers of output topics. The output data sets are tables of the lake."""
 
     # Without effect in Debezium's SQL Server connector as well
     replication_slot: Family = _stream("slot.*", ())

@@ -16,6 +16,7 @@ from mssql_cdc.config.connection import Connection
 from mssql_cdc.config.delta_settings import DATABASE, DeltaSettings
 from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
 from mssql_cdc.config.inert import InertSettings
+from mssql_cdc.config.lineage_settings import LineageSettings
 from mssql_cdc.config.property import GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.record_settings import RecordSettings
 from mssql_cdc.config.redaction import Redactor
@@ -165,6 +166,7 @@ class Connector:
     delta: DeltaSettings
     dagster: DagsterSettings
     spark: SparkConf
+    lineage: LineageSettings
     properties: tuple[tuple[str, str | Secret], ...] = ()
     notices: tuple[str, ...] = ()
     unrendered: tuple[str, ...] = ()

@@ -29,6 +29,7 @@ from mssql_cdc.defs.work import Work
 from mssql_cdc.follow.transactions import Counted
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.lineage import reported
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 
@@ -191,15 +192,16 @@ class Step:
                 self._add(done)
             if not limit:
                 return
-        follower = self.work.follower(lasting=bool(limit))
-        try:
-            self._follow(follower, handover)
-        except BaseException:
-            follower.close(patience=0)
-            raise
-        if limit:
-            handover.end()
-        self.background.run(follower.close)
+        with reported([self.work.database]) as saw:
+            follower = self.work.follower(lasting=bool(limit), saw=partial(saw, self.work.database))
+            try:
+                self._follow(follower, handover)
+            except BaseException:
+                follower.close(patience=0)
+                raise
+            if limit:
+                handover.end()
+            self.background.run(follower.close)
 
     def _follow(self, follower: Follower, handover: Handover) -> None:
         """Take steps until the run is over: one, or as many as fit into `dagster.max.run.seconds`.

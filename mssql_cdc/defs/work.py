@@ -107,12 +107,12 @@ class Work:
 
         return self.background.run(merge)
 
-    def follower(self, *, lasting: bool) -> Follower:
+    def follower(self, *, lasting: bool, saw: Callable[[Survey], None]) -> Follower:
         """Return a follower for this run, to be closed at its end; separate runs take snapshots.
 
-        A `lasting` run reads ranges while Spark merges; a run of one range waits for that.
+        A `lasting` run reads ranges while Spark merges; a run of one range waits for that. `saw` is told of surveys.
         """
-        return Follower(self.database, snapshots=False, ready=True, slow=SlowWork() if lasting else None)
+        return Follower(self.database, snapshots=False, ready=True, slow=SlowWork() if lasting else None, saw=saw)
 
     def unloaded(self, seen: Survey) -> list[TableId]:
         """Return the captured tables that the loaded table list does not contain."""

@@ -54,6 +54,7 @@ class Follower:
         broken: The last attempt's error if an operator has to act.
         ready: `preflight` has found no fault.
         require_tables: That no table is captured is a fault.
+        saw: Is told of each survey.
     """
 
     database: Database
@@ -72,6 +73,7 @@ class Follower:
     broken: MssqlCdcError | None = None
     ready: bool = False
     require_tables: bool = True
+    saw: Callable[[Survey], None] | None = None
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _revived: bool = False
     _beaten: datetime | None = None
@@ -209,6 +211,8 @@ class Follower:
         self.seen = survey(
             self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
         )
+        if self.saw is not None:
+            self.saw(self.seen)
         return self.seen
 
     def _quiet(self, now: datetime) -> Done | None:

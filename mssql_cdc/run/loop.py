@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from mssql_cdc.capture.current_tables import behind_cut, without_key
 from mssql_cdc.capture.database import Database
@@ -25,6 +26,7 @@ from mssql_cdc.plan.decisions import Range, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import LOOK_AGAIN, Follower, ShowSnapshot
 from mssql_cdc.run.interrupts import require_uninterrupted
+from mssql_cdc.run.lineage import Saw, reported
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.snapshots import SnapshotThread
 from mssql_cdc.run.standing import loss_text, standings
@@ -65,8 +67,23 @@ def run_for(
         NotCaughtUpError: Tables failed too often.
         MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
-    end = None if seconds is None else time.monotonic() + seconds
-    followers = [
+    with reported(databases, currents=merge) as saw:
+        followers = _followers(
+            databases, saw, progress=progress, merge=merge, require_tables=require_tables, beside=beside
+        )
+        _run_for(followers, None if seconds is None else time.monotonic() + seconds, watch)
+
+
+def _followers(
+    databases: Sequence[Database],
+    saw: Saw,
+    *,
+    progress: ShowSnapshot | None,
+    merge: bool,
+    require_tables: bool,
+    beside: bool,
+) -> list[Follower]:
+    return [
         Follower(
             database,
             progress=progress,
@@ -74,9 +91,14 @@ def run_for(
             slow=SlowWork(),
             beside=SnapshotThread(database, progress) if beside else None,
             require_tables=require_tables,
+            saw=partial(saw, database),
         )
         for database in databases
     ]
+
+
+def _run_for(followers: Sequence[Follower], end: float | None, watch: Watch | None) -> None:
+    """Take steps until the time, or the watch, ends them; raise what then differs from the source."""
     ended = False
     try:
         _start(followers, end)
@@ -155,22 +177,24 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
         MssqlCdcError: One of the databases could not be followed.
     """
     end = time.monotonic() + timeout
-    start(databases)
     errors: list[MssqlCdcError] = []
-    for database in databases:
-        try:
-            _catch_up(database, end, timeout, progress)
-        except MssqlCdcError as error:
-            errors.append(error)
-            if len(databases) > 1:
-                database.log(f"{database.catalog}: {error}")
-    if errors:
-        raise errors[0]
+    with reported(databases) as saw:
+        start(databases)
+        for database in databases:
+            follower = Follower(database, merge=False, progress=progress, ready=True, saw=partial(saw, database))
+            try:
+                _catch_up(follower, end, timeout)
+            except MssqlCdcError as error:
+                errors.append(error)
+                if len(databases) > 1:
+                    database.log(f"{database.catalog}: {error}")
+        if errors:
+            raise errors[0]
 
 
-def _catch_up(database: Database, end: float, timeout: float, progress: ShowSnapshot | None) -> None:
+def _catch_up(follower: Follower, end: float, timeout: float) -> None:
+    database = follower.database
     look(database)
-    follower = Follower(database, merge=False, progress=progress, ready=True)
     with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None

@@ -343,7 +343,7 @@ _REASONS: Mapping[str, str] = {
         NotificationsIT.emittingDebeziumNotificationWillGenerateAJmxNotification
         NotificationsIT.sinkNotificationWillCorrectlySaveOffsetAfterSnapshot
     """,
-    "OpenLineage is accepted and sends nothing": """
+    "is about events of OpenLineage, not records: `unit/run/test_lineage.py` and `end_to_end/test_lineage.py`": """
         OpenLineageIT.shouldProduceMultipleOpenLineageJobRunningEvent
     """,
     "the router is a transform; the naming strategies leave heartbeats where they are": """

@@ -316,6 +316,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="shows no default",
         why="rendering records needs no server",
     ),
+    "lineage": Difference(
+        about="what OpenLineage is told of",
+        debezium="output datasets are topics, which a transform names; `debezium_config` shows passwords",
+        ours="output datasets are the change log and the current table in the lake; secrets are hidden",
+        why="there are no topics, transforms do not run here, and a secret leaves nowhere",
+    ),
 }
 
 

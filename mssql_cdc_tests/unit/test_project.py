@@ -150,7 +150,9 @@ def test_dependencies_are_what_the_package_imports() -> None:
     needed = {canonicalize_name(owners[name][0]) for name in foreign}
     declared = {canonicalize_name(Requirement(text).name) for text in _project("pyproject.toml")["dependencies"]}
     extras = _project("pyproject.toml")["optional-dependencies"]
-    optional = {canonicalize_name(Requirement(text).name) for name in ("connect", "kafka") for text in extras[name]}
+    optional = {
+        canonicalize_name(Requirement(text).name) for name in ("connect", "kafka", "lineage") for text in extras[name]
+    }
     # pyspark's mapInArrow needs pandas; `dagster dev` needs dagster-webserver for its UI; pydantic-core is
     # pydantic's own, which pins its version.
     assert declared == (needed - {"pydantic-core"} - (optional - declared)) | {"pandas", "dagster-webserver"}

@@ -24,7 +24,7 @@ from mssql_cdc.config.json_forms import CLOUD_EVENTS
 from mssql_cdc.config.property import Effect, Property
 from mssql_cdc.config.report import shown_name
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc_tests.unit.config.observed import capturing, dagster, drivers, lakes, reading, records
+from mssql_cdc_tests.unit.config.observed import capturing, dagster, drivers, lakes, lineage, reading, records
 from mssql_cdc_tests.unit.config.observed.shown import TESTS, ShownBy, shown_by
 from mssql_cdc_tests.unit.config.samples import MINIMAL
 from mssql_cdc_tests.unit.records.kit import DATABASE
@@ -93,6 +93,8 @@ SAMPLES: dict[str, str] = {
     "max.queue.size": "7",
     "poll.interval.ms": "60000",
     "errors.max.retries": "2",
+    "openlineage.integration.job.tags": "env=prod",
+    "openlineage.integration.job.owners": "Mario=maintainer",
 }
 FAMILIES: dict[str, str] = {
     "column.truncate.to.<n>.chars": "column.truncate.to.1.chars",
@@ -164,6 +166,10 @@ BESIDE: dict[str, dict[str, object]] = {
     "signal.poll.interval.ms": {"signal.enabled.channels": "file"},
     "incremental.snapshot.watermarking.strategy": {"signal.data.collection": "dbo.signals"},
     "incremental.snapshot.max.rows.per.second": {"incremental.snapshot.chunk.size": "2"},
+    **{
+        f"openlineage.integration.{name}": {"openlineage.integration.enabled": "true"}
+        for name in ("config.file.path", "job.namespace", "job.description", "job.tags", "job.owners")
+    },
     "dagster.max.run.seconds": {"database.names": "shop"},
     "dagster.window": {"database.names": "shop"},
     "dagster.window.days": {"database.names": "shop"},
@@ -277,6 +283,11 @@ OBSERVED: Mapping[str, Observe | tuple[Observe, ...] | ShownBy] = {
     "notification.sink.topic.name": shown_by(
         "end_to_end/test_follow_notifications.py::test_follow_tells_of_snapshots_in_events_and_sink_records"
     ),
+    "openlineage.integration.enabled": lineage.told,
+    **{
+        f"openlineage.integration.{name}": lineage.told
+        for name in ("config.file.path", "job.namespace", "job.description", "job.tags", "job.owners")
+    },
     "poll.interval.ms": (dagster.pause_of_ticks, dagster.pauses_of_a_run),
     "data.query.mode": reading.by_function,
     "max.iteration.transactions": capturing.range_ends,

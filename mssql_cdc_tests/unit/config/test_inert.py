@@ -93,15 +93,9 @@ def test_properties_of_another_connector_of_debezium_are_accepted_with_a_notice(
     assert noticed({"slot.drop.on.stop": "true"}).startswith("slot.drop.on.stop: has no effect here")
 
 
-@pytest.mark.feature("OL-02")
-def test_openlineage_is_accepted_with_one_notice_and_sends_nothing() -> None:
-    given: dict[str, object] = {
-        "openlineage.integration.enabled": "true",
-        "openlineage.integration.config.file.path": "/no/such/file.yml",
-        "openlineage.integration.job.owners": "team=data",
-    }
-    notice = noticed(given)
-    assert all(name in notice for name in given)
+def test_brokers_of_openlineages_output_topics_are_accepted_with_a_notice() -> None:
+    name = "openlineage.integration.dataset.kafka.bootstrap.servers"
+    assert noticed({name: "kafka:9092"}) == f"{name} has no meaning here"
 
 
 @pytest.mark.feature("NOT-06")

@@ -111,12 +111,12 @@ def test_kafka_only_properties_pass_with_one_notice_for_all() -> None:
         "tasks.max": "3",
         "producer.override.acks": "all",
         "schema.history.internal.consumer.security.protocol": "SSL",
-        "openlineage.integration.enabled": "true",
+        "openlineage.integration.dataset.kafka.bootstrap.servers": "kafka:9092",
     }
     (notice,) = connector_with(kafka).notices
     assert notice == (
         "4 Kafka and Java settings have no meaning here: tasks.max, producer.override.acks, "
-        "schema.history.internal.consumer.security.protocol, openlineage.integration.enabled"
+        "schema.history.internal.consumer.security.protocol, openlineage.integration.dataset.kafka.bootstrap.servers"
     )
 
 
