@@ -186,7 +186,7 @@ def test_the_catalog_is_asked_as_often_as_it_has_statements(shop: Shop) -> None:
         asked.append(doing)
         return rows(sql, *parameters, doing=doing)
 
-    for expected in (9, 2):
+    for expected in (10, 2):
         asked.clear()
         with patch.object(shop.control, "rows", counted):
             known_tables(known, shop)
