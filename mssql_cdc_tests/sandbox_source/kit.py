@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
+from mssql_sandbox.process import SandboxProcess
 
 from mssql_cdc.config import Connection, Connector, Secret, connector_from_mapping
 from mssql_cdc.config.driver import DriverSetting
@@ -136,6 +138,17 @@ def rows(reader: ChangeReader | ChunkReader) -> list[dict[str, Any]]:
 def table_of(reader: ChangeReader | ChunkReader) -> pa.Table:
     schema = neutral_schema(reader.wanted.schema if isinstance(reader, ChunkReader) else reader.instance.schema)
     return pa.Table.from_batches(list(reader.read()), schema)
+
+
+def server_values(process: SandboxProcess) -> dict[str, Any]:
+    """How `open_shop` reaches a sandbox, and the numbers of its databases."""
+    return {
+        "host": process.host,
+        "port": process.port,
+        "user": process.user,
+        "password": process.password,
+        "numbers": itertools.count(1),
+    }
 
 
 @contextmanager

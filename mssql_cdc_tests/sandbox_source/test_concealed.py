@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +13,7 @@ from mssql_cdc.source.sqlserver.catalog import captured_tables
 from mssql_cdc.source.sqlserver.concealed import WholeRows, sees_policies
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.values import Concealment
-from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows
+from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows, server_values
 
 READER = ("SELECT ON SCHEMA::dbo", "SELECT ON SCHEMA::cdc", "VIEW DATABASE STATE", "VIEW DEFINITION")
 
@@ -46,13 +45,7 @@ def test_masked_columns_are_those_that_the_login_may_not_unmask(shop: Shop) -> N
 @pytest.fixture(scope="module")
 def server_2019(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     with sandbox_process(tmp_path_factory.mktemp("old"), "--server-version", "2019") as process:
-        yield {
-            "host": process.host,
-            "port": process.port,
-            "user": process.user,
-            "password": process.password,
-            "numbers": itertools.count(1),
-        }
+        yield server_values(process)
 
 
 def test_before_2022_the_permission_on_the_database_counts(server_2019: dict[str, object]) -> None:

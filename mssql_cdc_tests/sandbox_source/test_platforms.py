@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -19,19 +18,13 @@ from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.replica import NAME
 from mssql_cdc.source.sqlserver.snapshot_reader import locked
 from mssql_cdc.source.sqlserver.source import SqlServerSource
-from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows
+from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows, server_values
 
 
 @pytest.fixture(scope="module")
 def azure_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     with sandbox_process(tmp_path_factory.mktemp("azure"), "--server-version", "azure") as process:
-        yield {
-            "host": process.host,
-            "port": process.port,
-            "user": process.user,
-            "password": process.password,
-            "numbers": itertools.count(1),
-        }
+        yield server_values(process)
 
 
 @pytest.fixture
