@@ -27,6 +27,7 @@ from mssql_cdc.defs.recorder import Event, Recorder
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.run.discover import read_table_list, table_list_path, write_table_list
+from mssql_cdc.run.execute import Done
 from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.measure import Figure, Spent, spending
 from mssql_cdc_tests.benchmarks.opened import Opened, opened, until_idle, wait_for_capture
@@ -177,6 +178,8 @@ def _keys(place: Place) -> Sequence[dg.AssetKey]:
 def _reports(place: Place, repeat: int, when: str) -> Iterator[Figure]:
     """A run whose tables all change: what it reports when it begins, and then as often as it may.
 
+    The book's clock shows the newest commit time that was read, so that it is never in a later window than the changes.
+
     Args:
         place: The code location.
         repeat: Rounds behind each median.
@@ -186,19 +189,21 @@ def _reports(place: Place, repeat: int, when: str) -> Iterator[Figure]:
     opening = list[Spent]()
 
     def work(recorder: Counting) -> None:
-        ahead = timedelta(0)
-        book = place.book(recorder, clock=lambda: datetime.now(UTC) + ahead)
+        at = datetime.now(UTC)
+        book = place.book(recorder, clock=lambda: at)
         for _ in range(1 + repeat):
             place.change()
             done, one, before = place.opened.whole.step(), Spent(), recorder.count
+            at = _newest(done)
             with spending(one):
                 with spending(Spent()) as added:
                     book.add(done)
                 opening.append(added)
             waits.append(max(60.0, float(sum(bool(one.due) for one in book.accounts.tables.values()))))
-            ahead += timedelta(seconds=waits[-1])
             with spending(one):
-                book.turn()
+                book.finish()
+                if counts:
+                    book.heartbeat()  # Due with every report; the clock does not move on by a minute here.
             counts.append(recorder.count - before)
             spent.append(one)
         until_idle(place.opened.whole)
@@ -216,6 +221,12 @@ def _reports(place: Place, repeat: int, when: str) -> Iterator[Figure]:
     yield Figure(f"{runs}: events a minute", 60 * each / wait, "1/min")
     yield Figure(f"{runs}: CPU of an event", cpu, "ms", at_most=_EVENT)
     yield Figure(f"{runs}: share of a core for events", each * cpu / wait / 10, "%")
+
+
+def _newest(done: Done) -> datetime:
+    """The newest commit time that a step read."""
+    outcomes = done.range.tables.values() if done.range is not None else ()
+    return max(datetime.fromisoformat(one.last) for one in outcomes if one.last)
 
 
 def _changed(place: Place, book: Book) -> None:
