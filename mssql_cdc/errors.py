@@ -42,6 +42,10 @@ class AccessDeniedError(ConfigurationError):
     """The login may not read an object; the message names it, and the permission that is needed."""
 
 
+class LoginRefusedError(ConfigurationError):
+    """The server refuses the login itself, so that each further attempt fails, too, and may lock the account."""
+
+
 class StorageError(ConfigurationError):
     """The warehouse does not support exactly-once commits (A10), or its path belongs to another connector."""
 

@@ -1,7 +1,8 @@
 """The lag of change logs and current tables, in seconds: a pure function over what source and lake tell.
 
 A table's lag is the age of the oldest change that it may lack. It is 0 if the table contains every change that was
-captured and capture scans the log; while capture stands still, nothing is known of the time since its last scan.
+captured and capture scans the log. While capture stands still, nothing is known of the time since its last scan; while
+it works off a backlog, nothing of the time since the changes that its last scan found.
 """
 
 from __future__ import annotations
@@ -11,6 +12,10 @@ from datetime import datetime, timedelta
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import CaptureHealth
+
+
+BACKLOG = timedelta(seconds=30)
+"""Changes that a scan finds so late are a backlog: the capture job scans every 5 s, Azure SQL Database every 20 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,8 @@ def lag_of(position: Lsn | None, unmerged: datetime | None, health: CaptureHealt
     """
     if position is None:
         return Lag()
-    known = [health.unread.get(position), health.scanned if health.problem is not None else None]
+    captured = health.now - health.behind if health.behind > BACKLOG else None
+    known = [health.unread.get(position), health.scanned if health.problem is not None else None, captured]
     log = _age(known, health.now)
     return Lag(log, max(log, _age([unmerged], health.now)) if has_current else None)
 

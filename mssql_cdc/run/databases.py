@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot.begin import is_little
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import LoginRefusedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.storage import Storage
@@ -78,6 +78,9 @@ def real_names(connector: Connector, *, warehouse: str | None = None) -> Connect
     Args:
         connector: The configuration.
         warehouse: Overrides `delta.warehouse`.
+
+    Raises:
+        LoginRefusedError: The server refuses the login; whoever reads next would only repeat the attempt.
     """
     source, storage, found = open_source(connector), Storage(dict(connector.delta.storage)), list[str]()
     for name in connector.databases:
@@ -88,6 +91,8 @@ def real_names(connector: Connector, *, warehouse: str | None = None) -> Connect
                     found.append(session.require_ready())
         except SourceUnavailableError:
             break
+        except LoginRefusedError:
+            raise
         except MssqlCdcError:
             continue
     return connector.with_real_names(found)

@@ -20,7 +20,7 @@ import pyodbc
 from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import DriverSetting, is_freetds
 from mssql_cdc.config.redaction import redacted
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import ConfigurationError, LoginRefusedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.address import address_pairs
 from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
 from mssql_cdc.source.sqlserver.reach import require_reachable
@@ -260,7 +260,9 @@ def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> Mssql
     """Why a server that accepts connections refused this one; where a driver does not say, the server is asked."""
     found = classify(error, f"connecting to database {catalog!r} on {connection.address}")
     number = driver_message(error).number
-    if number in LOGIN_FAILED and catalog.lower() != "master" and _logs_in(connection):
+    if number in LOGIN_FAILED:
+        if catalog.lower() == "master" or not _logs_in(connection):
+            return LoginRefusedError(without_secrets(connection, str(found)))
         return ConfigurationError(
             f"The login is known on {connection.address}, but cannot open database {catalog!r} (error {number}): there "
             "is no such database, or no user for the login in it. Check database.names, or CREATE USER in the database"

@@ -19,9 +19,11 @@ def ago(seconds: float) -> datetime:
     return NOW - timedelta(seconds=seconds)
 
 
-def health(*, unread: float | None = None, scanned: float = 1, problem: str | None = None) -> CaptureHealth:
+def health(
+    *, unread: float | None = None, scanned: float = 1, problem: str | None = None, behind: float = 0
+) -> CaptureHealth:
     found: dict[Lsn, datetime] = {} if unread is None else {HERE: ago(unread)}
-    return CaptureHealth(NOW, ago(scanned), problem, found)
+    return CaptureHealth(NOW, ago(scanned), problem, found, timedelta(seconds=behind))
 
 
 @pytest.mark.parametrize(
@@ -36,6 +38,9 @@ def health(*, unread: float | None = None, scanned: float = 1, problem: str | No
         (None, health(unread=20, scanned=300, problem="capture stands still"), Lag(300, 300)),
         (400, health(unread=350, scanned=300, problem="capture stands still"), Lag(350, 400)),
         (-5, health(), Lag(0, 0)),
+        (None, health(behind=600), Lag(600, 600)),
+        (None, health(behind=600, unread=700), Lag(700, 700)),
+        (None, health(behind=20), Lag(0, 0)),
     ],
     ids=[
         "caught up",
@@ -47,6 +52,9 @@ def health(*, unread: float | None = None, scanned: float = 1, problem: str | No
         "unread, and capture stands still",
         "unread longer than capture stands still",
         "a clock that jumped",
+        "capture has a backlog",
+        "unread longer than capture's backlog",
+        "capture scans every 20 s",
     ],
 )
 def test_lag_is_the_age_of_the_oldest_change_that_may_be_missing(
