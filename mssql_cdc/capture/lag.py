@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import CaptureHealth
 
-
 BACKLOG = timedelta(seconds=30)
 """Changes that a scan finds so late are a backlog: the capture job scans every 5 s, Azure SQL Database every 20 s."""
 

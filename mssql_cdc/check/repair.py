@@ -9,7 +9,7 @@ repair reads what still differs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -36,6 +36,9 @@ from mssql_cdc.source.values import LogMark, Texts
 
 KEYS_TOGETHER = 50
 """Rows that are locked at a time."""
+STAGED_BYTES = 32 * 2**20
+"""Rows that are held in memory, in bytes, while the change log comes behind them: one wait serves them all."""
+STAGED_CHUNKS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,11 @@ class Staged:
     batches: tuple[pa.RecordBatch, ...]
     present: frozenset[Texts]
     mark: LogMark
+
+    @property
+    def nbytes(self) -> int:
+        """How much memory the rows take."""
+        return sum(batch.nbytes for batch in self.batches)
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """The rows."""
@@ -75,22 +83,42 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
     keys = [difference.key for difference in differences]
     at = datetime.now(UTC)
     groups = [keys[start : start + KEYS_TOGETHER] for start in range(0, len(keys), KEYS_TOGETHER)]
+    chunks = (
+        _stage(looked, compared, schema, group, number=number, chunk=chunk, begun=begun, at=at)
+        for chunk, group in enumerate(groups)
+    )
     batch = 0
-    for chunk, group in enumerate(groups):
-        staged = _stage(looked, compared, schema, group, number=number, chunk=chunk, begun=begun, at=at)
-        looked.fence.wait(staged.mark, member.table)
+    for together in held_together(chunks):
+        looked.fence.wait(together[-1].mark, member.table)
         state = prepared(database, member, schema, SNAPSHOT)
-        task = WriteTask(staged, schema, state.target, state.batch + 1, database.connector, f"repair:{number}")
-        files = [
-            *Written.from_value(write(task)).files,
-            *_deletes(looked, member, compared, schema, staged, state, number=number, at=at),
-        ]
-        facts = {"kind": "repair", "number": number, "epoch": looked.offsets.epoch, "keys": len(group)}
+        files: list[DataFile] = []
+        for staged in together:
+            task = WriteTask(staged, schema, state.target, state.batch + 1, database.connector, f"repair:{number}")
+            files += Written.from_value(write(task)).files
+            files += _deletes(looked, member, compared, schema, staged, state, number=number, at=at)
+        count = sum(len(staged.keys) for staged in together)
+        facts = {"kind": "repair", "number": number, "epoch": looked.offsets.epoch, "keys": count}
         batch = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark).batch
     # The rows belong to no range, so no cut would bring them.
     merge_table(database, member, history, batch)
     database.log(f"{member.table}: {len(keys)} rows that differed were read again (repair:{number})")
     return len(keys)
+
+
+def held_together(chunks: Iterable[Staged]) -> Iterator[Sequence[Staged]]:
+    """The staged chunks by the groups that wait for the change log together; marks only grow, so the last one counts.
+
+    Args:
+        chunks: The chunks in the order in which they are read.
+    """
+    held: list[Staged] = []
+    for chunk in chunks:
+        held.append(chunk)
+        if len(held) >= STAGED_CHUNKS or sum(one.nbytes for one in held) >= STAGED_BYTES:
+            yield held
+            held = []
+    if held:
+        yield held
 
 
 def _compared(looked: Looked, member: LakeTable, recorded: TableSchema) -> Compared:

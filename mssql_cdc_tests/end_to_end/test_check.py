@@ -214,6 +214,26 @@ def test_repair_reads_only_the_rows_that_differ(orders: Place, capsys: pytest.Ca
     assert sorted((value["op"], value["after"]["id"]) for value in again) == [("r", 77), ("r", 78)]
 
 
+def test_chunks_of_a_repair_wait_for_the_change_log_together(
+    orders: Place, capsys: pytest.CaptureFixture[str], spark: Any
+):
+    """Each wait takes until capture has scanned again; three times fifty locked rows need one."""
+    orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 200)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong' WHERE id BETWEEN 21 AND 150").collect()
+    capsys.readouterr()
+    with moving(orders):
+        assert orders.command("check", "--repair", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["tables"][0]
+    assert (found["result"], found["repaired_rows"]) == ("equal", 130)
+    rows = orders.query("SELECT _batch AS batch FROM t WHERE _snapshot LIKE 'repair:%'", "orders", "changes")
+    assert len(rows) == 130
+    assert len({row["batch"] for row in rows}) == 1
+    assert orders.catch_up() == 0
+    assert orders.check() == 0
+
+
 def test_rows_with_a_masked_key_are_not_repaired_one_by_one(
     place: Place, capsys: pytest.CaptureFixture[str], spark: Any
 ):
