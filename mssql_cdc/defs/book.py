@@ -38,6 +38,7 @@ REPORT_SECONDS = 60.0
 SETTLING = timedelta(minutes=2)
 """A source that captures nothing new for so long has captured everything before: capture scans at least that often."""
 NOT_YET = "not captured yet"
+NO_ROWS = "no row has come yet: the first one creates the table"
 
 
 @dataclass
@@ -293,13 +294,14 @@ class Book:
             rows = row_count(account.home.current, self.database.storage)
         except StorageError:
             return  # Its update says what is wrong with it, and the check shows that.
-        if rows is None:
-            return  # The table has no key, or its first merge is still to come.
         newest = self.history.newest(table) if self.history is not None else None
+        if rows is None and (newest is None or not newest.key_columns or account.as_of is None):
+            return  # The table has no key, or its first merge is still to come.
         values = {
-            "dagster/row_count": rows,
+            "dagster/row_count": rows or 0,
             "as_of": account.as_of,
             "lag_seconds": self.lags.current(table, account.home, newest) if newest is not None else None,
+            "note": NO_ROWS if rows is None else None,
             **account.merged,
         }
         self.events.current(table, values)

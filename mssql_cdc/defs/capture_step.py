@@ -91,7 +91,7 @@ class Step:
         if self.by_sensor:
             self.recorder.turn = self._turn
         self.recorder.start()
-        self.recorder.post(self.own.remember)
+        self.recorder.post(self._begin)
         try:
             if not self.windows or not (self.by_sensor or self.logs):
                 yield from self._without_window()
@@ -262,6 +262,12 @@ class Step:
         self.transactions.turn()
         if self.output is not None:
             self.output.turn()
+
+    def _begin(self) -> None:
+        self.own.remember()
+        if self.by_sensor:
+            for event in self.own.unreported(self.recorder.instance):
+                self.recorder.write(event)
 
     def _own_tables(self) -> None:
         for event in self.own.grown():

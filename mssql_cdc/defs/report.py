@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,19 @@ class OwnTables:
         for _ in self.grown():
             pass
 
+    def unreported(self, instance: dg.DagsterInstance) -> Iterator[dg.AssetMaterialization]:
+        """Yield an event for each table that this instance has none of: what a system has that does well is green.
+
+        There are signals before the first one, too: none.
+        """
+        for name in OWN_TABLES:
+            if instance.get_latest_materialization_event(self.setup.names.extra_key(name)) is None:
+                rows = small_table(self.database.layout, name, self.database.storage).rows()
+                if name == "signals":
+                    yield self._signals()
+                elif rows:
+                    yield self._rows(name, rows)
+
     def grown(self) -> Iterator[dg.AssetMaterialization]:
         """Yield an event for each table with new rows, and for the signals when a snapshot that one asked for ends."""
         asked: set[str] = set()
@@ -54,12 +67,13 @@ class OwnTables:
                 if name == "signals" or (name == "notifications" and _ends(new, asked)):
                     yield self._signals()
                 if name != "signals":
-                    newest = {
-                        k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}
-                    }
-                    metadata = event_metadata({"rows": len(new), "newest": dg.MetadataValue.json(newest)})
-                    yield dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=metadata)
+                    yield self._rows(name, new)
             self._seen[name] = max((row["_batch"] for row in rows), default=0)
+
+    def _rows(self, name: str, new: Sequence[Mapping[str, Any]]) -> dg.AssetMaterialization:
+        newest = {k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}}
+        metadata = event_metadata({"rows": len(new), "newest": dg.MetadataValue.json(newest)})
+        return dg.AssetMaterialization(self.setup.names.extra_key(name), metadata=metadata)
 
     def _signals(self) -> dg.AssetMaterialization:
         metadata = event_metadata({"signals": newest_signals(self.database)})

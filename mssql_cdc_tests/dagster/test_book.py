@@ -214,6 +214,26 @@ def test_a_table_that_cannot_be_read_is_not_green_while_the_others_are(watch):
     assert watch.location.logged("people")["mssql_cdc/inserts"] == 1
 
 
+def test_a_current_table_of_which_no_row_has_come_is_reported(watch):
+    """`snapshot.mode=no_data`: without changes there is no table in the lake, and nothing is left to be done."""
+    watch.settle()
+    watch.step()
+    watch.ahead = timedelta(minutes=5)
+    watch.step()
+    watch.book.turn()
+    (event, *_) = watch.location.materializations(watch.location.current("orders"))
+    assert metadata(event)["dagster/row_count"] == 0
+    assert "no row has come yet" in metadata(event)["mssql_cdc/note"]
+    watch.location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    watch.location.shop.scan()
+    watch.settle()
+    watch.ahead += timedelta(minutes=5)
+    watch.book.turn()
+    (event, *_) = watch.location.materializations(watch.location.current("orders"))
+    assert metadata(event)["dagster/row_count"] == 1
+    assert "mssql_cdc/note" not in metadata(event)
+
+
 def test_a_source_table_is_reported_when_first_seen_and_when_its_structure_changes(watch):
     shop, key = watch.location.shop, watch.location.names.source_key
     (orders,) = (table.table_id for table in watch.location.tables if table.table_id.name == "orders")
