@@ -245,9 +245,11 @@ class Follower:
 
     def close(self, *, patience: float = END_SECONDS) -> None:
         """End what runs in the background, after so many seconds by force: the next run repeats it."""
+        end = time.monotonic() + patience
         for work in (self.beside, self.slow):
             if work is not None:
-                work.close(lambda: cancel_jobs(self.database.spark()), patience=patience)
+                left = max(end - time.monotonic(), 0.0)
+                work.close(lambda: cancel_jobs(self.database.spark()), patience=left)
 
     def _say_notices(self, seen: Survey) -> None:
         """Log notices once per capture instance because matching every column of every table is slow."""
