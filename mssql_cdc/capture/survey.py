@@ -46,6 +46,10 @@ class Survey:
     stalled: str | None = None
     counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict[tuple[int, LsnRange], int])
 
+    def limited_to(self, tables: Collection[TableId]) -> Survey:
+        """The survey with the states of these tables only."""
+        return replace(self, tables={table: state for table, state in self.tables.items() if table in tables})
+
     def instance(self, table: TableId, object_id: int) -> CaptureInstance:
         """The capture instance that a slice names."""
         return next(i for i in self.tables[table].captured.instances if i.object_id == object_id)

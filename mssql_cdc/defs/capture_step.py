@@ -11,6 +11,7 @@ from functools import partial
 
 import dagster as dg
 
+from mssql_cdc.capture.survey import Survey
 from mssql_cdc.defs.asked import ask_source, judged, result_of
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.book import Book
@@ -85,6 +86,7 @@ class Step:
         self.failures = Failures(setup.connector)
         self._cut: int | None = None
         self._counted = Counted()
+        self._saw: Callable[[Survey], None] = lambda _: None
 
     def run(self) -> Iterator[dg.AssetCheckResult]:
         """Do the step's work; checks that were selected alone are yielded."""
@@ -92,13 +94,17 @@ class Step:
             self.recorder.turn = self._turn
         self.recorder.start()
         self.recorder.post(self._begin)
+        reads = self.by_sensor or bool(self.logs or self.currents)
         try:
-            if not self.windows or not (self.by_sensor or self.logs):
-                yield from self._without_window()
-            elif self.by_sensor:
-                self._stream()
-            else:
-                self._by_hand()
+            with reported([self.work.database] if reads else []) as saw:
+                self._saw = partial(self._tell, partial(saw, self.work.database))
+                if not self.windows or not (self.by_sensor or self.logs):
+                    yield from self._without_window()
+                elif self.by_sensor:
+                    self._stream()
+                else:
+                    self._by_hand()
+                self.failures.raise_if_any()
         finally:
             if self.output is not None:
                 self.output.output.close(RECORDS_END_SECONDS)
@@ -109,7 +115,6 @@ class Step:
             self.recorder.post(self._own_tables)
             self.recorder.close()
             self.background.drain()
-        self.failures.raise_if_any()
 
     def _without_window(self) -> Iterator[dg.AssetCheckResult]:
         """Do what reads no range, such as merging current tables up to the last cut and evaluating checks alone."""
@@ -192,16 +197,15 @@ class Step:
                 self._add(done)
             if not limit:
                 return
-        with reported([self.work.database]) as saw:
-            follower = self.work.follower(lasting=bool(limit), saw=partial(saw, self.work.database))
-            try:
-                self._follow(follower, handover)
-            except BaseException:
-                follower.close(patience=0)
-                raise
-            if limit:
-                handover.end()
-            self.background.run(follower.close)
+        follower = self.work.follower(lasting=bool(limit), saw=self._saw)
+        try:
+            self._follow(follower, handover)
+        except BaseException:
+            follower.close(patience=0)
+            raise
+        if limit:
+            handover.end()
+        self.background.run(follower.close)
 
     def _follow(self, follower: Follower, handover: Handover) -> None:
         """Take steps until the run is over: one, or as many as fit into `dagster.max.run.seconds`.
@@ -239,8 +243,13 @@ class Step:
 
     # -- Helpers -----------------------------------------------------------------------------------------------
 
+    def _tell(self, saw: Callable[[Survey], None], seen: Survey) -> None:
+        """Tell OpenLineage of the tables that this run reads."""
+        saw(seen if self.by_sensor else seen.limited_to([*self.logs, *self.currents]))
+
     def _add(self, done: Done) -> None:
         """Report a result, and remember what failed in it."""
+        self._saw(done.seen)
         self.failures.add(done)
         for table, error in done.merged.errors.items():
             text = self.setup.connector.redact(f"{table}: the merge into the current table failed: {error}")

@@ -4,7 +4,7 @@ The sensor requests snapshots that are due, several tables in one run; an operat
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -30,6 +30,7 @@ from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.read import Commits
 from mssql_cdc.plan.planner import new_snapshot_key
+from mssql_cdc.run.lineage import reported
 from mssql_cdc.schema import TableId
 
 ALL_TAG = "mssql_cdc/snapshot_all"
@@ -88,26 +89,32 @@ class SnapshotStep:
         self.recorder.start()
         self.recorder.post(self.own.remember)
         try:
-            if not self.by_sensor:
-                self.work.look()
-            seen = self.work.survey()
-            wanted = self._wanted(seen, config)
-            self.failures.add_absent([one for tables in wanted.values() for one in tables], self.setup, seen)
-            for table in self.failures.tables:
-                self.recorder.post(partial(self._red, table))
-            for key, wished in wanted.items():
-                tables = [table for table in wished if table not in self.failures.tables]
-                if not tables:
-                    continue
-                done = self.work.snapshot(key, tables, self._progress, signal=config.signal or None)
-                self.failures.add(done)
-                self.recorder.post(partial(self._report, done.snapshot or SnapshotResult(key)))
+            with reported([self.database], currents=False) as saw:
+                self._take(config, partial(saw, self.database))
+                self.failures.raise_if_any()
         finally:
             self.recorder.post(self._own_tables)
             self.recorder.close()
             self.background.drain()
-        self.failures.raise_if_any()
         yield from ()
+
+    def _take(self, config: SnapshotRequest, saw: Callable[[Survey], None]) -> None:
+        if not self.by_sensor:
+            self.work.look()
+        seen = self.work.survey()
+        wanted = self._wanted(seen, config)
+        asked = [one for tables in wanted.values() for one in tables]
+        saw(seen.limited_to(asked))
+        self.failures.add_absent(asked, self.setup, seen)
+        for table in self.failures.tables:
+            self.recorder.post(partial(self._red, table))
+        for key, wished in wanted.items():
+            tables = [table for table in wished if table not in self.failures.tables]
+            if not tables:
+                continue
+            done = self.work.snapshot(key, tables, self._progress, signal=config.signal or None)
+            self.failures.add(done)
+            self.recorder.post(partial(self._report, done.snapshot or SnapshotResult(key)))
 
     # -- What is read --------------------------------------------------------------------------------------------
 
