@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 
 import pytest
 
 from mssql_cdc.capture.snapshot import chunk_groups, take
+from mssql_cdc.config import load_connector
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.run.databases import open_databases
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.serve.events import Events
+from mssql_cdc.serve.sent import Sent
+from mssql_cdc.serve.watch import Watch
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_status import look
 
@@ -83,3 +90,32 @@ def test_the_command_line_stops_a_blocking_snapshot_and_the_lake_equals_the_sour
     values = [json.loads(line)["value"] or {} for line in output.read_text().splitlines()]
     operations = [value.get("payload", value).get("op") for value in values]
     assert operations.count("r") == 7, "records have the rows that were read"
+
+
+def test_events_tell_of_a_paused_and_of_a_stopped_snapshot(chunked: Place, monkeypatch: pytest.MonkeyPatch):
+    written = io.StringIO()
+    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause") and None)
+    with open_databases(load_connector(chunked.config), warehouse=str(chunked.warehouse)) as (database,):
+        watch = Watch(Events(written), database.connector, lambda _: Sent())
+        follower = Follower(database, merge=False, progress=watch.snapshot)
+        watch(follower, follower.attempt())
+        assert told(written)[-2:] == ["paused", {"SnapshotPaused": True, "SnapshotCompleted": False}]
+        assert chunked.command("snapshot", "--resume") == 0
+        watch(follower, follower.attempt())
+        assert told(written)[-2:] == ["completed", {"SnapshotPaused": False, "SnapshotCompleted": True}]
+        assert told(written).count("started") == 2
+        assert chunked.command("snapshot", "--table", "dbo.items") == 0
+        behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--stop") and None)
+        watch(follower, follower.attempt())
+        assert [one for one in told(written) if isinstance(one, str)][-2:] == ["started", "aborted"]
+
+
+def told(written: io.StringIO) -> list[object]:
+    """The states of snapshots, and what the metrics behind them say of pause and end."""
+    found: list[object] = []
+    for one in map(json.loads, written.getvalue().splitlines()):
+        if one["event"] == "snapshot" and one["state"] != "progress":
+            found.append(one["state"])
+        elif one["event"] == "metrics" and one["context"] == "snapshot":
+            found.append({name: one["values"][name] for name in ("SnapshotPaused", "SnapshotCompleted")})
+    return found

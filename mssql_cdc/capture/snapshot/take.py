@@ -57,8 +57,8 @@ class SnapshotResult:
 
     @property
     def completed(self) -> bool:
-        """Whether every table was read."""
-        return not (self.failed or self.stopped or self.paused)
+        """Whether every table was read that was not stopped, and one was."""
+        return not (self.failed or self.paused or (self.stopped and not self.rows))
 
     def raise_failure(self) -> None:
         """Raise the first table's error."""
