@@ -34,7 +34,7 @@ def chunked(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     return place
 
 
-def behind_a_group(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
+def behind_a_group(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
     """Do something once, behind the next group."""
     read = chunk_groups._read_group  # pyright: ignore[reportPrivateUsage]
 
@@ -54,7 +54,7 @@ def reads(place: Place) -> list[int]:
 def test_the_command_line_pauses_and_resumes_an_initial_snapshot(
     chunked: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause") and None)
+    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause"))
     assert chunked.catch_up() == 0
     one = look(chunked, capsys)[1]["items"]
     assert (one["status"], one["detail"], one["snapshot_paused"]) == ("snapshot", "1 of 3 chunks (paused)", True)
@@ -94,7 +94,7 @@ def test_the_command_line_stops_a_blocking_snapshot_and_the_lake_equals_the_sour
 
 def test_events_tell_of_a_paused_and_of_a_stopped_snapshot(chunked: Place, monkeypatch: pytest.MonkeyPatch):
     written = io.StringIO()
-    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause") and None)
+    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause"))
     with open_databases(load_connector(chunked.config), warehouse=str(chunked.warehouse)) as (database,):
         watch = Watch(Events(written), database.connector, lambda _: Sent())
         follower = Follower(database, merge=False, progress=watch.snapshot)
@@ -105,7 +105,7 @@ def test_events_tell_of_a_paused_and_of_a_stopped_snapshot(chunked: Place, monke
         assert told(written)[-2:] == ["completed", {"SnapshotPaused": False, "SnapshotCompleted": True}]
         assert told(written).count("started") == 2
         assert chunked.command("snapshot", "--table", "dbo.items") == 0
-        behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--stop") and None)
+        behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--stop"))
         watch(follower, follower.attempt())
         assert [one for one in told(written) if isinstance(one, str)][-2:] == ["started", "aborted"]
 
