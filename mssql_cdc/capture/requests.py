@@ -33,6 +33,10 @@ from mssql_cdc.lake.steps import START_SIGNAL, is_of_start
 from mssql_cdc.lsn import snapshot_key
 from mssql_cdc.schema import TableId
 
+INITIAL_ADVICE = (
+    "the initial snapshot is not finished, and without it the table cannot stream. Pause it, or exclude the table "
+    "(table.exclude.list)"
+)
 REQUESTED, DONE, IGNORED = "requested", "done", "ignored"
 TableName = tuple[str, str, str]
 
@@ -53,6 +57,11 @@ class Request:
     key: str
     signal_id: str
     action: ExecuteSnapshot
+
+    @property
+    def batch(self) -> int:
+        """Its row in `_signals`."""
+        return batch_of(self.signal_id)
 
     def of(self, tables: Collection[TableId]) -> tuple[TableId, ...]:
         """Return the requested captured tables, in the order of the signal."""
@@ -118,19 +127,37 @@ def ask_for_snapshot(
 
 
 def ask_to_control(database: Database, signal_id: str, kind: str, tables: Sequence[str], *, channel: str) -> str:
-    """Request that incremental snapshots stop, pause or go on; return what was requested.
+    """Request that snapshots, of both types, stop, pause or go on; return what was requested.
 
     Args:
         database: The database.
         signal_id: The id of the signal.
         kind: `stop-snapshot`, `pause-snapshot` or `resume-snapshot`.
-        tables: The tables to stop; none: all.
+        tables: The full names of the tables to stop; none: all.
         channel: The channel that requests it.
+
+    Raises:
+        ConfigurationError: None of the tables can be stopped.
     """
+    refused = refused_stop(load_offsets(database.layout, database.storage), tables)
+    if refused is not None:
+        raise ConfigurationError(refused)
     data = json.dumps({"type": "incremental", "data-collections": list(tables)}) if tables else None
     what = f"{kind} of {', '.join(tables) or 'all tables'}"
     note_signal(database, SignalRow(signal_id, kind, data), channel, REQUESTED, what)
     return what
+
+
+def refused_stop(offsets: Offsets, tables: Collection[str]) -> str | None:
+    """Why none of the snapshots of these tables can be stopped; None: one can, or no table is named.
+
+    Args:
+        offsets: The offsets.
+        tables: The full names of the tables.
+    """
+    entries = [offsets.entry(name) for name in tables]
+    initial = [one is not None and one.status == "snapshot" and one.to is None for one in entries]
+    return f"{', '.join(tables)} cannot be stopped: {INITIAL_ADVICE}" if initial and all(initial) else None
 
 
 def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
@@ -211,6 +238,11 @@ def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
 def identity(row: Mapping[str, Any]) -> str:
     """A signal's id need not be unique: its row's number in `_signals` makes it so."""
     return f"{row['id']}@{row['_batch']}:{row['position'] or ''}"
+
+
+def batch_of(identity: str) -> int:
+    """The `_batch` of a signal's row in `_signals`."""
+    return int(identity.rpartition("@")[2].partition(":")[0])
 
 
 def id_of(identity: str) -> str:

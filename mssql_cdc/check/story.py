@@ -50,7 +50,7 @@ def story_of(
         if not isinstance(facts, SnapshotEnded) or facts.table not in names:
             continue
         judged = max(judged, cut_text(row.epoch, facts.mark.lsn))
-        if (facts.number, facts.table) in whole_reads:
+        if facts.stopped is None and (facts.number, facts.table) in whole_reads:
             low, whole = snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number), True
     versions = history.versions.get(recorded.table_id.text, (recorded,))
     return Story(versions, compared_columns(versions, hidden), low, judged, whole)

@@ -124,6 +124,7 @@ def facts(found: Sequence[DatabaseStatus]) -> list[dict[str, object]]:
             "current_lag_seconds": one.lag.current,
             "rows_in_5_minutes": one.recent_rows,
             "open_gaps": one.open_gaps,
+            "snapshot_paused": one.table.text in database.snapshots.paused,
             "incremental_snapshot": database.snapshots.of(one.table),
             "incremental_snapshots_paused": database.snapshots.state.paused,
             "open_signals": list(database.snapshots.signals),

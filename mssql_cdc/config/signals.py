@@ -71,7 +71,7 @@ class ExecuteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StopSnapshot:
-    """Stop the incremental snapshot, of these collections or (empty) altogether (INC-13)."""
+    """Stop the snapshots of these collections or (empty) of all tables (INC-13)."""
 
     signal_id: str
     collections: tuple[str, ...] = ()
@@ -79,14 +79,14 @@ class StopSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class PauseSnapshot:
-    """Pause the incremental snapshot at the next chunk (INC-14)."""
+    """Pause the snapshots at the next chunk (INC-14)."""
 
     signal_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeSnapshot:
-    """Resume the paused incremental snapshot (INC-14)."""
+    """Resume the paused snapshots (INC-14)."""
 
     signal_id: str
 

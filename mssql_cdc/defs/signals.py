@@ -47,10 +47,10 @@ class SignalRequest(dg.Config):
     action: Action = Field(
         default=Action.snapshot,
         description="snapshot: re-snapshot the tables; the other tables keep streaming. incremental_snapshot: read "
-        "the tables in chunks while they keep streaming; stop_snapshot, pause_snapshot and resume_snapshot apply to "
-        "these. acknowledge_gaps: acknowledge the lost changes of the tables, so that their checks can turn green "
-        "again. go_on_after_restore: the source went back in time; start a new epoch, in which every table is "
-        "re-snapshotted.",
+        "the tables in chunks while they keep streaming. stop_snapshot, pause_snapshot, resume_snapshot: give up, hold "
+        "or continue snapshots of both types. acknowledge_gaps: acknowledge the lost changes of the tables, so that "
+        "their checks can turn green again. go_on_after_restore: the source went back in time; start a new epoch, in "
+        "which every table is re-snapshotted.",
     )
     condition: str = Field(
         default="",
@@ -114,13 +114,13 @@ def _incremental(setup: Setup, database: Database, config: SignalRequest) -> str
 
 
 def _control(setup: Setup, database: Database, config: SignalRequest) -> str:
-    """Request that incremental snapshots stop, pause or go on."""
+    """Request that snapshots stop, pause or go on."""
     kind = config.action.value.replace("_", "-")
     names: list[str] = []
     if config.action is Action.stop_snapshot and config.tables:
         names = [".".join(table.parts) for table in _chosen(setup, config.tables)]
     said = ask_to_control(database, str(uuid.uuid4()), kind, names, channel="dagster")
-    return f"{said}; it takes effect at the next chunk"
+    return f"{said}; it takes effect at the next chunk, or group of chunks"
 
 
 def _acknowledge(setup: Setup, database: Database, tables: list[str]) -> str:

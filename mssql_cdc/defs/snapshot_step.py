@@ -81,6 +81,7 @@ class SnapshotStep:
         self.failures = Failures(setup.connector)
         self.begun = datetime.now(UTC) - SKEW
         self.shown: dict[TableId, int] = {}
+        self.left: list[str] = []
 
     def run(self, config: SnapshotRequest) -> Iterator[dg.AssetMaterialization]:
         """Take the snapshots; their events are written as each is done."""
@@ -96,6 +97,7 @@ class SnapshotStep:
             self.recorder.post(self._own_tables)
             self.recorder.close()
             self.background.drain()
+        self._cancel_if_left()
         yield from ()
 
     def _take(self, config: SnapshotRequest, saw: Callable[[Survey], None]) -> None:
@@ -114,7 +116,25 @@ class SnapshotStep:
                 continue
             done = self.work.snapshot(key, tables, self._progress, signal=config.signal or None)
             self.failures.add(done)
+            self._leave(done.snapshot)
             self.recorder.post(partial(self._report, done.snapshot or SnapshotResult(key)))
+
+    def _leave(self, result: SnapshotResult | None) -> None:
+        """Note what signals have kept this run from reading."""
+        if result is None:
+            return
+        if result.paused:
+            names = ", ".join(table.text for table in result.paused)
+            self.left.append(f"the snapshot of {names} is paused; the action resume_snapshot of signals lets it go on")
+        for table, signal in result.stopped.items():
+            self.left.append(f"the snapshot of {table} was stopped by signal {signal}; the table streams on")
+
+    def _cancel_if_left(self) -> None:
+        """End as canceled, since nothing failed and partitions were not read: as a run does that is being canceled."""
+        if self.left:
+            said = self.setup.connector.redact("; ".join(self.left))
+            self.context.instance.report_run_canceling(self.context.run, message=said)
+            raise dg.DagsterExecutionInterruptedError(said)
 
     # -- What is read --------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from mssql_cdc.capture.requests import IGNORED
 from mssql_cdc.config.filters import split_name
 from mssql_cdc.config.signals import ExecuteSnapshot, PauseSnapshot, ResumeSnapshot, StopSnapshot, expand_collections
 from mssql_cdc.follow.incremental_step import Step
+from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.schema import TableId
 
 _TYPES: Mapping[type[Command], str] = {
@@ -61,9 +62,16 @@ def _obey(step: Step, state: State, command: Command) -> State:
             after = replace(state, paused=False)
             if after != state:
                 step.notes.told(state, "RESUMED")
-    if after == state:
-        _refused(step, command, "no incremental snapshot is concerned")
+    if after == state and not _concerns_blocking(step, command):
+        _refused(step, command, "no snapshot is concerned")
     return after
+
+
+def _concerns_blocking(step: Step, command: Command) -> bool:
+    """Whether a blocking snapshot that has begun, or is requested, may obey the command (`capture/snapshot_orders`)."""
+    ended = (row.facts for row in step.offsets.noted if isinstance(row.facts, SnapshotEnded))
+    stopped = any(one.stopped == command.signal_id for one in ended)
+    return stopped or bool(step.offsets.begun_snapshots or step.seen.requests)
 
 
 def _refused(step: Step, command: Command, reason: str) -> None:

@@ -23,6 +23,7 @@ from mssql_cdc.capture.requests import (
     TableName,
     bookmarks_of,
     note_signal,
+    refused_stop,
     signal_row,
 )
 from mssql_cdc.config.signal_settings import SOURCE_CHANNEL
@@ -109,7 +110,9 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
             status, result = (
                 (IGNORED, one.problem)
                 if one.problem is not None
-                else _apply(database, signal, _offset_at(one.position) if channel == SOURCE_CHANNEL else current, names)
+                else _apply(
+                    database, signal, _offset_at(one.position) if channel == SOURCE_CHANNEL else current, names, offsets
+                )
             )
             rows.append(
                 signal_row(signal, channel=channel, position=one.position, status=status, result=result, at=now)
@@ -137,7 +140,7 @@ def apply_signal(
         offsets: How far each of them has come.
         channel: The channel that delivered it.
     """
-    status, result = _apply(database, signal, _current_offset(offsets), _names(database, tables))
+    status, result = _apply(database, signal, _current_offset(offsets), _names(database, tables), offsets)
     note_signal(database, signal, channel, status, result)
     database.signalled(
         signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
@@ -174,7 +177,11 @@ def _offset_at(position: str | None) -> Mapping[str, object] | None:
 
 
 def _apply(
-    database: Database, signal: SignalRow, offset: Mapping[str, object] | None, tables: list[TableName]
+    database: Database,
+    signal: SignalRow,
+    offset: Mapping[str, object] | None,
+    tables: list[TableName],
+    offsets: Offsets,
 ) -> tuple[str, str]:
     match parse_signal(signal.id, signal.type, signal.data):
         case LogMessage() as message:
@@ -188,11 +195,17 @@ def _apply(
         case IgnoredSignal(reason=reason):
             return IGNORED, reason
         case StopSnapshot(collections=names):
-            return REQUESTED, f"stop the incremental snapshot of {', '.join(names) or 'all tables'}"
+            found, _ = expand_collections(names, tables)
+            refused = refused_stop(offsets, [TableId(*name).text for name in found])
+            return (IGNORED, refused) if refused else (REQUESTED, f"stop the snapshot of {_all(names)}")
         case PauseSnapshot():
-            return REQUESTED, "pause the incremental snapshot"
+            return REQUESTED, "pause the snapshots"
         case ResumeSnapshot():
-            return REQUESTED, "resume the incremental snapshot"
+            return REQUESTED, "resume the snapshots"
+
+
+def _all(names: Collection[str]) -> str:
+    return ", ".join(names) or "all tables"
 
 
 def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:

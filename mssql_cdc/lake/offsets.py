@@ -226,12 +226,14 @@ class Offsets:
         """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
 
         Such a table is read whole, at one position; earlier changes are part of what was read, and no sweep can name
-        the rows that are gone (C21). Empty: it was never read.
+        the rows that are gone (C21). A snapshot that was stopped has read a part only. Empty: it was never read.
         """
         entry = self.entry(table)
         for row in reversed(self.noted):
             facts = row.facts
-            if isinstance(facts, SnapshotEnded) and _is_of(entry, table, row.tables[facts.table], facts.table):
+            if not isinstance(facts, SnapshotEnded) or facts.stopped is not None:
+                continue
+            if _is_of(entry, table, row.tables[facts.table], facts.table):
                 return snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number)
         return ""
 

@@ -74,7 +74,8 @@ class Opened:
 class SnapshotBegun:
     """A snapshot began, took the positions of tables without reading rows (`data` False), or answered a signal.
 
-    `mark` is the log's end then: the rows that are read must come from the history that it belongs to (A7).
+    `mark` is the log's end then: the rows that are read must come from the history that it belongs to (A7). `signals`
+    is the newest `_batch` of `_signals` that does not concern it: later ones may pause or stop it (None: none may).
     """
 
     step: Literal["snapshot begun"] = "snapshot begun"
@@ -83,6 +84,7 @@ class SnapshotBegun:
     signal: str | None = None
     data: bool = True
     mark: LogMark | None = None
+    signals: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +101,7 @@ class SnapshotEnded:
 
     The current table stays closed until capture has passed `mark` (C18). `low` is the lowest position that its rows
     stand at, `sweep` what has to be deleted afterwards; `gap`: changes were cleaned up while the snapshot ran.
+    `stopped` is the id of the signal that stopped it: only a part of the table was read.
     """
 
     step: Literal["snapshot ended"] = "snapshot ended"
@@ -110,6 +113,7 @@ class SnapshotEnded:
     low: str
     sweep: SweepBound | None = None
     gap: bool = False
+    stopped: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +275,14 @@ def status_changed(stamp: Stamp, tables: Mapping[str, Entry]) -> OffsetRow:
 
 
 def snapshot_begun(
-    stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, number: int, signal: str | None, mark: LogMark
+    stamp: Stamp,
+    tables: Mapping[str, Entry],
+    *,
+    snapshot: str,
+    number: int,
+    signal: str | None,
+    mark: LogMark,
+    signals: int,
 ) -> OffsetRow:
     """These tables are being snapshotted now; they take no part in ranges until their snapshot has ended.
 
@@ -282,8 +293,10 @@ def snapshot_begun(
         number: The snapshot's number in `_pos`.
         signal: The id of the signal that requested it; None: no signal did.
         mark: The log's end before anything is read.
+        signals: The newest `_batch` of `_signals` that does not concern it.
     """
-    return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, number=number, signal=signal, mark=mark))
+    begun = SnapshotBegun(snapshot=snapshot, number=number, signal=signal, mark=mark, signals=signals)
+    return _snapshot(stamp, tables, begun)
 
 
 def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str) -> OffsetRow:

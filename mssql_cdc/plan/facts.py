@@ -149,11 +149,12 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A snapshot that a signal or an operator requested and that has not begun."""
+    """A snapshot that a signal or an operator requested and that has not begun; `paused`: it must not begin yet."""
 
     key: str
     tables: tuple[TableId, ...]
     signal: str | None = None
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +189,10 @@ class Facts:
     that is followed by a newer row; all three were read in the order settled, scanned, captured. `row_bound` and
     `transaction_bound` are the largest commit LSNs which the configured sizes of a range allow (None: no bound
     below `captured`). `cut` is the end of the newest complete cut and `cut_number` its row, `idle_for` the age of the
-    newest `_offsets` row. `absent` are tables that the source does not
-    show any more, `snapshots` the keys of snapshots that have begun. `behind` are the tables whose current
-    table lacks rows of the newest cut, `due` those of them whose interval is over. `restored` says what
-    the witness found when the source went back in time (A7).
+    newest `_offsets` row. `absent` are tables that the source does not show any more, `snapshots` the keys of snapshots
+    that have begun, `paused` those of them that must not go on. `behind` are the tables whose current table lacks rows
+    of the newest cut, `due` those of them whose interval is over. `restored` says what the witness found when the
+    source went back in time (A7).
     """
 
     now: datetime
@@ -209,6 +210,7 @@ class Facts:
     restored: str | None = None
     asked: tuple[Asked, ...] = ()
     snapshots: frozenset[str] = frozenset()
+    paused: frozenset[str] = frozenset()
     behind: tuple[TableId, ...] = ()
     due: tuple[TableId, ...] = ()
     runs: Runs = field(default_factory=Runs)

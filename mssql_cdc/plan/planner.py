@@ -149,8 +149,10 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     beginning = {"new", "lost"} if facts.policy.on_data_error else {"new"}
     new = tuple(m.table for m in able if m.status in beginning or (m.status == "streaming" and m.rekeyed and follows))
     known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
-    asked = [one for one in facts.asked if known & set(one.tables)]
+    asked = [one for one in facts.asked if known & set(one.tables) and not one.paused]
     for begun in facts.begun_snapshots:
+        if begun in facts.paused:
+            continue
         earlier = facts.runs.of(begun)
         if not is_held_back(facts, earlier):
             tables = tuple(m.table for m in facts.members if m.status == "snapshot" and m.snapshot == begun)

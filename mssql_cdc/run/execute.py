@@ -130,7 +130,7 @@ def execute(
             except MssqlCdcError:
                 tell_end(database, completed=False)
                 raise
-            tell_end(database, completed=not result.failed)
+            tell_end(database, completed=result.completed)
             return Done(decision, seen, seen.offsets, snapshot=result)
         case Merge():
             return _advanced(database, _merge(database, seen, decision, slow), chunks)

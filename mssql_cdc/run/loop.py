@@ -250,7 +250,7 @@ def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
 
 
 def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
-    """Whether every streaming member has reached the goal and no snapshot is open.
+    """Whether every streaming member has reached the goal and no snapshot is open but those that are paused.
 
     Args:
         seen: The survey.
@@ -258,7 +258,7 @@ def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
         hopeless: Tables to ignore because a retry cannot help them.
     """
     for member in seen.facts.members:
-        if member.table in hopeless:
+        if member.table in hopeless or member.snapshot in seen.facts.paused:
             continue
         if member.status in {"new", "snapshot"} and member.instances:
             return False

@@ -1,4 +1,4 @@
-"""What `mssql-cdc status` says of incremental snapshots and of signals that wait: from the lake alone."""
+"""What `mssql-cdc status` says of snapshots and of signals that wait: from the lake alone."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import State
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import id_of, open_requests
+from mssql_cdc.capture.snapshot_orders import heard_until, load_orders
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotStatus:
-    """The incremental snapshots of a database, and the ids of signals that have not taken effect.
+    """The snapshots of a database, and the ids of signals that have not taken effect.
 
     Attributes:
         state: The tables that are read or wait, and whether they are paused.
         signals: The ids, oldest first.
         is_open: Whether it is one of the hours at which chunks may be read.
+        paused: The tables (`TableId.text`) whose initial or blocking snapshot is paused.
     """
 
     state: State = field(default_factory=State)
     signals: tuple[str, ...] = ()
     is_open: bool = True
+    paused: frozenset[str] = frozenset()
 
     def of(self, table: TableId) -> str | None:
         """What an incremental snapshot does with a table; None: it has nothing to do with it.
@@ -54,4 +57,7 @@ def snapshot_status(database: Database, offsets: Offsets) -> SnapshotStatus:
     """
     stored = load(database)
     blocking = [id_of(one.signal_id) for one in open_requests(database, offsets)]
-    return SnapshotStatus(stored.state, (*blocking, *(one.signal_id for one in stored.commands)), stored.open)
+    orders, begun = load_orders(database), offsets.begun_snapshots
+    paused = frozenset(table for table, key in begun.items() if orders.paused(heard_until(offsets, key)))
+    signals = (*blocking, *(one.signal_id for one in stored.commands))
+    return SnapshotStatus(stored.state, signals, stored.open, paused)

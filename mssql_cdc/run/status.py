@@ -16,6 +16,7 @@ from mssql_cdc.capture.members import SNAPSHOT
 from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.capture.snapshot.begin import groups_done
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
+from mssql_cdc.capture.snapshot_orders import heard_until, load_orders
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.commit_times import CommitTimes, commit_times
@@ -226,7 +227,8 @@ def _snapshot_progress(database: Database, offsets: Offsets, entry: Entry, table
     state = load_state(home.changes, owner=home.app_id, writer=SNAPSHOT, storage=database.storage)
     groups = groups_done(state, snapshot) if state is not None else []
     done = {number for group in groups for number in group.chunks if number in chunks[0]}
-    return f"{len(done)} of {len(chunks[0])} chunks"
+    paused = load_orders(database).paused(heard_until(offsets, snapshot))
+    return f"{len(done)} of {len(chunks[0])} chunks{' (paused)' if paused else ''}"
 
 
 def _recent_rows(offsets: Offsets) -> Counter[str]:

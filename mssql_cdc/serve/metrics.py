@@ -97,6 +97,9 @@ class Metrics:
     def snapshot_began(self) -> None:
         """An initial or blocking snapshot begins, or goes on."""
         self._begin()
+        if self._state.get("SnapshotPaused"):
+            self._state["SnapshotPaused"] = False
+            self._paused.stop()
 
     def snapshot_progress(self, progress: Progress) -> None:
         """Note how far it has come."""
@@ -104,11 +107,15 @@ class Metrics:
         self._left = frozenset(t.text for t, one in progress.tables.items() if one.chunks_done < one.chunks)
 
     def snapshot_ended(self, result: SnapshotResult) -> None:
-        """An attempt has ended: every table is read, or some have failed."""
+        """An attempt has ended: every table is read, or some have failed, were stopped or wait."""
         self._rows |= {table.text: rows for table, rows in result.rows.items()}
-        self._left = frozenset(table.text for table in result.failed)
+        self._left = frozenset(table.text for table in (*result.failed, *result.paused))
         self._event_at = time.monotonic()
-        self._finish("SnapshotAborted" if result.failed else "SnapshotCompleted")
+        if result.paused:
+            self._state["SnapshotPaused"] = True
+            self._paused.start()
+        else:
+            self._finish("SnapshotCompleted" if result.completed else "SnapshotAborted")
 
     def snapshot_skipped(self) -> None:
         """There is nothing to read."""

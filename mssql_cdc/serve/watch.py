@@ -222,9 +222,13 @@ class Watch:
         self._tables_ended(database, kind, signal, ended)
         for table, error in found.failed.items():
             self._tell(database, kind, "aborted", **id_, table=table.text, message=str(error))
+        for table, by in found.stopped.items():
+            self._tell(database, kind, "aborted", **id_, table=table.text, message=f"stopped by signal {by}")
+        if found.paused:
+            self._tell(database, kind, "paused", **id_, data_collections=[table.text for table in found.paused])
         seen.metrics.snapshot_ended(found)
         seen.snapshot = False
-        if not found.failed:
+        if found.completed:
             self._tell(database, kind, "completed", **id_, rows=sum(found.rows.values()))
 
     def _tell(self, database: str, kind: str, state: str, **members: Any) -> None:

@@ -289,7 +289,7 @@ def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
     """Number of the table's last finished snapshot, and the position below which nothing counts any more."""
     for row in reversed(offsets.noted):
         facts = row.facts
-        if isinstance(facts, SnapshotEnded) and facts.table == table:
+        if isinstance(facts, SnapshotEnded) and facts.table == table and facts.stopped is None:
             if facts.sweep is None:
                 return str(facts.number), ""
             return str(facts.number), snapshot_position_text(row.epoch, Lsn.parse(facts.sweep.low), number=facts.number)

@@ -13,6 +13,7 @@ from unittest.mock import patch
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
 from mssql_cdc_tests.storm.lake import is_known, unopened
 from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PLACES, VALUES, WITHIN, Schedule, of
 from mssql_cdc_tests.storm.worlds import Change
@@ -27,7 +28,7 @@ SNAPSHOT_WRITES = st.tuples(
     st.booleans(),
 )
 """A write of a snapshot, which of its calls, and whether the process ends behind it."""
-EVENTS = st.sampled_from(("nothing", "changes", "cleanup", "another instance", "restore", "a table anew"))
+EVENTS = st.sampled_from(("nothing", "changes", "cleanup", "another instance", "restore", "a table anew", "a stop"))
 
 
 class Operations(Schedule):
@@ -304,6 +305,10 @@ class Operations(Schedule):
             change()
             self.cleaned_up(kept)
 
+        def stop() -> None:
+            change()
+            note_signal(self.database, SignalRow("stop", "stop-snapshot", None), "storm", REQUESTED, "")
+
         def nothing() -> None:
             """The run is started again."""
 
@@ -314,4 +319,5 @@ class Operations(Schedule):
             "another instance": replace,
             "restore": self.brought_back,
             "a table anew": make_anew,
+            "a stop": stop,
         }[event]

@@ -14,6 +14,7 @@ from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, Table
 from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.capture.snapshot_extensions import chosen_query
+from mssql_cdc.capture.snapshot_orders import heard_until
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
@@ -41,8 +42,8 @@ FORK_ADVICE = (
 class Wanted:
     """The request: these tables with this partition key; `filters` are SELECT statements that replace some tables.
 
-    `signal` is the id of the signal that requested it. Only the run that starts the snapshot uses the request; later
-    runs use the persisted plan.
+    `signal` is the id of the signal that requested it, `signals` the newest row of `_signals` that does not concern it.
+    Only the run that starts the snapshot uses the request; later runs use the persisted plan.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Wanted:
     epoch: int = 0
     signal: str | None = None
     filters: Mapping[TableId, Filter] = field(default_factory=dict[TableId, Filter])
+    signals: int = 0
 
 
 def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wanted) -> Run:
@@ -81,7 +83,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         mark = session.mark()
         if mark.fork is None:
             database.log(FORK_ADVICE)
-        offsets = _write_status(database, plan, begins, offsets, wanted.epoch, mark)
+        offsets = _write_status(database, plan, begins, offsets, wanted, mark)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
     states: dict[TableId, TableState] = {}
     for table, member in list(chosen.items()):
@@ -123,6 +125,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         is_little=is_little(estimated, [t.captured.object_id for t in chosen.values()]),
         expected={table: estimated.get(t.captured.object_id, 0) for table, t in chosen.items()},
         before=before,
+        heard=heard_until(offsets, wanted.id),
     )
 
 
@@ -284,15 +287,24 @@ def _write_status(
     plan: SnapshotPlan,
     members: Mapping[TableId, LakeTable],
     offsets: Offsets,
-    epoch: int,
+    wanted: Wanted,
     mark: LogMark,
 ) -> Offsets:
+    epoch = wanted.epoch
     entries: dict[str, Entry] = {}
     for table, member in members.items():
         held = plan.of(table).held
         entries[table.text] = member.new_entry(status="snapshot", to=held.text if held else None, epoch=epoch)
     stamp = database.stamp(epoch)
-    begun = snapshot_begun(stamp, entries, snapshot=plan.id, number=plan.number, signal=plan.signal, mark=mark)
+    begun = snapshot_begun(
+        stamp,
+        entries,
+        snapshot=plan.id,
+        number=plan.number,
+        signal=plan.signal,
+        mark=mark,
+        signals=wanted.signals,
+    )
     return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)
 
 

@@ -8,7 +8,7 @@ from time import monotonic
 
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
 from mssql_cdc.capture.snapshot.delays import wait_to_stream
-from mssql_cdc.capture.snapshot.finish import end_table
+from mssql_cdc.capture.snapshot.finish import end_table, obey
 from mssql_cdc.capture.snapshot.progress import Run, fail
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError
@@ -25,7 +25,7 @@ FIRST_CHUNKS = 2
 
 
 def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
-    """Read group after group until every table has ended or failed.
+    """Read group after group until every table has ended, was stopped or has failed, or the snapshot is paused.
 
     Args:
         run: The run of the snapshot.
@@ -33,6 +33,7 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
         show: Shows the progress, after each group and when tables end.
     """
     while True:
+        obey(run)
         minima, tables = run.session.minima(), len(run.tables)
         left: dict[TableId, tuple[Chunk, ...]] = {}
         lowest: dict[TableId, Lsn] = {}
@@ -52,7 +53,7 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
                 left[table], lowest[table] = unread, minimum
         if len(run.tables) < tables:
             show()
-        if not left:
+        if not left or run.paused:
             return
         here = run.is_little or not is_ready(run.database.spark)
         size = group_chunks if run.is_little or not here else min(FIRST_CHUNKS, group_chunks)
@@ -133,8 +134,12 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
     minima = run.session.minima()
     for table_plan in run.plan.tables:
         table, schema = table_plan.table, run.schemas[table_plan.table]
-        minimum = _minimum(run, table, minima) if table_plan.locked and table not in run.failed else None
+        is_wanted = table_plan.locked and table in run.tables and table not in run.failed
+        minimum = _minimum(run, table, minima) if is_wanted else None
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
+            continue
+        obey(run)
+        if table not in run.tables or (run.paused and not run.done[table]):
             continue
         (chunk,) = table_plan.chunks
         _begin_tables(run, [table])

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from mssql_cdc.capture.requests import INITIAL_ADVICE
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.progress import Run
+from mssql_cdc.capture.snapshot_orders import load_orders
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
+from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended, status_changed
 from mssql_cdc.lsn import Lsn
@@ -35,6 +40,85 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
         run.notes.completed()
     run.notes.flush()  # Before the end: what a run that dies here has not told, none would tell.
     run.offsets = _write_end(run, table, outcome, mark)
+    del run.tables[table]
+
+
+def obey(run: Run) -> None:
+    """Let orders take effect: give up the tables that are stopped, and say whether the rest is paused.
+
+    Args:
+        run: The run of the snapshot.
+    """
+    orders = load_orders(run.database)
+    for table, signal in orders.stopped([one for one in run.tables if one not in run.failed], run.heard).items():
+        plan = run.plan.of(table)
+        if plan.held is None:
+            _say_refused(run, table, f"signal {signal} does not stop {table}: {INITIAL_ADVICE}")
+        elif plan.locked and run.done[table]:
+            _say_refused(run, table, f"signal {signal} does not stop {table}: it was read whole already")
+        else:
+            _stop_table(run, table, signal)
+    run.paused = orders.paused(run.heard)
+
+
+def tell_paused(run: Run) -> None:
+    """Say that the run ends because the snapshot is paused; without a table that is left, it is complete."""
+    left = [table for table in run.tables if table not in run.failed]
+    if not run.paused or not left:
+        run.paused = False
+        return
+    run.notes.paused()
+    names = ", ".join(table.text for table in left)
+    run.database.log(f"{run.plan.id} is paused: {names} wait; it goes on after a resume-snapshot")
+
+
+def _say_refused(run: Run, table: TableId, line: str) -> None:
+    if table not in run.refused:
+        run.refused.add(table)
+        run.database.log(line)
+
+
+def _stop_table(run: Run, table: TableId, signal: str) -> None:
+    """Give up a table that a signal stops: it streams on from P, as if its snapshot had not begun.
+
+    The rows that were read stay. Each is exact with the changes behind its low mark (C18), and P is not behind these:
+    so the table is closed until the stream has passed E, like behind a snapshot that was read to its end. What was not
+    read is as the stream left it at P. Nothing is swept, since a row that was not read may exist.
+    """
+    for begun in run.offsets.begun_marks:
+        run.session.require_mark(begun)
+    member, groups, plan = run.tables[table], run.done[table], run.plan
+    run.notes.stopped(table)
+    run.notes.flush()
+    # Fences a late run, whose next group would be committed behind E.
+    facts = {"kind": "snapshot", "snapshot": plan.id, "stopped": signal, "epoch": run.epoch, "partition": plan.id}
+    facts |= {"run_id": run.database.run_id, "operations": {}}
+    state = run.states[table] = commit(run.states[table], [], facts, spark=run.database.spark)
+    entry = member.new_entry(
+        status="streaming",
+        rows=run.rows[table],
+        delta_table_id=state.table_id,
+        delta_version=state.delta_version,
+        batch=state.batch,
+    )
+    if groups:
+        entry = replace(entry, schema=run.schemas[table].version)
+        low = min(group.low for group in groups).text
+        ended = SnapshotEnded(
+            table=table.text,
+            snapshot=plan.id,
+            number=plan.number,
+            signal=plan.signal,
+            mark=run.session.mark(),
+            low=low,
+            stopped=signal,
+        )
+        row = snapshot_ended(run.database.stamp(run.epoch), entry, ended)
+    else:
+        row = status_changed(run.database.stamp(run.epoch), {table.text: entry})
+    run.offsets = append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)
+    run.database.log(f"{table}: the snapshot is stopped by signal {signal} after {run.rows[table]} rows; it streams on")
+    run.stopped[table] = signal
     del run.tables[table]
 
 

@@ -16,6 +16,7 @@ from mssql_cdc.schema import TableId
 
 _STARTED, _IN_PROGRESS, _SCANNED = "STARTED", "IN_PROGRESS", "TABLE_SCAN_COMPLETED"
 _COMPLETED, _ABORTED = "COMPLETED", "ABORTED"
+_PAUSED, _RESUMED = "PAUSED", "RESUMED"
 _COLUMNS = ("id", "aggregate_type", "type", "additional_data", "_batch")
 
 
@@ -70,14 +71,30 @@ class SnapshotNotes:
         """This attempt ends, and tables are left that could not be read. Another one starts anew, as in Debezium."""
         self._notifier.add(_ABORTED)
 
+    def paused(self) -> None:
+        """The snapshot is paused. Debezium pauses incremental ones only, which tell of it in the same words."""
+        self._once(_PAUSED, data_collections=self._tables)
+
+    def resumed(self) -> None:
+        """The snapshot goes on, if it was paused."""
+        if (_PAUSED, "") in self._told:
+            self._told.discard((_PAUSED, ""))
+            self._notifier.add(_RESUMED, data_collections=self._tables)
+
+    def stopped(self, table: TableId) -> None:
+        """The table is given up; the notification is that of an incremental snapshot that is stopped."""
+        if (_ABORTED, table.text) not in self._told:
+            self._told.add((_ABORTED, table.text))
+            self._notifier.add(_ABORTED, data_collections=table.text)
+
     def flush(self) -> None:
         """Write what has been collected."""
         self._notifier.flush()
 
-    def _once(self, kind: str) -> None:
+    def _once(self, kind: str, **more: str) -> None:
         if (kind, "") not in self._told:
             self._told.add((kind, ""))
-            self._notifier.add(kind)
+            self._notifier.add(kind, **more)
 
 
 def _told(database: Database, id_: str, behind: int) -> set[tuple[str, str]]:
@@ -97,8 +114,12 @@ def _told(database: Database, id_: str, behind: int) -> set[tuple[str, str]]:
         data: dict[str, str] = dict(row["additional_data"] or ())
         if (row["id"], row["aggregate_type"]) != (id_, INITIAL) or data.get("status", "SUCCEEDED") != "SUCCEEDED":
             continue
-        if row["type"] == _ABORTED:
-            found = {one for one in found if one[0] == _SCANNED}
+        if row["type"] == _ABORTED and "data_collections" in data:
+            found.add((_ABORTED, data["data_collections"]))
+        elif row["type"] == _ABORTED:
+            found = {one for one in found if one[0] in {_SCANNED, _PAUSED} or (one[1] and one[0] == _ABORTED)}
+        elif row["type"] == _RESUMED:
+            found.discard((_PAUSED, ""))
         else:
             found.add((row["type"], data.get("current_collection_in_progress") or data.get("scanned_collection") or ""))
     return found

@@ -113,7 +113,9 @@ class Run:
     `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it. `is_little`: the rows are
     read in this process. `committed` says when each table's last group was, in seconds of a monotonic clock; so does
     `begun` of this run. `rows` are those of each table that were read, `before` those that earlier runs have read,
-    `expected` those that it has as the source estimates.
+    `expected` those that it has as the source estimates. Orders behind row `heard` of `_signals` concern the snapshot:
+    `stopped` are the tables that it gave up, with the id of the signal, `refused` those that it did not; `paused`: it
+    ends before it is complete.
     """
 
     database: Database
@@ -135,6 +137,10 @@ class Run:
     begun: float = field(default_factory=monotonic)
     expected: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
     before: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
+    heard: int | None = None
+    stopped: dict[TableId, str] = field(default_factory=dict[TableId, str])
+    refused: set[TableId] = field(default_factory=set[TableId])
+    paused: bool = False
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:

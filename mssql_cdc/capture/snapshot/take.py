@@ -14,11 +14,12 @@ from functools import partial
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.notifications import Notifier
+from mssql_cdc.capture.requests import batch_of, id_of
 from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
 from mssql_cdc.capture.snapshot.chunk_groups import fail_refused, locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.delays import wait_to_read
-from mssql_cdc.capture.snapshot.finish import give_back
+from mssql_cdc.capture.snapshot.finish import give_back, obey, tell_paused
 from mssql_cdc.capture.snapshot.progress import Progress, Run, progress_of
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
@@ -43,13 +44,21 @@ class SnapshotResult:
     """The result of a snapshot.
 
     `rows` are those of each table that this run read, also what earlier runs have read of it; `failed` tables keep the
-    status `snapshot`; `notes` contain the reasons why tables were not read.
+    status `snapshot`; `notes` contain the reasons why tables were not read. `stopped` tables were given up, with the id
+    of the signal; `paused` ones wait.
     """
 
     id: str
     rows: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
     failed: Mapping[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     notes: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
+    stopped: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
+    paused: tuple[TableId, ...] = ()
+
+    @property
+    def completed(self) -> bool:
+        """Whether every table was read that was not stopped, and one was."""
+        return not (self.failed or self.paused or (self.stopped and not self.rows))
 
     def raise_failure(self) -> None:
         """Raise the first table's error."""
@@ -89,27 +98,33 @@ def capture_snapshot(
     notes = {table: note for table in decision.tables if (note := _not_read(database, survey, decision, table))}
     begun = [table for table in notes if _begins(survey, decision, table)]
     _take_positions(database, survey, decision, begun)
-    tables = [table for table in decision.tables if table not in notes]
+    stopped = _stopped_before(database, survey, decision)
+    tables = [table for table in decision.tables if table not in notes and table not in stopped]
     if not tables:
         if begun and decision.signal is None and _furthest(survey.offsets, survey.facts.epoch) is None:
             _notify_of_positions(database)
         _answer_signal(database, survey, decision)
-        return SnapshotResult(decision.id, notes=notes)
+        return SnapshotResult(decision.id, notes=notes, stopped=stopped)
     database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
     if any(survey.offsets.begun_snapshots.get(table.text) != decision.id for table in tables):
         wait_to_read(database.connector)
     filters = _filters(database, survey, decision)
-    wanted = Wanted(decision.id, tables, CHUNK_ROWS, survey.facts.epoch, decision.signal, filters)
+    heard = batch_of(decision.signal) if decision.signal is not None else survey.orders.newest
+    wanted = Wanted(decision.id, tables, CHUNK_ROWS, survey.facts.epoch, decision.signal, filters, heard)
     with database.session() as session:
         run = begin(database, session, survey, wanted)
         try:
             show = partial(_show, run, progress)
             show()
+            obey(run)
+            if not run.paused:
+                run.notes.resumed()
             fail_refused(run)
             read_locked_tables(run, show)
             with locked_if_exclusive(run):
                 read_groups(run, GROUP_CHUNKS, show)
             give_back(run)
+            tell_paused(run)
             if any(not isinstance(error, FencedError) for error in run.failed.values()):
                 run.notes.aborted()
         except FencedError:
@@ -119,7 +134,24 @@ def capture_snapshot(
             raise
         finally:
             run.notes.flush()
-    return SnapshotResult(decision.id, run.rows, run.failed, notes)
+    paused = tuple(table for table in run.tables if table not in run.failed) if run.paused else ()
+    read = {table: rows for table, rows in run.rows.items() if table not in run.stopped and table not in paused}
+    return SnapshotResult(decision.id, read, run.failed, notes, {**stopped, **run.stopped}, paused)
+
+
+def _stopped_before(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, str]:
+    """The tables of a signal's request that were stopped before it began, with the ids of the signals that did so."""
+    request = next((one for one in survey.requests if one.signal_id == decision.signal), None)
+    if request is None:
+        return {}
+    stopped = survey.orders.stopped(request.of(survey.tables), request.batch)
+    if stopped:
+        notifier = Notifier(database, id_of(request.signal_id))
+        for table, signal in stopped.items():
+            database.log(f"{table}: its snapshot was stopped by signal {signal} before it began")
+            notifier.add("ABORTED", data_collections=table.text)
+        notifier.flush()
+    return stopped
 
 
 def _show(run: Run, progress: Callable[[Progress], None] | None) -> None:

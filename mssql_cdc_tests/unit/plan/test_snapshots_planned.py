@@ -137,3 +137,13 @@ def test_new_table_waits_until_capture_of_its_instance_has_begun():
 def test_new_table_whose_minimum_stays_hidden_is_snapshotted_so_that_the_reason_is_reported():
     hidden = replace(instance(1, start=2), min_lsn=None)
     assert isinstance(plan(facts(member("a", None, instances=(hidden,)))), Snapshot)
+
+
+def test_a_paused_snapshot_is_left_alone_and_the_next_one_is_taken() -> None:
+    one, other = (member(name, 10, status="snapshot", snapshot=f"snapshot-{name}") for name in "ab")
+    asked = Asked("snapshot-c", (table("c"),), "s")
+    found = facts(one, other, member("c", 10), paused=frozenset({"snapshot-a"}), asked=(asked,))
+    assert planned(found, Snapshot).id == "snapshot-b"
+    found = replace(found, paused=frozenset({"snapshot-a", "snapshot-b"}))
+    assert planned(found, Snapshot).id == "snapshot-c"
+    assert not isinstance(plan(replace(found, asked=(replace(asked, paused=True),))), Snapshot)

@@ -1,0 +1,96 @@
+"""What signals order about blocking and initial snapshots: to pause, to go on, to stop (past Debezium).
+
+The orders are rows of `_signals`, and which of them concern a snapshot follows from where `_signals` ended when it
+began. So nothing else is kept: a run that dies changes nothing, and an order is obeyed by whatever run comes next.
+`capture/incremental` does the same for incremental snapshots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.requests import REQUESTED
+from mssql_cdc.config.signals import PauseSnapshot, ResumeSnapshot, StopSnapshot, expand_collections, parse_signal
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import SnapshotBegun
+from mssql_cdc.schema import TableId
+
+_TYPES = frozenset({"pause-snapshot", "resume-snapshot", "stop-snapshot"})
+Command = PauseSnapshot | ResumeSnapshot | StopSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """The orders of a database by their rows in `_signals`, oldest first; `newest` is the newest row of all signals."""
+
+    found: tuple[tuple[int, Command], ...] = ()
+    newest: int = 0
+
+    def paused(self, since: int | None) -> bool:
+        """Whether a snapshot is paused.
+
+        Args:
+            since: Where `_signals` ended when it was requested, or began; None: no order concerns it.
+        """
+        turns = [one for one in self._since(since) if not isinstance(one, StopSnapshot)]
+        return bool(turns) and isinstance(turns[-1], PauseSnapshot)
+
+    def stopped(self, tables: Collection[TableId], since: int | None) -> Mapping[TableId, str]:
+        """Return which of these tables of a snapshot are to be given up, each with the id of the signal.
+
+        Args:
+            tables: The tables.
+            since: Where `_signals` ended when it was requested, or began; None: no order concerns it.
+        """
+        by_name = {table.parts: table for table in tables}
+        found: dict[TableId, str] = {}
+        for one in self._since(since):
+            if isinstance(one, StopSnapshot):
+                names, _ = expand_collections(one.collections or [".*"], sorted(by_name))
+                for name in names:
+                    found.setdefault(by_name[name], one.signal_id)
+        return found
+
+    def _since(self, since: int | None) -> list[Command]:
+        return [] if since is None else [command for batch, command in self.found if batch > since]
+
+
+def load_orders(database: Database) -> Orders:
+    """Load the orders.
+
+    Args:
+        database: The database.
+    """
+    table = small_table(database.layout, "signals", database.storage)
+    rows = database.tables.get(table.uri, table.rows, database.storage)
+    wanted = [row for row in rows if row["type"] in _TYPES and row["status"] == REQUESTED]
+    parsed = ((row["_batch"], parse_signal(row["id"], row["type"], row["data"])) for row in wanted)
+    found = sorted(((batch, one) for batch, one in parsed if isinstance(one, Command)), key=lambda order: order[0])
+    return Orders(tuple(found), max((row["_batch"] for row in rows), default=0))
+
+
+def heard_until(offsets: Offsets, snapshot: str) -> int | None:
+    """Where `_signals` ended when a snapshot was requested, or began: later orders concern it; None: none does.
+
+    Args:
+        offsets: The offsets.
+        snapshot: Its partition key.
+    """
+    for row in offsets.noted:
+        if isinstance(row.facts, SnapshotBegun) and row.facts.snapshot == snapshot and row.facts.data:
+            return row.facts.signals
+    return None
+
+
+def stoppable(offsets: Offsets, table: TableId) -> bool:
+    """Whether a table that is in a snapshot could stream on without it: its stream has a position.
+
+    Args:
+        offsets: The offsets.
+        table: The table.
+    """
+    entry = offsets.entry(table.text)
+    return entry is not None and entry.to is not None

@@ -1,0 +1,121 @@
+"""Blocking and initial snapshots that the command line pauses, resumes and stops, against the server."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+
+import pytest
+
+from mssql_cdc.capture.snapshot import chunk_groups, take
+from mssql_cdc.config import load_connector
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.run.databases import open_databases
+from mssql_cdc.run.follower import Follower
+from mssql_cdc.serve.events import Events
+from mssql_cdc.serve.sent import Sent
+from mssql_cdc.serve.watch import Watch
+from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.test_status import look
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture
+def chunked(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A table of five rows in groups of one chunk of two rows."""
+    monkeypatch.setattr(take, "CHUNK_ROWS", 2)
+    monkeypatch.setattr(take, "GROUP_CHUNKS", 1)
+    place.configure()
+    place.create("items", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+    place.sql("INSERT INTO dbo.items SELECT value, N'first' FROM (VALUES (1), (2), (3), (4), (5)) AS t(value)")
+    place.settle()
+    return place
+
+
+def behind_a_group(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
+    """Do something once, behind the next group."""
+    read = chunk_groups._read_group  # pyright: ignore[reportPrivateUsage]
+
+    def reading(*args: object, **named: object) -> None:
+        read(*args, **named)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        monkeypatch.setattr(chunk_groups, "_read_group", read)
+        action()
+
+    monkeypatch.setattr(chunk_groups, "_read_group", reading)
+
+
+def reads(place: Place) -> list[int]:
+    rows = place.query("SELECT after.id AS id FROM t WHERE op = 'r' ORDER BY _batch, _pos", "items", "changes")
+    return [row["id"] for row in rows]
+
+
+def test_the_command_line_pauses_and_resumes_an_initial_snapshot(
+    chunked: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause"))
+    assert chunked.catch_up() == 0
+    one = look(chunked, capsys)[1]["items"]
+    assert (one["status"], one["detail"], one["snapshot_paused"]) == ("snapshot", "1 of 3 chunks (paused)", True)
+    assert chunked.command("snapshot", "--stop", "--table", "dbo.items") == ConfigurationError.exit_code
+    assert "cannot be stopped: the initial snapshot is not finished" in capsys.readouterr().err
+    chunked.sql("DELETE dbo.items WHERE id = 1", "UPDATE dbo.items SET name = N'second' WHERE id = 5")
+    assert chunked.command("snapshot", "--resume") == 0
+    assert chunked.catch_up() == 0
+    assert chunked.check() == 0
+    assert reads(chunked) == [1, 2, 3, 4, 5]
+    assert look(chunked, capsys)[1]["items"]["snapshot_paused"] is False
+
+
+def test_the_command_line_stops_a_blocking_snapshot_and_the_lake_equals_the_source(
+    chunked: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    assert chunked.catch_up() == 0
+    chunked.sql("UPDATE dbo.items SET name = N'unread' WHERE id = 2")
+    assert chunked.command("snapshot", "--table", "dbo.items") == 0
+
+    def stop() -> None:
+        chunked.sql("DELETE dbo.items WHERE id IN (1, 4)", "INSERT INTO dbo.items VALUES (9, N'new')")
+        assert chunked.command("snapshot", "--stop", "--table", "dbo.items") == 0
+
+    behind_a_group(monkeypatch, stop)
+    assert chunked.catch_up() == 0
+    assert chunked.check() == 0
+    assert reads(chunked) == [1, 2, 3, 4, 5, 1, 2]
+    one = look(chunked, capsys)[1]["items"]
+    assert (one["status"], one["open_signals"]) == ("streaming", [])
+    output = chunked.folder / "records.jsonl"
+    assert chunked.command("records", "--output", str(output)) == 0
+    values = [json.loads(line)["value"] or {} for line in output.read_text().splitlines()]
+    operations = [value.get("payload", value).get("op") for value in values]
+    assert operations.count("r") == 7, "records have the rows that were read"
+
+
+def test_events_tell_of_a_paused_and_of_a_stopped_snapshot(chunked: Place, monkeypatch: pytest.MonkeyPatch):
+    written = io.StringIO()
+    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause"))
+    with open_databases(load_connector(chunked.config), warehouse=str(chunked.warehouse)) as (database,):
+        watch = Watch(Events(written), database.connector, lambda _: Sent())
+        follower = Follower(database, merge=False, progress=watch.snapshot)
+        watch(follower, follower.attempt())
+        assert told(written)[-2:] == ["paused", {"SnapshotPaused": True, "SnapshotCompleted": False}]
+        assert chunked.command("snapshot", "--resume") == 0
+        watch(follower, follower.attempt())
+        assert told(written)[-2:] == ["completed", {"SnapshotPaused": False, "SnapshotCompleted": True}]
+        assert told(written).count("started") == 2
+        assert chunked.command("snapshot", "--table", "dbo.items") == 0
+        behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--stop"))
+        watch(follower, follower.attempt())
+        assert [one for one in told(written) if isinstance(one, str)][-2:] == ["started", "aborted"]
+
+
+def told(written: io.StringIO) -> list[object]:
+    """The states of snapshots, and what the metrics behind them say of pause and end."""
+    found: list[object] = []
+    for one in map(json.loads, written.getvalue().splitlines()):
+        if one["event"] == "snapshot" and one["state"] != "progress":
+            found.append(one["state"])
+        elif one["event"] == "metrics" and one["context"] == "snapshot":
+            found.append({name: one["values"][name] for name in ("SnapshotPaused", "SnapshotCompleted")})
+    return found
