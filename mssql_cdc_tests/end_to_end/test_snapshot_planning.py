@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from mssql_cdc.capture.snapshot import take
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import facts_of
+from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.storm.lake import Killed, killed_at
 
@@ -80,6 +83,24 @@ def test_planning_goes_on_behind_the_chunks_that_are_committed(tables: Place, ta
     assert chunks[-1][2] is None
     tables.settle()
     assert tables.catch_up() == 0
+    assert tables.check() == 0
+
+
+def test_a_snapshot_that_an_earlier_version_planned_whole_goes_on_with_its_chunks(tables: Place):
+    with killed_at("mssql_cdc.capture.snapshot.chunk_groups.commit", 1, after=False), pytest.raises(Killed):
+        tables.catch_up()
+    store = small_table(Layout(str(tables.warehouse), "shop", tables.database), "snapshots")
+    plan = json.loads(store.rows()[-1]["plan"])
+    for table in plan["tables"]:
+        edges = [None, *([["1", "3"], ["3", "0"]] if table["table"]["name"] == "large" else []), None]
+        table["chunks"] = [
+            {"number": number, "lower": lower, "upper": upper, "keys": None}
+            for number, (lower, upper) in enumerate(pairwise(edges))
+        ]
+        del table["edition"], table["following"]
+    store.append(store.state(), [{"id": plan["id"], "plan": json.dumps(plan)}], {"kind": "plan"})
+    assert tables.catch_up() == 0
+    assert _chunks(tables) == [(0, None, ["1", "3"]), (1, ["1", "3"], ["3", "0"]), (2, ["3", "0"], None)]
     assert tables.check() == 0
 
 
