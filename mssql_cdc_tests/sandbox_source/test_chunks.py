@@ -158,19 +158,21 @@ def test_a_step_does_not_read_the_keys_of_further_chunks(shop: Shop, columns: st
 
 @pytest.mark.timeout(60)
 def test_a_chunk_of_a_locked_table_is_planned_past_a_writer_that_waits_for_the_lock(shop: Shop) -> None:
+    """The sandbox's readers take no lock on the table, but those of a SQL Server do without the hint."""
     shop.create("t", "id int NOT NULL PRIMARY KEY")
     shop.run("INSERT dbo.t VALUES (1), (2), (3)")
     schema = shop.instance("t").schema
     with ThreadPoolExecutor(1) as pool, locked(shop.connection, shop.catalog, [schema], 1_000) as holder:
-        writer = pool.submit(shop.run, "INSERT dbo.t VALUES (4)")
+        writer = pool.submit(shop.run, "INSERT dbo.t WITH (TABLOCKX) VALUES (4)")
         while not holder.value("SELECT COUNT(*) FROM sys.dm_tran_locks WHERE request_status = 'WAIT'", doing="waiting"):
             assert not writer.done()
-        with control(shop.connection, shop.catalog) as planner:
+        with control(shop.connection, shop.catalog) as planner, patch.object(planner, "row", wraps=planner.row) as row:
             bound = next_bound(planner, schema, 2, None, under_lock=True)
         holder.rollback()
         writer.result(30)
 
     assert bound == ("2",)
+    assert "FROM [dbo].[t] AS t WITH (NOLOCK) ORDER BY" in row.call_args.args[0]
 
 
 @pytest.mark.feature("INC-06")
