@@ -156,8 +156,6 @@ def resumed(plan: TablePlan, done: Sequence[GroupDone]) -> TablePlan:
     known = {chunk.number: chunk for group in done if group.edition == plan.edition for chunk in group.bounds}
     chunks: list[Chunk] = []
     for _, chunk in sorted(known.items()):
-        if chunks and chunks[-1].upper is None:
-            break
         if chunk.lower == (chunks[-1].upper if chunks else None):
             chunks.append(chunk)
     following = max((number for group in done for number in group.chunks), default=-1) + 1

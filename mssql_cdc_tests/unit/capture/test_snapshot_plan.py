@@ -154,8 +154,12 @@ def test_chunks_behind_a_lost_commit_do_not_count():
     """The log of a Delta table may have been cleaned up; then the keys of those commits would be read by no chunk."""
     table = TablePlan(ORDERS, (), lsn(1), edition=4)
     _, second, third = table.further(("1",)).further(("2",)).further(None).chunks
-    found = resumed(table, [GroupDone((1, 2), lsn(8), bounds=(second, third), edition=4)])
+    known = GroupDone((1, 2), lsn(8), bounds=(second, third), edition=4)
+    found = resumed(table, [known])
     assert (found.chunks, found.following) == ((), 3)
+    anew = found.further(("4",)).further(None).chunks
+    found = resumed(table, [known, GroupDone((3, 4), lsn(9), bounds=anew, edition=4)])
+    assert (found.chunks, found.is_whole) == (anew, True)
 
 
 def test_plan_of_an_earlier_version_is_read_with_all_of_its_chunks():
