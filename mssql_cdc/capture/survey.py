@@ -13,8 +13,8 @@ from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.requests import Request, open_requests
+from mssql_cdc.capture.snapshot_controls import Controls, heard_until, load_controls, stoppable
 from mssql_cdc.capture.snapshot_extensions import policy
-from mssql_cdc.capture.snapshot_orders import Orders, heard_until, load_orders, stoppable
 from mssql_cdc.errors import ConfigurationError, SourceRestoredError
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
@@ -34,7 +34,7 @@ LEAST_IDLE = timedelta(minutes=1)
 class Survey:
     """The facts and their inputs; a step commits from these states only.
 
-    `requests` are the snapshots that were requested and have not begun, `orders` what signals order about snapshots.
+    `requests` are the snapshots that were requested and have not begun, `controls` what signals say about snapshots.
     `stalled` says what is wrong with the source's
     capture; it is asked only if there is nothing to read. `counted` holds the counted change rows by the instance's
     object id and range.
@@ -45,7 +45,7 @@ class Survey:
     history: SchemaHistory
     tables: Mapping[TableId, LakeTable]
     requests: Sequence[Request] = ()
-    orders: Orders = field(default_factory=Orders)
+    controls: Controls = field(default_factory=Controls)
     stalled: str | None = None
     counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict[tuple[int, LsnRange], int])
 
@@ -97,7 +97,7 @@ def survey(
     now, cursor = now or datetime.now(UTC), cursor or Cursor()
     offsets = load_offsets(database.layout, database.storage, known=database.tables)
     history = load_history(database.layout, database.storage, known=database.tables)
-    requests, orders = open_requests(database, offsets), load_orders(database)
+    requests, controls = open_requests(database, offsets), load_controls(database)
     idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()
     with database.session() as session:
@@ -123,8 +123,8 @@ def survey(
             epoch=offsets.epoch,
             idle_for=idle_for,
             restored=source.restored,
-            asked=tuple(_asked(one, source.tables, orders) for one in requests),
-            paused=_paused(offsets, orders, tables),
+            asked=tuple(_asked(one, source.tables, controls) for one in requests),
+            paused=_paused(offsets, controls, tables),
             snapshots=frozenset(row.partition for row in offsets.snapshot_rows if row.partition),
             behind=tuple(behind),
             due=tuple(table for table, is_due in behind.items() if is_due),
@@ -135,8 +135,8 @@ def survey(
         unread = _unread(facts)
         if unread:
             facts, counted = _bounded(session, database, facts, unread, tables)
-            return Survey(facts, offsets, history, tables, requests, orders, counted=counted)
-        return Survey(facts, offsets, history, tables, requests, orders, session.stalled())
+            return Survey(facts, offsets, history, tables, requests, controls, counted=counted)
+        return Survey(facts, offsets, history, tables, requests, controls, session.stalled())
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,21 +180,21 @@ def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _S
     )
 
 
-def _asked(request: Request, tables: Sequence[CapturedTable], orders: Orders) -> Asked:
+def _asked(request: Request, tables: Sequence[CapturedTable], controls: Controls) -> Asked:
     wanted = request.of([table.table_id for table in tables])
-    stopped = orders.stopped(wanted, request.batch)
+    stopped = controls.stopped(wanted, request.batch)
     left = tuple(table for table in wanted if table not in stopped)
     # A request of which nothing is left is looked at all the same, so that it gets its answer.
-    return Asked(request.key, left or wanted, request.signal_id, bool(left) and orders.paused(request.batch))
+    return Asked(request.key, left or wanted, request.signal_id, bool(left) and controls.paused(request.batch))
 
 
-def _paused(offsets: Offsets, orders: Orders, tables: Collection[TableId]) -> frozenset[str]:
+def _paused(offsets: Offsets, controls: Controls, tables: Collection[TableId]) -> frozenset[str]:
     """The snapshots that must not go on: paused, and without a table that is to be given up first."""
     found: set[str] = set()
     for key in {*offsets.begun_snapshots.values()}:
         since = heard_until(offsets, key)
         own = [table for table in tables if offsets.begun_snapshots.get(table.text) == key]
-        if orders.paused(since) and not any(stoppable(offsets, one) for one in orders.stopped(own, since)):
+        if controls.paused(since) and not any(stoppable(offsets, one) for one in controls.stopped(own, since)):
             found.add(key)
     return frozenset(found)
 

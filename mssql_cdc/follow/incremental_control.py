@@ -68,7 +68,7 @@ def _obey(step: Step, state: State, command: Command) -> State:
 
 
 def _concerns_blocking(step: Step, command: Command) -> bool:
-    """Whether a blocking snapshot that has begun, or is requested, may obey the command (`capture/snapshot_orders`)."""
+    """Whether a blocking snapshot that has begun or is requested may obey it (`capture/snapshot_controls`)."""
     ended = (row.facts for row in step.offsets.noted if isinstance(row.facts, SnapshotEnded))
     stopped = any(one.stopped == command.signal_id for one in ended)
     return stopped or bool(step.offsets.begun_snapshots or step.seen.requests)

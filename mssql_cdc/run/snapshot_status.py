@@ -8,7 +8,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import State
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import id_of, open_requests
-from mssql_cdc.capture.snapshot_orders import heard_until, load_orders
+from mssql_cdc.capture.snapshot_controls import heard_until, load_controls
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
 
@@ -57,7 +57,7 @@ def snapshot_status(database: Database, offsets: Offsets) -> SnapshotStatus:
     """
     stored = load(database)
     blocking = [id_of(one.signal_id) for one in open_requests(database, offsets)]
-    orders, begun = load_orders(database), offsets.begun_snapshots
-    paused = frozenset(table for table, key in begun.items() if orders.paused(heard_until(offsets, key)))
+    controls, begun = load_controls(database), offsets.begun_snapshots
+    paused = frozenset(table for table, key in begun.items() if controls.paused(heard_until(offsets, key)))
     signals = (*blocking, *(one.signal_id for one in stored.commands))
     return SnapshotStatus(stored.state, signals, stored.open, paused)

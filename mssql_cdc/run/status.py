@@ -14,9 +14,9 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.lag import Lag, lag_of
 from mssql_cdc.capture.members import SNAPSHOT
 from mssql_cdc.capture.sealing import Seal
-from mssql_cdc.capture.snapshot.begin import groups_done
-from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
-from mssql_cdc.capture.snapshot_orders import heard_until, load_orders
+from mssql_cdc.capture.snapshot.chunk_commits import groups_done
+from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text, resumed
+from mssql_cdc.capture.snapshot_controls import heard_until, load_controls
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.commit_times import CommitTimes, commit_times
@@ -220,15 +220,16 @@ def _snapshot_progress(database: Database, offsets: Offsets, entry: Entry, table
     plans = [row for row in small_table(database.layout, "snapshots", database.storage).rows() if row["id"] == snapshot]
     seal = Seal(database.connector.delta.key_secret)
     plan = plan_of_text(seal.opened(plans[-1]["plan"])) if plans else None
-    chunks = [one.numbers for one in plan.tables if one.table == table] if plan is not None else []
-    if snapshot is None or not chunks:
+    known = next((one for one in plan.tables if one.table == table), None) if plan is not None else None
+    if snapshot is None or known is None:
         return None
     home = database.layout.home(table, folder=entry.folder)
     state = load_state(home.changes, owner=home.app_id, writer=SNAPSHOT, storage=database.storage)
-    groups = groups_done(state, snapshot) if state is not None else []
-    done = {number for group in groups for number in group.chunks if number in chunks[0]}
-    paused = load_orders(database).paused(heard_until(offsets, snapshot))
-    return f"{len(done)} of {len(chunks[0])} chunks{' (paused)' if paused else ''}"
+    groups = groups_done(state, snapshot, seal) if state is not None else []
+    found = resumed(known, groups)
+    done = {number for group in groups for number in group.chunks} & {*found.numbers}
+    count = f"{len(done)} of {len(found.chunks)} chunks" if found.is_whole else f"{len(done)} chunks so far"
+    return f"{count} (paused)" if load_controls(database).paused(heard_until(offsets, snapshot)) else count
 
 
 def _recent_rows(offsets: Offsets) -> Counter[str]:

@@ -240,10 +240,6 @@ class SourceSession(Protocol):
         """
         ...
 
-    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> Sequence[Chunk]:
-        """Return a table's chunks in key order; together they cover every key."""
-        ...
-
     def altered(self, positions: Mapping[int, Lsn]) -> Mapping[int, str]:
         """The tables, by object id, that were altered behind these positions, each with what altered it."""
         ...
@@ -260,8 +256,9 @@ class SourceSession(Protocol):
         *,
         until: Bound | None = None,
         condition: str | None = None,
+        under_lock: bool = False,
     ) -> Bound | None:
-        """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
+        """Return the key that ends the next `rows` rows after `last`; None if fewer remain, or no key can end a chunk.
 
         Args:
             schema: The table, keyed by the columns that its chunks are ordered by.
@@ -269,6 +266,7 @@ class SourceSession(Protocol):
             last: The bound of the chunk before; None at the beginning of the table.
             until: Look no further than this bound.
             condition: Count only the rows that fulfill it.
+            under_lock: The caller holds a shared lock on the table, behind which a writer may wait.
         """
         ...
 

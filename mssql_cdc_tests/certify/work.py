@@ -20,7 +20,7 @@ TABLES = {
 }
 KINDS: Mapping[str, tuple[str, ...]] = {
     "snapshot": (
-        "FROM [dbo].[pairs] AS t ORDER BY [a], [b] OFFSET",
+        "FROM [dbo].[pairs] AS t ORDER BY [a], [b]) AS k",
         "FROM [dbo].[pairs] AS t WHERE",
         "FROM [dbo].[words] AS t WHERE",
     ),

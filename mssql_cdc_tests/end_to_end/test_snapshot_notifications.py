@@ -157,7 +157,7 @@ def test_a_snapshot_with_a_table_that_cannot_be_planned_is_aborted(place: Place,
     place.create("items", "id int NOT NULL PRIMARY KEY")
     place.settle()
 
-    def failing(*_: Any) -> Any:
+    def failing(*_: Any, **__: Any) -> Any:
         raise SchemaError("no chunk can be bounded")
 
     monkeypatch.setattr(begin, "_table_plan", failing)

@@ -11,6 +11,7 @@ import pytest
 from mssql_cdc.errors import SourceUnavailableError, StaleReaderError
 from mssql_cdc.lsn import snapshot_position_text
 from mssql_cdc.source.sqlserver.chunks import last_bound, next_bound, plan_chunks
+from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.log_end import log_end
 from mssql_cdc.source.sqlserver.snapshot_reader import UNDER_LOCK, locked
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
@@ -136,6 +137,42 @@ def test_bounds_are_found_one_by_one(shop: Shop) -> None:
     assert next_bound(shop.control, schema, 2, ("2",)) == ("4",)
     assert next_bound(shop.control, schema, 2, ("4",)) is None
     assert next_bound(shop.control, schema, 2, ("1",), until=("2",)) is None
+
+
+@pytest.mark.parametrize("columns", ["id int NOT NULL PRIMARY KEY", "a int NOT NULL DEFAULT 1, id int, UNIQUE (a, id)"])
+def test_a_step_does_not_read_the_keys_of_further_chunks(shop: Shop, columns: str) -> None:
+    """It would wait for one that a transaction has written, and not committed."""
+    shop.create("t", columns)
+    shop.run("INSERT dbo.t (id) SELECT value FROM GENERATE_SERIES(1, 30000)", "SET LOCK_TIMEOUT 50")
+    schema = shop.instance("t").schema
+    with control(shop.connection, shop.catalog, autocommit=False) as writer:
+        writer.execute("DELETE FROM dbo.t WHERE id = 29999", doing="holding a lock")
+        first = next_bound(shop.control, schema, 1000, None)
+        second = next_bound(shop.control, schema, 1000, first)
+        with pytest.raises(SourceUnavailableError, match="1222"):
+            next_bound(shop.control, schema, 29000, first)
+        writer.rollback()
+
+    assert [bound and bound[-1] for bound in (first, second)] == ["1000", "2000"]
+
+
+@pytest.mark.timeout(60)
+def test_a_chunk_of_a_locked_table_is_planned_past_a_writer_that_waits_for_the_lock(shop: Shop) -> None:
+    """The sandbox's readers take no lock on the table, but those of a SQL Server do without the hint."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1), (2), (3)")
+    schema = shop.instance("t").schema
+    with ThreadPoolExecutor(1) as pool, locked(shop.connection, shop.catalog, [schema], 1_000) as holder:
+        writer = pool.submit(shop.run, "INSERT dbo.t WITH (TABLOCKX) VALUES (4)")
+        while not holder.value("SELECT COUNT(*) FROM sys.dm_tran_locks WHERE request_status = 'WAIT'", doing="waiting"):
+            assert not writer.done()
+        with control(shop.connection, shop.catalog) as planner, patch.object(planner, "row", wraps=planner.row) as row:
+            bound = next_bound(planner, schema, 2, None, under_lock=True)
+        holder.rollback()
+        writer.result(30)
+
+    assert bound == ("2",)
+    assert "FROM [dbo].[t] AS t WITH (NOLOCK) ORDER BY" in row.call_args.args[0]
 
 
 @pytest.mark.feature("INC-06")

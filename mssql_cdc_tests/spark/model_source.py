@@ -27,7 +27,6 @@ from mssql_cdc.source.values import (
     CapturedTable,
     CaptureHealth,
     CaptureInstance,
-    Chunk,
     LogMark,
     Standing,
     Volume,
@@ -373,6 +372,7 @@ class ModelSession:
         *,
         until: Bound | None = None,
         condition: str | None = None,
+        under_lock: bool = False,
     ) -> Bound | None:
         assert condition is None  # the model has no conditions
         low, high = (None if bound is None else int(str(bound[0])) for bound in (last, until))
@@ -384,8 +384,3 @@ class ModelSession:
         assert condition is None  # the model has no conditions
         keys = self.source.tables[schema.table_id.name].rows
         return (str(max(keys)),) if keys else None
-
-    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
-        keys = sorted(self.source.tables[schema.table_id.name].rows)[rows_per_chunk - 1 :: rows_per_chunk]
-        edges = [None, *[(str(key),) for key in keys], None]
-        return [Chunk(n, edges[n], edges[n + 1]) for n in range(len(edges) - 1)]

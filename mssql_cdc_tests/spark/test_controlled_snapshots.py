@@ -1,4 +1,4 @@
-"""Blocking and initial snapshots that signals pause, resume and stop (`capture/snapshot_orders.py`)."""
+"""Blocking and initial snapshots that signals pause, resume and stop (`capture/snapshot_controls.py`)."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ MUTANTS = (
     ),
     Mutant(
         "A6", "a resumed snapshot does not know its groups",
-        "capture.snapshot.begin:groups_done", 'facts.get("snapshot") == snapshot', "False",
+        "capture.snapshot.chunk_commits:groups_done", 'facts.get("snapshot") == snapshot', "False",
     ),
     Mutant(
         "A7", "no witness is looked at",

@@ -16,7 +16,7 @@ from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.schema import TableSchema
-from mssql_cdc.source.values import CaptureInstance, Chunk
+from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.storm.lake import unopened
 from mssql_cdc_tests.storm.machine import Storm
@@ -355,10 +355,9 @@ def test_table_that_one_look_does_not_see_stays_closed(storm: Storm, name: str):
 def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restored: bool):
     """Its newest entry is that of the table, or of the epoch, before: nothing of it has begun."""
 
-    def refused(_session: object, schema: TableSchema, _rows: int) -> list[Chunk]:
+    def refused(_session: object, schema: TableSchema, _rows: int, _last: object, **_more: object) -> None:
         if schema.table_id.name == "orders":
             raise SourceError("orders cannot be planned")
-        return [Chunk(0)]
 
     storm.come_to_rest()
     if restored:
@@ -368,7 +367,7 @@ def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restore
     else:
         storm.drop_and_create("orders")
     storm.scan(500)
-    with patch.object(ModelServerSession, "plan_chunks", refused):
+    with patch.object(ModelServerSession, "next_bound", refused):
         for _ in range(12):
             storm.change_arrives([("people", 1, f"v{storm.played}")])
             storm.resume_after_restore(storm.follower)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.sealing import Seal, require_sealed
-from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text
+from mssql_cdc.capture.snapshot.chunk_commits import groups_done
+from mssql_cdc.capture.snapshot.chunk_plan import SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text, resumed
 from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run
+from mssql_cdc.capture.snapshot_controls import heard_until
 from mssql_cdc.capture.snapshot_extensions import chosen_query
-from mssql_cdc.capture.snapshot_orders import heard_until
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, record_gaps
-from mssql_cdc.lake.log import TableState, facts_of
+from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 from mssql_cdc.lake.steps import Entry, snapshot_begun, status_changed
@@ -27,7 +27,7 @@ from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
-from mssql_cdc.source.values import Chunk, LogMark
+from mssql_cdc.source.values import LogMark
 
 LITTLE_ROWS = 100_000
 """A snapshot of at most so many rows is read in this process, in about a second; Spark takes six to start."""
@@ -104,19 +104,21 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     warning = storage_warning(database.layout.warehouse) if fresh and chosen else None
     if warning:
         database.log(warning)
-    done = {table: groups_done(state, wanted.id) for table, state in states.items()}
+    seal = Seal(database.connector.delta.key_secret)
+    done = {table: groups_done(state, wanted.id, seal) for table, state in states.items()}
     before = {table: sum(group.rows for group in groups) for table, groups in done.items()}
     read_at = {table: group.read_at for table, groups in done.items() for group in groups if group.read_at}
     estimated = session.estimated_rows()
     return Run(
         database=database,
         session=session,
-        plan=replace(plan, tables=tuple(t for t in plan.tables if t.table in chosen)),
+        plan=replace(plan, tables=tuple(resumed(t, done[t.table]) for t in plan.tables if t.table in chosen)),
         tables=chosen,
         schemas=schemas,
         states=states,
         done=done,
         epoch=wanted.epoch,
+        chunk_rows=wanted.chunk_rows,
         offsets=offsets,
         notes=notes,
         rows=dict(before),
@@ -176,7 +178,7 @@ def take_number(database: Database, kind: str, table: TableId, begun: Lsn) -> in
 
 
 def _plan_row(database: Database, plan: SnapshotPlan) -> dict[str, str]:
-    """The row of a plan, whose bounds are key values: sealed if there is a secret."""
+    """The row of a plan, sealed if there is a secret: its filters may contain key values."""
     return {"id": plan.id, "plan": Seal(database.connector.delta.key_secret).closed(plan_text(plan))}
 
 
@@ -198,17 +200,18 @@ def _plan(
 ) -> tuple[SnapshotPlan, bool, dict[TableId, MssqlCdcError]]:
     """The snapshot's plan, whether it was made now, and the tables that could not be planned.
 
-    All chunks are planned once and kept, so that a chunk's number means the same after a restart. Only a table whose
-    key has changed since is planned anew, under further numbers: its bounds are of another key. A snapshot that was
-    planned and never began keeps its id, and may want other tables by then.
+    It is made once and kept; the chunks of a table are planned while they are read. Only a table whose key has changed
+    since is planned anew, as another edition: the bounds of its chunks are of another key. A snapshot that was planned
+    and never began keeps its id, and may want other tables by then.
     """
     store = small_table(database.layout, "snapshots", database.storage)
     state = store.state()
     found = [row for row in store.rows() if row["id"] == wanted.id]
     seal = Seal(database.connector.delta.key_secret)
     known = plan_of_text(seal.opened(found[-1]["plan"])) if found else None
+    edition = state.batch + 1
     tables = [
-        _table_plan(database, session, survey, wanted, one.table, first=max(one.numbers) + 1)
+        _table_plan(database, session, survey, wanted, one.table, edition=edition)
         if one.table in wanted.tables and one.key != _key(survey.tables[one.table])
         else one
         for one in (known.tables if known is not None else ())
@@ -218,7 +221,7 @@ def _plan(
         if table not in wanted.tables or table in planned:
             continue
         try:
-            tables.append(_table_plan(database, session, survey, wanted, table))
+            tables.append(_table_plan(database, session, survey, wanted, table, edition=edition))
         except MssqlCdcError as error:
             if error.retriable or isinstance(error, DataLostError):
                 raise
@@ -226,7 +229,7 @@ def _plan(
     if known is None:
         plan = SnapshotPlan(
             wanted.id,
-            state.batch + 1,
+            edition,
             tuple(tables),
             wanted.signal,
             notice=str(uuid.uuid4()),
@@ -240,9 +243,9 @@ def _plan(
 
 
 def _table_plan(
-    database: Database, session: SourceSession, survey: Survey, wanted: Wanted, table: TableId, *, first: int = 0
+    database: Database, session: SourceSession, survey: Survey, wanted: Wanted, table: TableId, *, edition: int
 ) -> TablePlan:
-    """One table's plan; `first` is its first chunk's number."""
+    """One table's plan, which has no chunk yet. A table that refuses to be read does so here."""
     captured = session.captured()
     if captured is None:
         raise DataLostError("No capture instance exists any more; nothing can be read")
@@ -252,10 +255,11 @@ def _table_plan(
     select = asked.text if asked is not None else chosen_query(database, schema).statement
     keyless = not schema.key_columns
     require_sealed(database.connector, schema)
-    chunks = [Chunk(0)] if keyless or select else session.plan_chunks(schema, wanted.chunk_rows)
+    if not keyless and not select:
+        session.next_bound(schema, 1, None)
     return TablePlan(
         table,
-        tuple(replace(chunk, number=first + chunk.number) for chunk in chunks),
+        (),
         low_mark(captured, member.captured.newest.start_lsn),
         _held(member, wanted.epoch),
         select,
@@ -263,6 +267,7 @@ def _table_plan(
         again=member.entry is not None or (member.state is not None and member.state.batch > 0),
         key=_key(member),
         refused=asked.refused if asked is not None else None,
+        edition=edition,
     )
 
 
@@ -306,15 +311,3 @@ def _write_status(
         signals=wanted.signals,
     )
     return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)
-
-
-def groups_done(state: TableState, snapshot: str) -> list[GroupDone]:
-    """Read a snapshot's progress from a table's commits (rule A6): the cursor is in the same commit as the rows."""
-    found: list[GroupDone] = []
-    for entry in state.table.history():
-        facts = facts_of(entry)
-        if facts and facts.get("snapshot") == snapshot and "chunks" in facts:
-            rows = sum(facts.get("operations", {}).values())
-            read_at = datetime.fromisoformat(facts["read_at"]) if "read_at" in facts else None
-            found.append(GroupDone(tuple(facts["chunks"]), Lsn.parse(facts["low"]), rows, read_at))
-    return found

@@ -1,15 +1,21 @@
-"""Reads a snapshot: groups of chunks, each with one Spark job and one commit per table; keyless tables under a lock."""
+"""Reads a snapshot: groups of chunks, each with one Spark job and one commit per table; keyless tables under a lock.
+
+The bounds of a group's chunks are found just before it is read, and kept by its commit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 
+from mssql_cdc.capture.sealing import Seal
+from mssql_cdc.capture.snapshot.chunk_commits import chunk_facts
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
 from mssql_cdc.capture.snapshot.delays import wait_to_stream
 from mssql_cdc.capture.snapshot.finish import end_table, obey
-from mssql_cdc.capture.snapshot.progress import Run, fail
+from mssql_cdc.capture.snapshot.progress import Run, fail, table_progress
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
@@ -45,7 +51,7 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
             if minimum is None:
                 continue
             unread = remaining(table_plan, run.done[table], minimum)
-            if not unread:
+            if not unread and table_plan.is_whole:
                 shown = (minima.get(instance.name) for instance in run.tables[table].captured.instances)
                 wait_to_stream(run, table)
                 end_table(run, table_plan, minimum, min(one for one in (minimum, *shown) if one))
@@ -57,7 +63,10 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
             return
         here = run.is_little or not is_ready(run.database.spark)
         size = group_chunks if run.is_little or not here else min(FIRST_CHUNKS, group_chunks)
-        group = next_group(run.plan, left, size)
+        planned = next_group(run.plan, left, size, expected=run.expected, further=partial(_further, run))
+        group = [(table, chunk) for table, chunk in planned if table not in run.failed]
+        if not group:
+            continue
         captured = run.session.captured()
         assert captured is not None  # a capture instance exists
         _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group}, here=here)
@@ -86,6 +95,22 @@ def _minimum(run: Run, table: TableId, minima: Mapping[str, Lsn | None]) -> Lsn 
     except SourceError as error:
         fail(run, table, error)
         return None
+
+
+def _further(run: Run, table: TableId) -> Chunk | None:
+    """Plan the next chunk of a table; None: there is none, or the table has failed."""
+    table_plan = run.plan.of(table)
+    if table_plan.is_whole or table in run.failed:
+        return None
+    last = table_plan.chunks[-1].upper if table_plan.chunks else None
+    try:
+        upper = run.session.next_bound(run.schemas[table], run.chunk_rows, last, under_lock=run.lock is not None)
+    except MssqlCdcError as error:
+        fail(run, table, error)
+        return None
+    table_plan = table_plan.further(upper)
+    run.plan = run.plan.having(table_plan)
+    return table_plan.chunks[-1]
 
 
 @contextmanager
@@ -119,7 +144,7 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
         own = [(c, r) for (t, c), r in zip(group, results, strict=True) if t == table]
         try:
             written = Written.joined(Written.from_value(result.unwrap()) for _, result in own)
-            _commit(run, table, [chunk.number for chunk, _ in own], lows[table], written)
+            _commit(run, table, [chunk for chunk, _ in own], lows[table], written)
         except MssqlCdcError as error:
             fail(run, table, error)
 
@@ -152,7 +177,7 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
                 (result,) = _results(run, [task], here=run.is_little)
                 # A lost connection is a lost lock: rows read without it must not be committed.
                 lock.require_held(f"verifying that {table} is still locked")
-            _commit(run, table, [chunk.number], end, Written.from_value(result.unwrap()))
+            _commit(run, table, [chunk], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
         show()
@@ -196,7 +221,9 @@ def _task(
     return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))
 
 
-def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Written) -> None:
+def _commit(run: Run, table: TableId, chunks: Sequence[Chunk], low: Lsn, written: Written) -> None:
+    edition = run.plan.of(table).edition
+    seal = Seal(run.database.connector.delta.key_secret)
     run.states[table] = commit(
         run.states[table],
         written.files,
@@ -204,8 +231,7 @@ def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Writ
             "kind": "snapshot",
             "snapshot": run.plan.id,
             "number": run.plan.number,
-            "chunks": chunks,
-            "low": low.text,
+            **chunk_facts(chunks, edition=edition, low=low, seal=seal),
             "epoch": run.epoch,
             "partition": run.plan.id,
             "read_at": run.read_at[table].isoformat(),
@@ -214,9 +240,10 @@ def _commit(run: Run, table: TableId, chunks: list[int], low: Lsn, written: Writ
         },
         spark=run.database.spark,
     )
-    run.done[table].append(GroupDone(tuple(chunks), low, written.rows, run.read_at[table]))
+    numbers = tuple(chunk.number for chunk in chunks)
+    done = GroupDone(numbers, low, written.rows, run.read_at[table], tuple(chunks), edition)
+    run.done[table].append(done)
     run.rows[table] += written.rows
     run.committed[table] = monotonic()
-    total = len(run.plan.of(table).chunks)
-    read = len({number for group in run.done[table] for number in group.chunks})
-    run.database.log(f"snapshot of {table}: {run.rows[table]} rows, {read} of {total} chunks")
+    own = table_progress(run, run.plan.of(table))
+    run.database.log(f"snapshot of {table}: {run.rows[table]} rows, {own.chunks_text}")

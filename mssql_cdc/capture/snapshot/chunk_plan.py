@@ -1,14 +1,15 @@
 """Pure rules that split a snapshot's tables into chunks and decide when it has ended.
 
 Case B of correctness C: every group of chunks has its own low mark L, taken before it is read; the stream starts at
-the smallest L; the current table stays closed until the stream has passed the largest log end E.
-`capture/snapshot/chunk_groups.py` reads the chunks.
+the smallest L; the current table stays closed until the stream has passed the largest log end E. Chunks are planned
+while a table is read, and the commit of each group keeps the bounds of its chunks. `capture/snapshot/chunk_groups.py`
+finds the bounds and reads the chunks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 
@@ -16,12 +17,16 @@ from pydantic import TypeAdapter
 
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.values import Chunk
+from mssql_cdc.source.values import Bound, Chunk
 
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """The chunks of one table, planned once and persisted, so that chunk numbers keep their meaning after a restart.
+    """What is known of a table's chunks, and how the table is read.
+
+    `chunks` are in key order, without holes from the first key on; `resumed` completes them by those that are
+    committed. A persisted plan has chunks only if an earlier version made it: all of them. `following` is the
+    number of the next chunk. `edition` tells this plan of the table from others in the same snapshot: commits name it.
 
     `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
     was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
@@ -39,6 +44,19 @@ class TablePlan:
     again: bool = False
     key: str | None = None
     refused: str | None = None
+    edition: int = 0
+    following: int = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the chunks reach the end of the table: the last one has no upper bound."""
+        return bool(self.chunks) and self.chunks[-1].upper is None
+
+    def further(self, upper: Bound | None) -> TablePlan:
+        """The plan with one more chunk, which ends at a bound; None: it is the last one, with all keys to come."""
+        lower = self.chunks[-1].upper if self.chunks else None
+        chunk = Chunk(self.following, lower, upper)
+        return replace(self, chunks=(*self.chunks, chunk), following=self.following + 1)
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -65,23 +83,33 @@ class SnapshotPlan:
         """The plan of one table."""
         return next(plan for plan in self.tables if plan.table == table)
 
+    def having(self, table_plan: TablePlan) -> SnapshotPlan:
+        """The plan with this plan of one of its tables."""
+        return replace(self, tables=tuple(table_plan if t.table == table_plan.table else t for t in self.tables))
+
 
 @dataclass(frozen=True, slots=True)
 class GroupDone:
     """The snapshot facts of one commit of a table: the chunks that it contains, their low mark L and their rows.
 
-    `read_at` is when the scan of the table began, by the source's clock.
+    `read_at` is when the scan of the table began, by the source's clock. `bounds` are the chunks with their bounds, of
+    the plan with this `edition`; an earlier version recorded none.
     """
 
     chunks: tuple[int, ...]
     low: Lsn
     rows: int = 0
     read_at: datetime | None = None
+    bounds: tuple[Chunk, ...] = ()
+    edition: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """These chunks were read so long ago that the changes since their low mark are being cleaned up (rule A9)."""
+    """Chunks are left: these were read so long ago that the changes since their low mark are being cleaned up (A9).
+
+    None of them: the table's last chunk is not planned yet.
+    """
 
     chunks: tuple[int, ...]
 
@@ -114,8 +142,30 @@ def low_mark(captured: Lsn, minimum: Lsn) -> Lsn:
     return max(captured, minimum)
 
 
+def resumed(plan: TablePlan, done: Sequence[GroupDone]) -> TablePlan:
+    """Return the plan with the chunks that its commits have, from where it goes on; a commit is the cursor (rule A6).
+
+    Only chunks that continue one another count. Numbers go on behind those of all commits, also of other editions.
+
+    Args:
+        plan: The persisted plan of one table.
+        done: The committed groups of this snapshot of the table.
+    """
+    if plan.chunks:
+        return plan
+    known = {chunk.number: chunk for group in done if group.edition == plan.edition for chunk in group.bounds}
+    chunks: list[Chunk] = []
+    for _, chunk in sorted(known.items()):
+        if chunk.lower == (chunks[-1].upper if chunks else None):
+            chunks.append(chunk)
+    following = max((number for group in done for number in group.chunks), default=-1) + 1
+    found = replace(plan, chunks=tuple(chunks), following=following)
+    in_one_piece = plan.locked or plan.select is not None
+    return found.further(None) if in_one_piece and not chunks else found
+
+
 def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -> tuple[Chunk, ...]:
-    """Return the unread chunks; those whose low mark cleanup has passed count as unread.
+    """Return the planned chunks that are unread; those whose low mark cleanup has passed count as unread.
 
     Args:
         plan: The plan of one table.
@@ -127,20 +177,32 @@ def remaining(plan: TablePlan, done: Iterable[GroupDone], min_lsn: Lsn | None) -
 
 
 def next_group(
-    plan: SnapshotPlan, left: dict[TableId, tuple[Chunk, ...]], size: int
+    plan: SnapshotPlan,
+    left: Mapping[TableId, Sequence[Chunk]],
+    size: int,
+    *,
+    expected: Mapping[TableId, int],
+    further: Callable[[TableId], Chunk | None],
 ) -> tuple[tuple[TableId, Chunk], ...]:
     """Return up to `size` unread chunks, table by table, so that one table ends early and can stream.
 
-    Tables with few chunks come first, since they would wait long for a large one; equals keep the plan's order.
+    Tables with few rows come first, since they would wait long for a large one; equals keep the plan's order.
 
     Args:
         plan: The plan of the snapshot.
-        left: The unread chunks of each table.
+        left: The planned unread chunks of each table that is to be read.
         size: The number of chunks per group.
+        expected: The rows of each table, as the source estimates them.
+        further: Plans one more chunk of a table; None: there is none.
     """
-    tables = sorted(plan.tables, key=lambda table: len(table.chunks))
-    wanted = [(t.table, chunk) for t in tables for chunk in left.get(t.table, ())]
-    return tuple(wanted[: max(size, 1)])
+    group: list[tuple[TableId, Chunk]] = []
+    for table in sorted((one.table for one in plan.tables), key=lambda table: expected.get(table, 0)):
+        if table not in left:
+            continue
+        unread = iter(left[table])
+        while len(group) < max(size, 1) and (chunk := next(unread, None) or further(table)) is not None:
+            group.append((table, chunk))
+    return tuple(group)
 
 
 def conclude(
@@ -155,7 +217,7 @@ def conclude(
         oldest: The smallest minimum of all instances of the table; None if that is `min_lsn`.
     """
     left = remaining(plan, done, min_lsn)
-    if left:
+    if left or not plan.is_whole:
         return Reread(tuple(chunk.number for chunk in left))
     counting = [group for group in done if _reaches(group.low, min_lsn) and {*group.chunks} & {*plan.numbers}]
     low, again = min(group.low for group in counting), len(counting) < len(done)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from mssql_cdc.capture.requests import INITIAL_ADVICE
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.progress import Run
-from mssql_cdc.capture.snapshot_orders import load_orders
+from mssql_cdc.capture.snapshot_controls import load_controls
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
 from mssql_cdc.lake.log import commit
@@ -44,13 +44,13 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
 
 
 def obey(run: Run) -> None:
-    """Let orders take effect: give up the tables that are stopped, and say whether the rest is paused.
+    """Apply control signals: give up the tables that are stopped, and say whether the rest is paused.
 
     Args:
         run: The run of the snapshot.
     """
-    orders = load_orders(run.database)
-    for table, signal in orders.stopped([one for one in run.tables if one not in run.failed], run.heard).items():
+    controls = load_controls(run.database)
+    for table, signal in controls.stopped([one for one in run.tables if one not in run.failed], run.heard).items():
         plan = run.plan.of(table)
         if plan.held is None:
             _say_refused(run, table, f"signal {signal} does not stop {table}: {INITIAL_ADVICE}")
@@ -58,7 +58,7 @@ def obey(run: Run) -> None:
             _say_refused(run, table, f"signal {signal} does not stop {table}: it was read whole already")
         else:
             _stop_table(run, table, signal)
-    run.paused = orders.paused(run.heard)
+    run.paused = controls.paused(run.heard)
 
 
 def tell_paused(run: Run) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import ceil
 from time import monotonic
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
-from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan
+from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, SnapshotPlan, TablePlan
 from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.lake.log import TableState
@@ -27,11 +28,12 @@ class TableProgress:
 
     Attributes:
         chunks_done: The chunks that are committed.
-        chunks: All chunks.
+        chunks: All chunks: an estimate until they are all planned, which happens while they are read.
         rows: The rows that were read.
         expected: The rows of the table as the source estimates them; 0: unknown.
         before: Those of its rows that earlier runs have read.
         ended: Whether the table is read to its end, and streams.
+        is_planned: Whether the number of chunks is known.
     """
 
     chunks_done: int
@@ -40,11 +42,17 @@ class TableProgress:
     expected: int = 0
     before: int = 0
     ended: bool = False
+    is_planned: bool = True
 
     @property
     def percent(self) -> int:
         """The share of its chunks that are committed."""
         return 100 * self.chunks_done // max(self.chunks, 1)
+
+    @property
+    def chunks_text(self) -> str:
+        """How many chunks are committed, of how many."""
+        return f"{self.chunks_done} of {'' if self.is_planned else 'about '}{self.chunks} chunks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,7 @@ class Progress:
             sum(t.rows for t in all_),
             sum(t.expected for t in all_),
             sum(t.before for t in all_),
+            is_planned=all(t.is_planned for t in all_),
         )
 
     @property
@@ -100,7 +109,7 @@ class Progress:
     def text(self) -> str:
         """One line: percent, rows, rate, time left."""
         total, rate, left = self.total, self.rows_per_second, self.seconds_left
-        said = [f"{self.percent}%", f"{total.rows:,} rows", f"{total.chunks_done} of {total.chunks} chunks"]
+        said = [f"{self.percent}%", f"{total.rows:,} rows", total.chunks_text]
         said += [f"{rate:,.0f} rows/s"] if rate is not None else []
         said += [f"{_duration(left)} left"] if left else []
         return ", ".join(said)
@@ -111,11 +120,11 @@ class Run:
     """One run at a snapshot: what was loaded, and what has been done so far.
 
     `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it. `is_little`: the rows are
-    read in this process. `committed` says when each table's last group was, in seconds of a monotonic clock; so does
-    `begun` of this run. `rows` are those of each table that were read, `before` those that earlier runs have read,
-    `expected` those that it has as the source estimates. Orders behind row `heard` of `_signals` concern the snapshot:
-    `stopped` are the tables that it gave up, with the id of the signal, `refused` those that it did not; `paused`: it
-    ends before it is complete.
+    read in this process. `chunk_rows` are about those of a chunk that is planned. `committed` says when each table's
+    last group was, in seconds of a monotonic clock; so does `begun` of this run. `rows` are those of each table that
+    were read, `before` those that earlier runs have read, `expected` those that it has as the source estimates. Control
+    signals behind row `heard` of `_signals` concern the snapshot: `stopped` are the tables that it gave up, with the id
+    of the signal, `refused` those that it did not; `paused`: it ends before it is complete.
     """
 
     database: Database
@@ -126,6 +135,7 @@ class Run:
     states: dict[TableId, TableState]
     done: dict[TableId, list[GroupDone]]
     epoch: int
+    chunk_rows: int
     offsets: Offsets
     notes: SnapshotNotes
     rows: dict[TableId, int]
@@ -159,20 +169,27 @@ def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:
 
 def progress_of(run: Run) -> Progress:
     """Return the progress of this run's tables."""
-    return Progress(
-        {
-            plan.table: TableProgress(
-                len({number for group in run.done.get(plan.table, ()) for number in group.chunks}),
-                len(plan.chunks),
-                run.rows.get(plan.table, 0),
-                run.expected.get(plan.table, 0),
-                run.before.get(plan.table, 0),
-                plan.table not in run.tables,
-            )
-            for plan in run.plan.tables
-        },
-        run.plan.signal,
-        monotonic() - run.begun,
+    tables = {plan.table: table_progress(run, plan) for plan in run.plan.tables}
+    return Progress(tables, run.plan.signal, monotonic() - run.begun)
+
+
+def table_progress(run: Run, plan: TablePlan) -> TableProgress:
+    """Return the progress of a table; until its last chunk is planned, there is at least one more than are.
+
+    Args:
+        run: The run of the snapshot.
+        plan: The plan of the table.
+    """
+    table, planned, numbers = plan.table, len(plan.chunks), {*plan.numbers}
+    expected = run.expected.get(table, 0)
+    return TableProgress(
+        len({number for group in run.done.get(table, ()) for number in group.chunks if number in numbers}),
+        planned if plan.is_whole else max(planned + 1, ceil(expected / run.chunk_rows)),
+        run.rows.get(table, 0),
+        expected,
+        run.before.get(table, 0),
+        table not in run.tables,
+        plan.is_whole,
     )
 
 

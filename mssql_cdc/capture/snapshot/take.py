@@ -109,7 +109,7 @@ def capture_snapshot(
     if any(survey.offsets.begun_snapshots.get(table.text) != decision.id for table in tables):
         wait_to_read(database.connector)
     filters = _filters(database, survey, decision)
-    heard = batch_of(decision.signal) if decision.signal is not None else survey.orders.newest
+    heard = batch_of(decision.signal) if decision.signal is not None else survey.controls.newest
     wanted = Wanted(decision.id, tables, CHUNK_ROWS, survey.facts.epoch, decision.signal, filters, heard)
     with database.session() as session:
         run = begin(database, session, survey, wanted)
@@ -144,7 +144,7 @@ def _stopped_before(database: Database, survey: Survey, decision: Snapshot) -> M
     request = next((one for one in survey.requests if one.signal_id == decision.signal), None)
     if request is None:
         return {}
-    stopped = survey.orders.stopped(request.of(survey.tables), request.batch)
+    stopped = survey.controls.stopped(request.of(survey.tables), request.batch)
     if stopped:
         notifier = Notifier(database, id_of(request.signal_id))
         for table, signal in stopped.items():

@@ -1,6 +1,7 @@
-"""Splits a table into chunks by its key, planned once by the server and stored as texts (rule C20, case B).
+"""Splits a table into chunks by its key, step by step, with bounds that are texts (rule C20, case B).
 
-The chunks cover every existing and future key value, so rows that are inserted later fall into one of them. A bound
+The chunks cover every existing and future key value, so rows that are inserted later fall into one of them. A step
+reads the keys of one chunk, from the last bound on; who makes it, and what is kept of it, is not decided here. A bound
 is one ASCII text per key column, which the server produces and gets back as a parameter with
 `CAST(? AS <declared type>)`: no client ever compares, sorts or rounds a key value.
 """
@@ -17,6 +18,9 @@ from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.key_texts import key_text
 from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound, Chunk
+
+_PLACE = "[__$place]"
+"""A name that no captured column has: those that begin so are CDC's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,17 +93,13 @@ def table_name(schema: TableSchema) -> str:
 
 
 def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
-    """Chunks of about `rows_per_chunk` rows in key order.
-
-    A table without a key, or with one of a type that has no bounds (hierarchyid, sql_variant, CLR), is one chunk.
+    """All chunks of about `rows_per_chunk` rows in key order (`next_bound`).
 
     Args:
         control: a connection to the table's database.
         schema: the table, with its key.
         rows_per_chunk: at least 1.
     """
-    if not schema.keys or any(column.type.is_large for column in schema.keys):
-        return [Chunk(0)]
     edges: list[Bound | None] = [None]
     while (bound := next_bound(control, schema, rows_per_chunk, edges[-1])) is not None:
         edges.append(bound)
@@ -121,12 +121,15 @@ def next_bound(
     *,
     until: Bound | None = None,
     condition: str | None = None,
+    under_lock: bool = False,
 ) -> Bound | None:
     """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
 
-    A step through the key's index: however large the table, each statement reads the keys of one chunk; with a
-    condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate key's value stay in one
-    chunk, since a chunk reaches up to and including its bound.
+    A seek from the last bound, then a walk along the key's index: however large the table, each statement reads the
+    keys of one chunk; with a condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate
+    key's value stay in one chunk, since a chunk reaches up to and including its bound.
+
+    A table without a key, or with one of a type that has no bounds (hierarchyid, sql_variant, CLR), has none.
 
     Args:
         control: a connection to the table's database.
@@ -135,24 +138,25 @@ def next_bound(
         last: the bound of the chunk before; None at the beginning of the table.
         until: look no further than this bound.
         condition: count only the rows that fulfill it.
+        under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take none.
     """
-    keys = schema.keys
-    names = ", ".join(quote(column.name) for column in keys)
-    texts = ", ".join(bound_expression(column) for column in keys)
+    if not schema.keys or any(column.type.is_large for column in schema.keys):
+        return None
+    names = ", ".join(quote(column.name) for column in schema.keys)
+    texts = ", ".join(bound_expression(column) for column in schema.keys)
     doing = f"planning a chunk of {schema.table_id}"
-    left, parts = rows, pieces(Chunk(0, last, until), keys)
+    left, parts = rows, pieces(Chunk(0, last, until), schema.keys)
     for part in parts:
-        source = _rows(schema, part.sql, condition)
+        # TOP ends the walk, and its order is that of the numbers: the server sorts nothing.
+        first = f"SELECT TOP (?) {names} {_rows(schema, part.sql, condition, under_lock=under_lock)} ORDER BY {names}"
+        numbered = f"SELECT {names}, ROW_NUMBER() OVER (ORDER BY {names}) AS {_PLACE} FROM ({first}) AS k"
         found = control.row(
-            f"SELECT {texts} {source} ORDER BY {names} OFFSET ? ROWS FETCH NEXT 1 ROWS ONLY",
-            *part.parameters,
-            left - 1,
-            doing=doing,
+            f"SELECT {texts} FROM ({numbered}) AS n WHERE {_PLACE} = ?", left, *part.parameters, left, doing=doing
         )
         if found is not None:
             return tuple(found)
         if part is not parts[-1]:
-            counted = control.value(f"SELECT COUNT_BIG(*) {source}", *part.parameters, doing=doing)
+            counted = control.value(f"SELECT COUNT_BIG(*) FROM ({first}) AS k", left, *part.parameters, doing=doing)
             left = max(left - counted, 1)  # Rows may have come since the look.
     return None
 
@@ -177,11 +181,11 @@ def last_bound(control: Control, schema: TableSchema, condition: str | None = No
     return None if found is None else tuple(found)
 
 
-def _rows(schema: TableSchema, sql: str, condition: str | None) -> str:
+def _rows(schema: TableSchema, sql: str, condition: str | None, *, under_lock: bool = False) -> str:
     """FROM and WHERE for the rows of a piece; the table has the name under which a chunk reads it."""
     conditions = [text for text in (sql, f"({condition})" if condition else "") if text]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"FROM {table_name(schema)} AS t{where}"
+    return f"FROM {table_name(schema)} AS t{' WITH (NOLOCK)' if under_lock else ''}{where}"
 
 
 # -- Bounds: key values as texts, and predicates over them --------------------------

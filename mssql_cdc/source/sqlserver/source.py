@@ -33,7 +33,6 @@ from mssql_cdc.source.values import (
     CapturedTable,
     CaptureHealth,
     CaptureInstance,
-    Chunk,
     LogMark,
     Standing,
     Volume,
@@ -340,11 +339,6 @@ class SqlServerSession:
         """
         return volume.split(self.control, instance, wanted, parts)
 
-    def plan_chunks(self, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
-        """A table's chunks (`chunks`)."""
-        with self._lock_timeout():
-            return chunks.plan_chunks(self.control, schema, rows_per_chunk)
-
     def altered(self, positions: Mapping[int, Lsn]) -> dict[int, str]:
         """The tables that were altered behind these positions (`ddl_history`)."""
         return altered(self.control, positions)
@@ -361,6 +355,7 @@ class SqlServerSession:
         *,
         until: Bound | None = None,
         condition: str | None = None,
+        under_lock: bool = False,
     ) -> Bound | None:
         """The key that ends the next rows after a bound (`chunks`).
 
@@ -370,9 +365,12 @@ class SqlServerSession:
             last: The bound of the chunk before.
             until: Look no further than this bound.
             condition: Count only the rows that fulfill it.
+            under_lock: The caller holds a shared lock on the table.
         """
         with self._lock_timeout():
-            return chunks.next_bound(self.control, schema, rows, last, until=until, condition=condition)
+            return chunks.next_bound(
+                self.control, schema, rows, last, until=until, condition=condition, under_lock=under_lock
+            )
 
     def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
         """The largest key of a table (`chunks`)."""

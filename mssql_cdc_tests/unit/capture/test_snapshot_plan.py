@@ -20,6 +20,7 @@ from mssql_cdc.capture.snapshot.chunk_plan import (
     plan_of_text,
     plan_text,
     remaining,
+    resumed,
 )
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn
@@ -80,7 +81,7 @@ def test_groups_cover_every_unread_chunk_once_in_order(count, read, size):
     done = [GroupDone((n,), lsn(9)) for n in read if n < count]
     plan, seen = SnapshotPlan("snapshot-20261121T000000", 1, (table,)), []
     left = {ORDERS: remaining(table, done, lsn(1))}
-    while group := next_group(plan, left, size):
+    while group := next_group(plan, left, size, expected={}, further=lambda _: None):
         assert len(group) <= size
         seen += [chunk.number for _, chunk in group]
         left[ORDERS] = left[ORDERS][len(group) :]
@@ -89,10 +90,139 @@ def test_groups_cover_every_unread_chunk_once_in_order(count, read, size):
 
 def test_small_tables_are_read_before_large_ones_and_equals_in_the_plan_s_order():
     names = [TableId("shop", "dbo", name) for name in ("large", "b", "a", "medium")]
+    rows = dict(zip(names, (3_000, 10, 10, 200), strict=True))
     tables = tuple(TablePlan(name, chunks(n), lsn(1)) for name, n in zip(names, (3, 1, 1, 2), strict=True))
-    plan = SnapshotPlan("snapshot-20261121T000000", 1, tables)
-    found = [table.name for table, _ in next_group(plan, {table.table: table.chunks for table in tables}, 7)]
+    plan, left = SnapshotPlan("snapshot-20261121T000000", 1, tables), {one.table: one.chunks for one in tables}
+    found = [table.name for table, _ in next_group(plan, left, 7, expected=rows, further=lambda _: None)]
     assert found == ["b", "a", "medium", "medium", "large", "large", "large"]
+
+
+def test_group_plans_no_more_chunks_than_it_reads_and_only_of_tables_that_are_read():
+    tables = (TablePlan(ORDERS, chunks(3)[:2], lsn(1), following=2), TablePlan(PEOPLE, (), lsn(1)))
+    plan, planned = SnapshotPlan("snapshot-20261121T000000", 1, tables), list[TableId]()
+
+    def further(table: TableId) -> Chunk:
+        planned.append(table)
+        return Chunk(len(planned) + 1)
+
+    left = {ORDERS: tables[0].chunks[1:]}
+    found = next_group(plan, left, 3, expected={}, further=further)
+    assert [chunk.number for _, chunk in found] == [1, 2, 3]
+    assert planned == [ORDERS, ORDERS]
+
+
+def test_last_planned_chunk_is_the_end_of_the_table_only_without_an_upper_bound():
+    table = TablePlan(ORDERS, (), lsn(1)).further(("5",))
+    done = [GroupDone((0,), lsn(8))]
+    assert not table.is_whole
+    assert remaining(table, done, lsn(3)) == ()
+    assert conclude(table, done, lsn(3)) == Reread(())
+    whole = table.further(None)
+    assert whole.is_whole
+    assert conclude(whole, [*done, GroupDone((1,), lsn(8))], lsn(3)) == Ended(lsn(8), lsn(8))
+
+
+@pytest.mark.parametrize("piece", [{"locked": True}, {"select": "SELECT 1 AS id"}])
+def test_table_that_is_read_in_one_piece_is_planned_whole(piece):
+    table = TablePlan(ORDERS, (), lsn(1), edition=4, **piece)
+    found = resumed(table, [])
+    assert found.chunks == (Chunk(0),)
+    assert resumed(table, [GroupDone((0,), lsn(8), bounds=found.chunks, edition=4)]).chunks == (Chunk(0),)
+    assert resumed(table, [GroupDone((0,), lsn(8), bounds=found.chunks, edition=2)]).chunks == (Chunk(1),)
+
+
+def test_plan_goes_on_behind_the_chunks_that_its_commits_have():
+    table = TablePlan(ORDERS, (), lsn(1), edition=4)
+    first, second, third = table.further(("1",)).further(("2",)).further(None).chunks
+    done = [GroupDone((0, 1), lsn(8), bounds=(first, second), edition=4)]
+    found = resumed(table, done)
+    assert (found.chunks, found.following, found.is_whole) == ((first, second), 2, False)
+    again = [GroupDone((0,), lsn(9), bounds=(first,), edition=4)]
+    assert resumed(table, [*done, *again, GroupDone((2,), lsn(9), bounds=(third,), edition=4)]).is_whole
+
+
+def test_plan_of_another_key_begins_anew_with_further_numbers():
+    other = TablePlan(ORDERS, (), lsn(1), edition=4).further(("1",)).further(None)
+    table = TablePlan(ORDERS, (), lsn(1), edition=5)
+    done = [GroupDone((0, 1), lsn(8), bounds=other.chunks, edition=4)]
+    assert resumed(table, done).further(None).chunks == (Chunk(2),)
+    own = GroupDone((2,), lsn(8), bounds=(Chunk(2, None, ("7",)),), edition=5)
+    assert resumed(table, [*done, own]).further(None).chunks == (*own.bounds, Chunk(3, ("7",), None))
+
+
+def test_chunks_behind_a_lost_commit_do_not_count():
+    """The log of a Delta table may have been cleaned up; then the keys of those commits would be read by no chunk."""
+    table = TablePlan(ORDERS, (), lsn(1), edition=4)
+    _, second, third = table.further(("1",)).further(("2",)).further(None).chunks
+    known = GroupDone((1, 2), lsn(8), bounds=(second, third), edition=4)
+    found = resumed(table, [known])
+    assert (found.chunks, found.following) == ((), 3)
+    anew = found.further(("4",)).further(None).chunks
+    found = resumed(table, [known, GroupDone((3, 4), lsn(9), bounds=anew, edition=4)])
+    assert (found.chunks, found.is_whole) == (anew, True)
+
+
+def test_plan_of_an_earlier_version_is_read_with_all_of_its_chunks():
+    """Its chunks were all planned and persisted before the first one was read, and commits had no bounds."""
+    text = (
+        '{"id":"snapshot-20261121T000000","number":3,"tables":[{"table":{"catalog":"db","schema":"dbo",'
+        '"name":"orders"},"chunks":[{"number":0,"lower":null,"upper":["5"],"keys":null},{"number":1,"lower":["5"],'
+        f'"upper":null,"keys":null}}],"begun":"{lsn(9).text}","held":null,"select":null,"locked":false,"again":false,'
+        '"key":"k","refused":null}],"signal":null,"notice":null,"noticed":0}'
+    )
+    (table,) = plan_of_text(text).tables
+    done = [GroupDone((0,), lsn(8))]
+    assert resumed(table, done) == table
+    assert table.is_whole
+    assert remaining(resumed(table, done), done, lsn(3)) == (Chunk(1, ("5",), None),)
+
+
+KEYS = st.integers(0, 30)
+
+
+@given(
+    st.sets(KEYS),
+    st.lists(st.tuples(st.sampled_from(["insert", "delete", "group", "kill"]), KEYS), max_size=40),
+    st.integers(1, 4),
+    st.integers(1, 3),
+)
+def test_chunks_planned_step_by_step_cover_every_key_once(keys, steps, rows, size):
+    """Rows come and go between the steps, and what was planned and not committed is lost again and again."""
+    live, persisted = set(keys), TablePlan(ORDERS, (), lsn(1), edition=1)
+    done: list[GroupDone] = []
+    table = resumed(persisted, done)
+
+    def further(_: TableId) -> Chunk | None:
+        nonlocal table
+        if table.is_whole:
+            return None
+        last = table.chunks[-1].upper if table.chunks else None
+        behind = sorted(key for key in live if last is None or key > int(str(last[0])))
+        table = table.further((str(behind[rows - 1]),) if len(behind) >= rows else None)
+        return table.chunks[-1]
+
+    def group() -> tuple[Chunk, ...]:
+        plan, left = SnapshotPlan("s", 1, (table,)), {ORDERS: remaining(table, done, lsn(1))}
+        return tuple(chunk for _, chunk in next_group(plan, left, size, expected={}, further=further))
+
+    for step, key in [*steps, *[("group", 0)] * 40]:
+        if step in {"insert", "delete"}:
+            live ^= {key} - live if step == "insert" else {key} & live
+        elif read := group():
+            if step == "kill":
+                table = resumed(persisted, done)
+            else:
+                done.append(GroupDone(tuple(chunk.number for chunk in read), lsn(9), bounds=read, edition=1))
+    assert isinstance(conclude(table, done, lsn(1)), Ended)
+    read = [chunk for one in done for chunk in one.bounds]
+    assert [chunk.number for chunk in read] == list(range(len(read)))
+    for key in range(-1, 32):
+        assert sum(_has(chunk, key) for chunk in read) == 1
+
+
+def _has(chunk: Chunk, key: int) -> bool:
+    lower, upper = (None if bound is None else int(str(bound[0])) for bound in (chunk.lower, chunk.upper))
+    return (lower is None or key > lower) and (upper is None or key <= upper)
 
 
 def test_stream_starts_at_the_smallest_mark_and_never_after_its_last_position():

@@ -26,6 +26,16 @@ def test_progress_tells_the_rate_and_the_time_left_of_this_run():
     assert progress.text == "40%, 1,200,050 rows, 9 of 21 chunks, 40,002 rows/s, 1 min 0 s left"
 
 
+def test_progress_shows_that_the_number_of_chunks_is_an_estimate_until_all_are_planned():
+    large, small = TableId("shop", "dbo", "large"), TableId("shop", "dbo", "small")
+    tables = {
+        large: TableProgress(8, 20, 1_600_000, 4_000_000, is_planned=False),
+        small: TableProgress(1, 1, 50, 50, is_planned=True),
+    }
+    progress = Progress(tables, seconds=30.0)
+    assert progress.text == "40%, 1,600,050 rows, 9 of about 21 chunks, 53,335 rows/s, 45 s left"
+
+
 def test_progress_says_nothing_of_the_time_left_before_this_run_has_read_a_chunk():
     tables = {TableId("shop", "dbo", "large"): TableProgress(2, 20, 0, 4_000_000)}
     assert Progress(tables, seconds=30.0).text == "10%, 0 rows, 2 of 20 chunks"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc.capture.requests import refused_stop
-from mssql_cdc.capture.snapshot_orders import Orders, heard_until, stoppable
+from mssql_cdc.capture.snapshot_controls import Controls, heard_until, stoppable
 from mssql_cdc.config.signals import PauseSnapshot, ResumeSnapshot, StopSnapshot
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, SnapshotEnded, Stamp, signal_answered, snapshot_begun, snapshot_ended
@@ -37,15 +37,15 @@ def begun(**entries: Entry) -> Offsets:
     ],
 )
 def test_the_last_order_behind_the_begin_says_whether_a_snapshot_is_paused(found, since, paused) -> None:
-    assert Orders(tuple(enumerate(found, start=1))).paused(since) is paused
+    assert Controls(tuple(enumerate(found, start=1))).paused(since) is paused
 
 
 def test_a_stop_names_tables_or_means_all_and_the_first_one_counts() -> None:
     some, all_ = StopSnapshot("some", ("dbo.a",)), StopSnapshot("all")
-    orders = Orders(((1, some), (2, all_)))
-    assert orders.stopped([A, B], 0) == {A: "some", B: "all"}
-    assert orders.stopped([A, B], 1) == {A: "all", B: "all"}
-    assert orders.stopped([A, B], 2) == orders.stopped([A, B], None) == {}
+    controls = Controls(((1, some), (2, all_)))
+    assert controls.stopped([A, B], 0) == {A: "some", B: "all"}
+    assert controls.stopped([A, B], 1) == {A: "all", B: "all"}
+    assert controls.stopped([A, B], 2) == controls.stopped([A, B], None) == {}
 
 
 def test_the_begin_of_a_snapshot_says_which_signals_concern_it() -> None:

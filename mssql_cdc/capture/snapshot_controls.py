@@ -1,7 +1,7 @@
-"""What signals order about blocking and initial snapshots: to pause, to go on, to stop (past Debezium).
+"""Signals that control blocking and initial snapshots: pause, resume, stop (past Debezium).
 
-The orders are rows of `_signals`, and which of them concern a snapshot follows from where `_signals` ended when it
-began. So nothing else is kept: a run that dies changes nothing, and an order is obeyed by whatever run comes next.
+They are rows of `_signals`, and which of them concern a snapshot follows from where `_signals` ended when it began. So
+nothing else is kept: a run that dies changes nothing, and a signal is applied by whatever run comes next.
 `capture/incremental` does the same for incremental snapshots.
 """
 
@@ -23,8 +23,8 @@ Command = PauseSnapshot | ResumeSnapshot | StopSnapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Orders:
-    """The orders of a database by their rows in `_signals`, oldest first; `newest` is the newest row of all signals."""
+class Controls:
+    """The control signals by their rows in `_signals`, oldest first; `newest` is the newest row of all signals."""
 
     found: tuple[tuple[int, Command], ...] = ()
     newest: int = 0
@@ -33,7 +33,7 @@ class Orders:
         """Whether a snapshot is paused.
 
         Args:
-            since: Where `_signals` ended when it was requested, or began; None: no order concerns it.
+            since: Where `_signals` ended when it was requested, or began; None: no signal concerns it.
         """
         turns = [one for one in self._since(since) if not isinstance(one, StopSnapshot)]
         return bool(turns) and isinstance(turns[-1], PauseSnapshot)
@@ -43,7 +43,7 @@ class Orders:
 
         Args:
             tables: The tables.
-            since: Where `_signals` ended when it was requested, or began; None: no order concerns it.
+            since: Where `_signals` ended when it was requested, or began; None: no signal concerns it.
         """
         by_name = {table.parts: table for table in tables}
         found: dict[TableId, str] = {}
@@ -58,8 +58,8 @@ class Orders:
         return [] if since is None else [command for batch, command in self.found if batch > since]
 
 
-def load_orders(database: Database) -> Orders:
-    """Load the orders.
+def load_controls(database: Database) -> Controls:
+    """Load the control signals of a database.
 
     Args:
         database: The database.
@@ -68,12 +68,12 @@ def load_orders(database: Database) -> Orders:
     rows = database.tables.get(table.uri, table.rows, database.storage)
     wanted = [row for row in rows if row["type"] in _TYPES and row["status"] == REQUESTED]
     parsed = ((row["_batch"], parse_signal(row["id"], row["type"], row["data"])) for row in wanted)
-    found = sorted(((batch, one) for batch, one in parsed if isinstance(one, Command)), key=lambda order: order[0])
-    return Orders(tuple(found), max((row["_batch"] for row in rows), default=0))
+    found = sorted(((batch, one) for batch, one in parsed if isinstance(one, Command)), key=lambda one: one[0])
+    return Controls(tuple(found), max((row["_batch"] for row in rows), default=0))
 
 
 def heard_until(offsets: Offsets, snapshot: str) -> int | None:
-    """Where `_signals` ended when a snapshot was requested, or began: later orders concern it; None: none does.
+    """Where `_signals` ended when a snapshot was requested, or began: later signals concern it; None: none does.
 
     Args:
         offsets: The offsets.
