@@ -228,7 +228,7 @@ def _snapshot_progress(database: Database, offsets: Offsets, entry: Entry, table
     groups = groups_done(state, snapshot, seal) if state is not None else []
     found = resumed(known, groups)
     done = {number for group in groups for number in group.chunks} & {*found.numbers}
-    count = f"{len(done)} of {len(found.chunks)} chunks" if found.is_whole else f"{len(done)} chunks so far"
+    count = f"{len(done)} of {len(found.chunks)} chunks" if found.is_whole else f"chunks so far: {len(done)}"
     return f"{count} (paused)" if load_controls(database).paused(heard_until(offsets, snapshot)) else count
 
 

@@ -57,7 +57,7 @@ def test_the_command_line_pauses_and_resumes_an_initial_snapshot(
     behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause"))
     assert chunked.catch_up() == 0
     one = look(chunked, capsys)[1]["items"]
-    assert (one["status"], one["detail"], one["snapshot_paused"]) == ("snapshot", "1 of 3 chunks (paused)", True)
+    assert (one["status"], one["detail"], one["snapshot_paused"]) == ("snapshot", "chunks so far: 1 (paused)", True)
     assert chunked.command("snapshot", "--stop", "--table", "dbo.items") == ConfigurationError.exit_code
     assert "cannot be stopped: the initial snapshot is not finished" in capsys.readouterr().err
     chunked.sql("DELETE dbo.items WHERE id = 1", "UPDATE dbo.items SET name = N'second' WHERE id = 5")
