@@ -28,11 +28,16 @@ def commit_of(home: TableHome, operation: str, actions: list[dict[str, Any]]) ->
 
 
 def restore(home: TableHome, earlier: Any) -> None:
-    """RESTORE as Spark does it: the files of a version instead of those of the newest one; txns stay."""
+    """RESTORE as Spark does it: the files of a version instead of those of the newest one; txns stay.
+
+    Files of both stay: a commit must not remove and add the same one, and a checkpoint of `deltalake` would lose it.
+    """
     now = newest(home)
     assert now.committed is not None
-    removed = [file.remove(now.committed) for file in now.files.values()]
-    adds = [file.add(vector=file.vector, rows=file.rows) for file in earlier.files.values()]
+    removed = [file.remove(now.committed) for name, file in now.files.items() if name not in earlier.files]
+    adds = [
+        file.add(vector=file.vector, rows=file.rows) for name, file in earlier.files.items() if name not in now.files
+    ]
     commit_of(home, "RESTORE", [*removed, *adds, {"metaData": earlier.metadata}])
 
 
