@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,3 +50,21 @@ def spark() -> Iterator[SparkSession]:
         session = start_session(SparkSettings.from_environment(confs=_FEW_ROWS))
     yield session
     session.stop()
+
+
+@pytest.fixture
+def after_groups(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
+    """Do something once, behind so many further groups of chunks of snapshots that this process takes."""
+    from mssql_cdc.capture.snapshot import chunk_groups
+
+    planned: list[tuple[int, Callable[[], object]]] = []
+    read, count = chunk_groups._read_group, [0]  # pyright: ignore[reportPrivateUsage]
+
+    def counted(*args: object, **named: object) -> None:
+        read(*args, **named)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        count[0] += 1
+        for one in [one for one in planned if one[0] == count[0]]:
+            one[1]()
+
+    monkeypatch.setattr(chunk_groups, "_read_group", counted)
+    return lambda groups, action: planned.append((count[0] + groups, action))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 
 import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
 from mssql_cdc.capture.requests import ask_to_control
-from mssql_cdc.capture.snapshot import chunk_groups, take
+from mssql_cdc.capture.snapshot import take
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc_tests.dagster.kit import Location, failures
@@ -44,6 +43,15 @@ def ask(location: Location, kind: str, *tables: str) -> None:
     ask_to_control(location.database(), str(uuid.uuid4()), kind, tables, channel="test")
 
 
+def canceled(location: Location, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
+    """Execute a run, which ends as canceled."""
+    done = location.run(request)
+    run = location.instance.get_run_by_id(done.run_id)
+    assert run is not None
+    assert run.status is dg.DagsterRunStatus.CANCELED
+    return done
+
+
 def reason(done: dg.ExecuteInProcessResult) -> object:
     """The error that the run's step ended with."""
     (event,) = [one for one in done.all_events if one.is_step_failure]
@@ -55,27 +63,12 @@ def snapshots_requested(location: Location) -> list[dg.RunRequest]:
     return [one for one in location.requests if SNAPSHOT_TAG in one.tags]
 
 
-def behind_a_group(monkeypatch: pytest.MonkeyPatch, action: Callable[[], None]) -> None:
-    """Do something once, behind the next group."""
-    read = chunk_groups._read_group  # pyright: ignore[reportPrivateUsage]
-
-    def reading(*args: object, **named: object) -> None:
-        read(*args, **named)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        monkeypatch.setattr(chunk_groups, "_read_group", read)
-        action()
-
-    monkeypatch.setattr(chunk_groups, "_read_group", reading)
-
-
-def test_a_paused_snapshot_ends_its_run_as_canceled_until_it_is_resumed(location, monkeypatch):
+def test_a_paused_snapshot_ends_its_run_as_canceled_until_it_is_resumed(location, after_groups):
     act(location, "snapshot", "dbo.orders")
     (request,) = snapshots_requested(location)
-    behind_a_group(monkeypatch, lambda: ask(location, "pause-snapshot"))
+    after_groups(1, lambda: ask(location, "pause-snapshot"))
     before = len(location.materializations(location.snapshots))
-    done = location.run(request)
-    run = location.instance.get_run_by_id(done.run_id)
-    assert run is not None
-    assert run.status is dg.DagsterRunStatus.CANCELED
+    done = canceled(location, request)
     assert "orders is paused; the action resume_snapshot of signals lets it go on" in str(reason(done))
     assert len(location.materializations(location.snapshots)) == before, "the partition was not read"
     assert not snapshots_requested(location)
@@ -88,15 +81,12 @@ def test_a_paused_snapshot_ends_its_run_as_canceled_until_it_is_resumed(location
     assert rows(location, "orders") == 6, "no chunk was read twice"
 
 
-def test_a_stopped_snapshot_ends_its_run_as_canceled_and_its_table_streams_on(location, monkeypatch):
+def test_a_stopped_snapshot_ends_its_run_as_canceled_and_its_table_streams_on(location, after_groups):
     act(location, "snapshot", "dbo.orders")
     (request,) = snapshots_requested(location)
-    behind_a_group(monkeypatch, lambda: ask(location, "stop-snapshot", f"{location.shop.catalog}.dbo.orders"))
+    after_groups(1, lambda: ask(location, "stop-snapshot", f"{location.shop.catalog}.dbo.orders"))
     before = len(location.materializations(location.snapshots))
-    done = location.run(request)
-    run = location.instance.get_run_by_id(done.run_id)
-    assert run is not None
-    assert run.status is dg.DagsterRunStatus.CANCELED
+    done = canceled(location, request)
     assert "the table streams on" in str(reason(done))
     assert len(location.materializations(location.snapshots)) == before
     location.shop.run("UPDATE dbo.orders SET name = N'uno' WHERE id = 1; DELETE dbo.orders WHERE id = 3")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mssql_cdc.capture.snapshot import chunk_groups, take
+from mssql_cdc.capture.snapshot import take
 from mssql_cdc.config import load_connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.run.databases import open_databases
@@ -20,6 +20,7 @@ from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_status import look
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+AfterGroups = Callable[[int, Callable[[], object]], None]
 
 
 @pytest.fixture
@@ -34,27 +35,15 @@ def chunked(place: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     return place
 
 
-def behind_a_group(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> None:
-    """Do something once, behind the next group."""
-    read = chunk_groups._read_group  # pyright: ignore[reportPrivateUsage]
-
-    def reading(*args: object, **named: object) -> None:
-        read(*args, **named)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        monkeypatch.setattr(chunk_groups, "_read_group", read)
-        action()
-
-    monkeypatch.setattr(chunk_groups, "_read_group", reading)
-
-
 def reads(place: Place) -> list[int]:
     rows = place.query("SELECT after.id AS id FROM t WHERE op = 'r' ORDER BY _batch, _pos", "items", "changes")
     return [row["id"] for row in rows]
 
 
 def test_the_command_line_pauses_and_resumes_an_initial_snapshot(
-    chunked: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    chunked: Place, after_groups: AfterGroups, capsys: pytest.CaptureFixture[str]
 ):
-    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause"))
+    after_groups(1, lambda: chunked.command("snapshot", "--pause"))
     assert chunked.catch_up() == 0
     one = look(chunked, capsys)[1]["items"]
     assert (one["status"], one["detail"], one["snapshot_paused"]) == ("snapshot", "chunks so far: 1 (paused)", True)
@@ -69,7 +58,7 @@ def test_the_command_line_pauses_and_resumes_an_initial_snapshot(
 
 
 def test_the_command_line_stops_a_blocking_snapshot_and_the_lake_equals_the_source(
-    chunked: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    chunked: Place, after_groups: AfterGroups, capsys: pytest.CaptureFixture[str]
 ):
     assert chunked.catch_up() == 0
     chunked.sql("UPDATE dbo.items SET name = N'unread' WHERE id = 2")
@@ -79,7 +68,7 @@ def test_the_command_line_stops_a_blocking_snapshot_and_the_lake_equals_the_sour
         chunked.sql("DELETE dbo.items WHERE id IN (1, 4)", "INSERT INTO dbo.items VALUES (9, N'new')")
         assert chunked.command("snapshot", "--stop", "--table", "dbo.items") == 0
 
-    behind_a_group(monkeypatch, stop)
+    after_groups(1, stop)
     assert chunked.catch_up() == 0
     assert chunked.check() == 0
     assert reads(chunked) == [1, 2, 3, 4, 5, 1, 2]
@@ -92,9 +81,9 @@ def test_the_command_line_stops_a_blocking_snapshot_and_the_lake_equals_the_sour
     assert operations.count("r") == 7, "records have the rows that were read"
 
 
-def test_events_tell_of_a_paused_and_of_a_stopped_snapshot(chunked: Place, monkeypatch: pytest.MonkeyPatch):
+def test_events_tell_of_a_paused_and_of_a_stopped_snapshot(chunked: Place, after_groups: AfterGroups):
     written = io.StringIO()
-    behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--pause"))
+    after_groups(1, lambda: chunked.command("snapshot", "--pause"))
     with open_databases(load_connector(chunked.config), warehouse=str(chunked.warehouse)) as (database,):
         watch = Watch(Events(written), database.connector, lambda _: Sent())
         follower = Follower(database, merge=False, progress=watch.snapshot)
@@ -105,7 +94,7 @@ def test_events_tell_of_a_paused_and_of_a_stopped_snapshot(chunked: Place, monke
         assert told(written)[-2:] == ["completed", {"SnapshotPaused": False, "SnapshotCompleted": True}]
         assert told(written).count("started") == 2
         assert chunked.command("snapshot", "--table", "dbo.items") == 0
-        behind_a_group(monkeypatch, lambda: chunked.command("snapshot", "--stop"))
+        after_groups(1, lambda: chunked.command("snapshot", "--stop"))
         watch(follower, follower.attempt())
         assert [one for one in told(written) if isinstance(one, str)][-2:] == ["started", "aborted"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -30,22 +29,6 @@ ORDERS, PEOPLE = "shop.dbo.orders", "shop.dbo.people"
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(take, "CHUNK_ROWS", 1)
     monkeypatch.setattr(take, "GROUP_CHUNKS", 1)
-
-
-@pytest.fixture
-def after_groups(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
-    """Do something once, behind so many further groups of snapshots."""
-    planned: list[tuple[int, Callable[[], object]]] = []
-    read, count = chunk_groups._read_group, [0]  # pyright: ignore[reportPrivateUsage]
-
-    def counted(*args: object, **named: object) -> None:
-        read(*args, **named)  # pyright: ignore[reportArgumentType, reportCallIssue]
-        count[0] += 1
-        for one in [one for one in planned if one[0] == count[0]]:
-            one[1]()
-
-    monkeypatch.setattr(chunk_groups, "_read_group", counted)
-    return lambda groups, action: planned.append((count[0] + groups, action))
 
 
 def control(database: Database, what: str, *tables: str) -> None:
