@@ -121,6 +121,7 @@ class Step:
         if self.currents:
             self.work.look()
             done = self.work.merge(self.currents)
+            self._saw(done.seen)
             self._add(done)
             self.recorder.post(self.book.currents)
         logs, database = self.setup.log_keys, self.work.database
@@ -168,6 +169,7 @@ class Step:
         self.work.look()
         done = self.work.until(self.book.bound, self.logs)
         for one in done:
+            self._saw(one.seen)
             self._add(one)
             self._say_why_not(one)
         if done:
@@ -194,6 +196,7 @@ class Step:
             self._take_over(handover)
         if is_range(wanted):
             for done in self.work.range(wanted, self.logs):
+                self._saw(done.seen)
                 self._add(done)
             if not limit:
                 return
@@ -249,7 +252,6 @@ class Step:
 
     def _add(self, done: Done) -> None:
         """Report a result, and remember what failed in it."""
-        self._saw(done.seen)
         self.failures.add(done)
         for table, error in done.merged.errors.items():
             text = self.setup.connector.redact(f"{table}: the merge into the current table failed: {error}")
