@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -145,10 +146,14 @@ class Mapping:
         self, sql: str, fields: Sequence[pa.Field], parameters: Sequence[str] = (), **_: object
     ) -> Iterator[pa.RecordBatch]:
         self.texts.append(sql)
+        top = re.search(r"TOP \((\d+)\)", sql)
+        left = int(top[1]) if top else self.commits
         for first in range(0, self.commits, 1000):
-            chosen = [n for n in range(first, min(first + 1000, self.commits)) if self._is_meant(n, sql, parameters)]
+            meant = [n for n in range(first, min(first + 1000, self.commits)) if self._is_meant(n, sql, parameters)]
+            chosen = meant[:left]
             if chosen:
                 self.sent += len(chosen)
+                left -= len(chosen)
                 raw: list[Any] = [n.to_bytes(10, "big") for n in chosen]
                 columns = [pa.array(raw, pa.binary(10)), pa.array([self.local(n) for n in chosen], pa.timestamp("us"))]
                 yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(list(fields)))
@@ -167,17 +172,30 @@ class Mapping:
         return self.instant(number).astimezone(ZoneInfo(BERLIN)).replace(tzinfo=None)
 
 
-@pytest.mark.parametrize("wanted", [3, 40, 400, 401, 1000], ids=str)
-def test_commits_of_a_page_are_sought_in_lists_whatever_lies_between_them(wanted: int) -> None:
+@pytest.mark.parametrize("apart", [1, 3, 190])
+@pytest.mark.parametrize("wanted", [1, 3, 40, 400, 401, 1000], ids=str)
+def test_commits_of_a_page_are_found_whatever_lies_between_them(wanted: int, apart: int) -> None:
     """Audit of issue 10, 3a: above 400 commits, every row between the first and the last was loaded."""
-    mapping = Mapping(datetime(2026, 1, 1, tzinfo=UTC), 20_000)
-    numbers = [n * 19 for n in range(1, wanted + 1)]
+    mapping = Mapping(datetime(2026, 1, 1, tzinfo=UTC), 200_000)
+    numbers = [n * apart for n in range(1, wanted + 1)]
     times = CommitTimeLoader(mapping, BERLIN)  # type: ignore[arg-type]
     times.load([matrix(numbers)])
 
     assert times(matrix(numbers)).to_pylist() == [mapping.instant(n) for n in numbers]
-    assert mapping.sent == wanted
-    assert len(mapping.texts) == -(-wanted // 400)
+    between = apart * (wanted - 1) + 1
+    near = min(between, 10 * next(length for length in (4, 40, 400, 4000) if wanted <= length))
+    lists = -(-(wanted - sum(n < numbers[0] + near for n in numbers)) // 400)
+    assert len(mapping.texts) == 1 + (lists if near < between else 0)
+    assert mapping.sent == near + sum(n >= numbers[0] + near for n in numbers)
+
+
+def test_commits_that_follow_each_other_need_no_list() -> None:
+    mapping = Mapping(datetime(2026, 1, 1, tzinfo=UTC), 1_000)
+    times = CommitTimeLoader(mapping, BERLIN)  # type: ignore[arg-type]
+    times.load([matrix(list(range(100, 500)))])
+
+    (text,) = mapping.texts
+    assert " IN (" not in text
 
 
 def test_of_many_commits_only_those_of_the_page_are_kept() -> None:
