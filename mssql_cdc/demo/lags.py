@@ -76,12 +76,16 @@ class LagReader:
 
 @dataclass(frozen=True, slots=True)
 class LagFigures:
-    """What the samples say: seconds of lag; `missed` could not be read; `cost` is the CPU seconds of a sample."""
+    """What the samples say: seconds of lag; `missed` could not be read; `cost` is the CPU seconds of a sample.
+
+    `worst_sample` is the number of the worst one, from 1: seconds of streaming, about.
+    """
 
     samples: int
     median: float
     percentile: float
     worst: float
+    worst_sample: int
     cost: float
     missed: int = 0
 
@@ -98,7 +102,16 @@ class LagFigures:
             return None
         ordered = sorted(samples)
         rank = math.ceil(0.95 * len(ordered)) - 1
-        return cls(len(ordered), statistics.median(ordered), ordered[rank], ordered[-1], cpu / len(ordered), missed)
+        worst = ordered[-1]
+        return cls(
+            samples=len(ordered),
+            median=statistics.median(ordered),
+            percentile=ordered[rank],
+            worst=worst,
+            worst_sample=samples.index(worst) + 1,
+            cost=cpu / len(ordered),
+            missed=missed,
+        )
 
     @property
     def text(self) -> str:
@@ -106,7 +119,8 @@ class LagFigures:
         missed = f" ({self.missed:,} more could not be read)" if self.missed else ""
         return (
             f"Lag of the worst current table in {self.samples:,} samples{missed}: median {self.median:.1f} s,"
-            f" 95 % {self.percentile:.1f} s, worst {self.worst:.1f} s (a sample took {1000 * self.cost:.0f} ms of CPU)"
+            f" 95 % {self.percentile:.1f} s, worst {self.worst:.1f} s in sample {self.worst_sample:,}"
+            f" (a sample took {1000 * self.cost:.0f} ms of CPU)"
         )
 
     def to_json(self) -> list[dict[str, object]]:
@@ -117,6 +131,7 @@ class LagFigures:
             *found,
             _figure("lag samples", self.samples),
             _figure("lag samples missed", self.missed),
+            _figure("number of the worst lag sample", self.worst_sample),
             _figure("CPU of a lag sample", self.cost),
         ]
 

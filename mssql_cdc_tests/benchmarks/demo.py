@@ -84,7 +84,8 @@ def demo(bench: Bench) -> Iterator[Figure]:
 
 def _lags(bench: Bench, found: Mapping[str, float]) -> Iterator[Figure]:
     for name in ("median", "95 %", "worst"):
-        yield bench.goal(f"demo/{name}", found[f"lag of current tables, {name}"])
+        note = f"in second {found['number of the worst lag sample']:,}" if name == "worst" else ""
+        yield bench.goal(f"demo/{name}", found[f"lag of current tables, {name}"], note=note)
     what = f"make demo, {bench.sizes.seconds:,.0f} s"
     yield Figure(f"{what}: lag samples", found["lag samples"], "")
     yield Figure(f"{what}: lag samples that could not be read", found["lag samples missed"], "")

@@ -50,22 +50,24 @@ def test_samples_count_from_streaming_on_and_only_where_a_lag_is_known():
 @pytest.mark.parametrize(
     ("found", "figures"),
     [
-        ([4.0], (1, 4, 4, 4)),
-        ([5.0, 1.0, 3.0, 2.0], (4, 2.5, 5, 5)),
-        ([float(number) for number in range(100, 0, -1)], (100, 50.5, 95, 100)),
+        ([4.0], (1, 4, 4, 4, 1)),
+        ([3.0, 1.0, 5.0, 2.0], (4, 2.5, 5, 5, 3)),
+        ([float(number) for number in range(100, 0, -1)], (100, 50.5, 95, 100, 1)),
     ],
 )
 def test_median_95_percent_and_worst_of_samples(found: list[float], figures: tuple[float, ...]):
     summed = LagFigures.of(found)
     assert summed is not None
-    assert (summed.samples, summed.median, summed.percentile, summed.worst) == figures
+    assert (summed.samples, summed.median, summed.percentile, summed.worst, summed.worst_sample) == figures
 
 
 def test_the_figures_are_written_with_their_targets(tmp_path: Path):
     assert LagFigures.of([]) is None
     figures = LagFigures.of([1.0, 2.0, 16.0], cpu=0.3)
     assert figures is not None
-    assert "3 samples: median 2.0 s, 95 % 16.0 s, worst 16.0 s (a sample took 100 ms of CPU)" in figures.text
+    assert (
+        "3 samples: median 2.0 s, 95 % 16.0 s, worst 16.0 s in sample 3 (a sample took 100 ms of CPU)" in figures.text
+    )
     write(figures, tmp_path / "figures.json")
     found: list[dict[str, Any]] = json.loads((tmp_path / "figures.json").read_text())
     said = {one["name"]: (one["value"], one["bound"], one["target"], one["holds"]) for one in found if one["target"]}
