@@ -159,7 +159,7 @@ def _stage(
         mark = asked.mark()
         wanted = ChunkRead(
             schema=schema,
-            chunk=looked.session.keyed(compared.schema, keys, number=chunk),
+            chunks=[looked.session.keyed(compared.schema, keys, number=chunk)],
             snapshot_number=number,
             epoch=looked.offsets.epoch,
             position=mark.lsn,

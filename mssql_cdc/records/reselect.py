@@ -145,7 +145,7 @@ class Reselect:
             for start in range(0, len(unique), KEYS_TOGETHER):
                 wanted = ChunkRead(
                     schema=cut,
-                    chunk=session.keyed(cut, unique[start : start + KEYS_TOGETHER]),
+                    chunks=[session.keyed(cut, unique[start : start + KEYS_TOGETHER])],
                     snapshot_number=0,
                     epoch=0,
                     position=Lsn(bytes(10)),

@@ -6,7 +6,7 @@ only classes of `errors`; the implementation decides which one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -66,17 +66,19 @@ class TableLock(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRead:
-    """One chunk of a snapshot to read.
+    """Chunks of a table that one reader reads, one after another in one transaction.
 
     Attributes:
         schema: the table's stored schema.
-        chunk: which rows.
+        chunks: which rows. The next chunk is asked for when the last row of the one before has been read, and each
+            read begins anew with the first.
         snapshot_number: the snapshot's number, part of `_pos`.
         epoch: the current epoch.
         position: the commit position of the rows.
         captured: the position that the reader must see as captured (C20); None if the table is locked.
         commit_lsn: the source's newest position when the snapshot began, for the records.
         read_at: the source's clock when the table's read began.
+        rows: about how many rows a chunk has, if that is known to be few.
         statement: a SELECT statement that replaces the table (SNP-23, BLK-04).
         condition: an additional condition on the rows (INC-04).
         under_lock: the caller holds a lock on the whole table.
@@ -85,13 +87,14 @@ class ChunkRead:
     """
 
     schema: TableSchema
-    chunk: Chunk
+    chunks: Iterable[Chunk]
     snapshot_number: int
     epoch: int
     position: Lsn
     captured: Lsn | None
     commit_lsn: Lsn | None
     read_at: datetime
+    rows: int | None = None
     statement: str | None = None
     condition: str | None = None
     under_lock: bool = False

@@ -97,7 +97,7 @@ class Shop:
             catalog=self.catalog,
             wanted=ChunkRead(
                 schema=self.instance(name).schema,
-                chunk=chunk or Chunk(0),
+                chunks=[chunk or Chunk(0)],
                 snapshot_number=1,
                 epoch=0,
                 position=at,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
 
-from mssql_cdc.errors import SourceUnavailableError, StaleReaderError
+from mssql_cdc.errors import SourceUnavailableError, StaleReaderError, StaleStructureError
 from mssql_cdc.lsn import snapshot_position_text
 from mssql_cdc.source.sqlserver.chunks import last_bound, next_bound, plan_chunks
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.log_end import log_end
 from mssql_cdc.source.sqlserver.snapshot_reader import UNDER_LOCK, locked
+from mssql_cdc.source.sqlserver.structure import Structure
+from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 # key columns, key clause, rows as T-SQL values
@@ -173,6 +176,45 @@ def test_a_chunk_of_a_locked_table_is_planned_past_a_writer_that_waits_for_the_l
 
     assert bound == ("2",)
     assert "FROM [dbo].[t] AS t WITH (NOLOCK) ORDER BY" in row.call_args.args[0]
+
+
+def test_chunks_of_one_reader_are_asked_for_one_by_one_and_checked_once(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1), (2), (3), (4)")
+    shop.scan()
+    reader, asked = shop.chunk("t"), list[int]()
+
+    def chunks() -> Iterator[Chunk]:
+        for number in range(3):
+            asked.append(number)
+            yield Chunk(number, None if number == 0 else (str(number),), (str(number + 1),))
+            if number == 1:
+                shop.run("DELETE dbo.t WHERE id = 3")
+
+    with patch.object(Structure, "require", autospec=True) as checked:
+        found = rows(replace(reader, wanted=replace(reader.wanted, chunks=chunks(), rows=1)))
+
+    assert [row["after"]["id"] for row in found] == [1, 2]
+    assert [row["pos"] for row in found] == [
+        snapshot_position_text(0, reader.wanted.position, number=1, chunk=number, row=0) for number in (0, 1)
+    ]
+    assert asked == [0, 1, 2]
+    assert checked.call_count == 2
+
+
+def test_a_table_that_is_altered_between_two_chunks_of_a_reader_is_stale(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, name nvarchar(10) NULL")
+    shop.run("INSERT dbo.t VALUES (1, N'a'), (2, N'b')")
+    shop.scan()
+    reader = shop.chunk("t")
+
+    def chunks() -> Iterator[Chunk]:
+        yield Chunk(0, None, ("1",))
+        shop.run("ALTER TABLE dbo.t ALTER COLUMN name nvarchar(20) NULL")
+        yield Chunk(1, ("1",), ("2",))
+
+    with pytest.raises(StaleStructureError):
+        rows(replace(reader, wanted=replace(reader.wanted, chunks=chunks())))
 
 
 @pytest.mark.feature("INC-06")

@@ -27,6 +27,7 @@ from mssql_cdc.source.values import (
     CapturedTable,
     CaptureHealth,
     CaptureInstance,
+    Chunk,
     LogMark,
     Standing,
     Volume,
@@ -83,6 +84,17 @@ def _play(rows: dict[int, str], change: Change) -> None:
         rows.pop(change.before["id"], None)
     if change.after is not None:
         rows[change.after["id"]] = change.after["name"]
+
+
+def within(chunk: Chunk, key: int) -> bool:
+    """Whether a chunk has the row of this key.
+
+    Args:
+        chunk: The chunk.
+        key: The key.
+    """
+    low, high = (None if bound is None else int(str(bound[0])) for bound in (chunk.lower, chunk.upper))
+    return (low is None or key > low) and (high is None or key <= high)
 
 
 @dataclass(frozen=True)
@@ -197,9 +209,8 @@ class ModelSource:
         raise AssertionError(f"`shares` accepts none of {readers}")
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
-        name, chunk, statement = wanted.schema.table_id.name, wanted.chunk, wanted.statement
+        name, statement = wanted.schema.table_id.name, wanted.statement
         self.statements[name] = statement
-        low, high = (None if b is None else int(str(b[0])) for b in (chunk.lower, chunk.upper))
         found = [
             Change(
                 number_of(wanted.position),
@@ -210,9 +221,10 @@ class ModelSource:
                 snapshot=wanted.snapshot_number,
                 epoch=wanted.epoch,
             )
+            for chunk in wanted.chunks
             for n, (key, value) in enumerate(sorted(self.tables[name].rows.items()))
             if statement is None or str(key) in statement
-            if (low is None or key > low) and (high is None or key <= high)
+            if within(chunk, key)
         ]
         self.before_read()
         return ModelReader(wanted.schema, tuple(found), self.faults.get(name))

@@ -27,7 +27,7 @@ from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.log_end import Scan, proven
 from mssql_cdc.source.values import Absence, Bound, CapturedTable, CaptureInstance, LogMark, Standing, Witness
 from mssql_cdc_tests.lake_kit import AT, Change, column
-from mssql_cdc_tests.spark.model_source import ModelLock, ModelReader, ModelSession, ModelSource, lsn, number_of
+from mssql_cdc_tests.spark.model_source import ModelLock, ModelReader, ModelSession, ModelSource, lsn, number_of, within
 
 _MOST_INSTANCES = 2
 _ENABLES = " enables an instance"
@@ -269,15 +269,15 @@ class ModelServer(ModelSource):
         ]
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
-        table, chunk = self.tables[wanted.schema.table_id.name], wanted.chunk
-        low, high = (None if bound is None else int(str(bound[0])) for bound in (chunk.lower, chunk.upper))
+        rows = self.tables[wanted.schema.table_id.name].rows
         found = [
             Change(
                 number_of(wanted.position), "r", None, _image(key, value), sequence=1000 * chunk.number + place,
                 snapshot=wanted.snapshot_number, epoch=wanted.epoch,
             )
-            for place, (key, value) in enumerate(sorted(table.rows.items()))
-            if (low is None or key > low) and (high is None or key <= high)
+            for chunk in wanted.chunks
+            for place, (key, value) in enumerate(sorted(rows.items()))
+            if within(chunk, key)
         ]  # fmt: skip
         return ModelReader(wanted.schema, tuple(found))
 

@@ -6,6 +6,7 @@ Both marks may be off in one direction only: L earlier, E later, which leaves mo
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from mssql_cdc.capture.database import Database
@@ -22,7 +23,7 @@ from mssql_cdc.lake.staged import staging
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import ChunkRead, SourceSession
-from mssql_cdc.source.values import Bound, CaptureInstance, Chunk
+from mssql_cdc.source.values import Bound, CaptureInstance, Chunk, LogMark
 from mssql_cdc.spark.tasks import run_here
 
 GROUP_ROWS = 20_000
@@ -162,56 +163,78 @@ def read_group(
     if low < max(stream_end(database, table), table.position):
         raise StaleReaderError(f"The connection sees changes of {table.member.table} up to {low} only")
     by = table.schema.keyed_by(reading.keys)
-    group = (reading.staged[-1].number if reading.staged else reading.group) + 1
-    first = reading.chunks + sum(one.chunks for one in reading.staged)
-    target = staging(table.member.home.changes, database.storage)
-    rows_per_chunk = database.connector.snapshot.incremental.chunk_rows
-    common = ChunkRead(
+    settings = database.connector.snapshot.incremental
+    chunks = _Chunks(session, by, reading, settings.chunk_rows, min(most or GROUP_ROWS, GROUP_ROWS))
+    wanted = ChunkRead(
         schema=by,
-        chunk=Chunk(first, reading.reached, None),
+        chunks=chunks,
         snapshot_number=reading.number,
         epoch=reading.epoch,
         position=low,
         captured=low,
         commit_lsn=low,
         read_at=session.server_time(),
+        rows=settings.chunk_rows,
         condition=reading.wanted.condition,
-        recompile=database.connector.snapshot.incremental.recompile,
+        recompile=settings.recompile,
         hidden=table.schema.hidden - {*reading.keys},
     )
-    written: list[Written] = []
-    uppers: list[Bound] = []
-    upper, rows, mark = reading.reached, 0, None
-    end = time.monotonic() + GROUP_SECONDS
-    while mark is None or upper is None:
-        with session.window():
-            last = upper
-            upper = session.next_bound(
-                by, rows_per_chunk, last, until=reading.maximum, condition=reading.wanted.condition
-            )
-            upper = upper or reading.maximum
-            wanted = replace(common, chunk=Chunk(first + len(written), last, upper))
-            reader = database.source.chunk_reader(database.catalog, wanted)
-            task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
-            written.append(Written.from_value(run_here([task], write)[0].unwrap()))
-            uppers.append(upper)
-            rows += written[-1].rows
-            if upper == reading.maximum or rows >= min(most or GROUP_ROWS, GROUP_ROWS) or time.monotonic() > end:
-                mark = session.mark()  # Before the window closes, so that its last row lies behind the mark.
+    reader = database.source.chunk_reader(database.catalog, wanted)
+    target = staging(table.member.home.changes, database.storage)
+    task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
+    written = Written.from_value(run_here([task], write)[0].unwrap())
     staged = Group(
-        number=group,
-        chunks=len(written),
-        upper=upper,
+        number=(reading.staged[-1].number if reading.staged else reading.group) + 1,
+        chunks=len(chunks.uppers),
+        upper=chunks.uppers[-1],
         low=low,
-        mark=mark,
+        mark=chunks.end,
         batch=state.batch,
         version=table.schema.version,
         offsets=table.offsets,
-        files=tuple(file.path for one in written for file in one.files),
-        rows=rows,
-        uppers=tuple(uppers),
+        files=tuple(file.path for file in written.files),
+        rows=written.rows,
+        uppers=tuple(chunks.uppers),
     )
     return replace(reading, staged=(*reading.staged, staged))
+
+
+class _Chunks:
+    """The chunks of a group: each is planned when the one before has been read, and the last one is followed by E.
+
+    The rows of all of them are read over one connection, whose checks are behind E.
+    """
+
+    def __init__(self, session: SourceSession, by: TableSchema, reading: Reading, rows: int, most: int) -> None:
+        self._session, self._by, self._reading = session, by, reading
+        self._rows, self._most = rows, most
+        self.uppers: list[Bound] = []
+        self._mark: LogMark | None = None
+
+    def __iter__(self) -> Iterator[Chunk]:
+        """Yield the chunks, from the first one on."""
+        reading, upper = self._reading, self._reading.reached
+        first = reading.chunks + sum(group.chunks for group in reading.staged)
+        self.uppers, self._mark = [], None
+        until = time.monotonic() + GROUP_SECONDS
+        while self._mark is None:
+            with self._session.window():
+                lower = upper
+                upper = self._session.next_bound(
+                    self._by, self._rows, lower, until=reading.maximum, condition=reading.wanted.condition
+                )
+                upper = upper or reading.maximum
+                yield Chunk(first + len(self.uppers), lower, upper)
+                self.uppers.append(upper)
+                is_enough = len(self.uppers) * self._rows >= self._most or time.monotonic() > until
+                if upper == reading.maximum or is_enough:
+                    self._mark = self._session.mark()  # Before the window closes, so that its last row lies behind E.
+
+    @property
+    def end(self) -> LogMark:
+        """E, once every chunk has been read."""
+        assert self._mark is not None
+        return self._mark
 
 
 def prepare(database: Database, table: Streaming) -> TableState:

@@ -206,7 +206,7 @@ def _task(
     state, schema = run.states[table], run.schemas[table]
     wanted = ChunkRead(
         schema=schema,
-        chunk=chunk,
+        chunks=[chunk],
         snapshot_number=run.plan.number,
         epoch=run.epoch,
         position=position,

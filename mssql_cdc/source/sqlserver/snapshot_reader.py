@@ -1,4 +1,4 @@
-"""Reads one chunk of a table as neutral `r` batches (rules C18, C20, C21; SNP-15, SNP-18, SNP-32).
+"""Reads chunks of a table as neutral `r` batches (rules C18, C20, C21; SNP-15, SNP-18, SNP-32).
 
 Runs inside Spark executors, as `changes` does. Locks, log ends and the order of steps belong to `snapshot/`.
 """
@@ -68,7 +68,7 @@ UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkReader:
-    """The rows of one chunk.
+    """The rows of some chunks.
 
     `isolation` is the level of the read's transaction, `fetch_rows` the number of rows of one fetch (SNP-31),
     `lock_timeout_ms` how long the server waits for a writer's row (SNP-17; None: as long as the statement may take),
@@ -86,7 +86,7 @@ class ChunkReader:
     replica: str | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Neutral `r` batches, in key order when the chunk has bounds.
+        """Neutral `r` batches, in key order when the chunks have bounds.
 
         Raises:
             StaleReaderError: this connection does not see `captured` yet, or has reached another replica.
@@ -135,20 +135,23 @@ class ChunkReader:
         return error
 
     def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
-        row = 0
-        for piece in pieces(self.wanted.chunk, self.wanted.schema.keys):
-            statement = select_statement(self.wanted, plan, piece)
-            for raw in bulk.read(statement, plan.raw_fields(), piece.parameters, doing=self._doing):
-                rows = raw.num_rows
-                if rows:
-                    yield self._neutral(inserted_images(plan.columns, plan.decode(raw), rows), row, rows)
-                    row += rows
+        for chunk in self.wanted.chunks:
+            row, doing = 0, f"reading chunk {chunk.number} of {self.wanted.schema.table_id}"
+            for piece in pieces(chunk, self.wanted.schema.keys):
+                statement, fields = select_statement(self.wanted, plan, piece), plan.raw_fields()
+                for raw in bulk.read(statement, fields, piece.parameters, doing=doing, rows=self.wanted.rows):
+                    rows = raw.num_rows
+                    if rows:
+                        images = inserted_images(plan.columns, plan.decode(raw), rows)
+                        yield self._neutral(images, self._positions(chunk.number, row, rows))
+                        row += rows
 
-    def _neutral(self, images: Images, first: int, rows: int) -> pa.RecordBatch:
-        """The neutral `r` batch of these images; `first` is the first row's number in the chunk."""
+    def _neutral(self, images: Images, positions: pa.Array) -> pa.RecordBatch:
+        """The neutral `r` batch of these images, at these positions."""
+        rows = len(positions)
         commit_lsn = self.wanted.commit_lsn.text if self.wanted.commit_lsn else None
         known: dict[str, pa.Array] = {
-            "pos": self._positions(first, rows),
+            "pos": positions,
             "commit_ts": pa.repeat(pa.scalar(self.wanted.read_at.astimezone(UTC), INSTANT), rows),
             "op": pa.repeat("r", rows),
             "commit_lsn": pa.repeat(pa.scalar(commit_lsn, pa.string()), rows),
@@ -161,10 +164,10 @@ class ChunkReader:
         arrays = [known.get(field.name, pa.nulls(rows, field.type)) for field in neutral]
         return pa.RecordBatch.from_arrays(arrays, schema=neutral)
 
-    def _positions(self, first: int, rows: int) -> pa.Array:
-        """`_pos` of rows `first` … of the chunk; `lsn.snapshot_position_text` does so for one row."""
+    def _positions(self, chunk: int, first: int, rows: int) -> pa.Array:
+        """`_pos` of rows `first` … of a chunk; `lsn.snapshot_position_text` does so for one row."""
         commit = literal(self.wanted.position.raw.hex(), rows)
-        place = literal(f"{self.wanted.snapshot_number:06x}{self.wanted.chunk.number:06x}", rows)
+        place = literal(f"{self.wanted.snapshot_number:06x}{chunk:06x}", rows)
         number = hex_number(np.arange(first, first + rows, dtype=np.int64), 8)
         command = np.full(rows, _SNAPSHOT_COMMAND, dtype=np.int64)
         change = np.concatenate([place, number], axis=1)
@@ -172,7 +175,7 @@ class ChunkReader:
 
     @property
     def _doing(self) -> str:
-        return f"reading chunk {self.wanted.chunk.number} of {self.wanted.schema.table_id}"
+        return f"reading rows of {self.wanted.schema.table_id}"
 
 
 def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str) -> None:
@@ -199,7 +202,7 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
     """Build the SELECT statement of one piece of the chunk; it takes the piece's parameters.
 
     Args:
-        wanted: The chunk to read.
+        wanted: What to read.
         plan: The columns to select.
         piece: The condition on the key.
     """

@@ -22,7 +22,7 @@ from mssql_cdc_tests.unit.source.raw import ORDERS, lsn
 
 WANTED = ChunkRead(
     schema=ORDERS,
-    chunk=Chunk(2, ("1",), ("9",)),
+    chunks=[Chunk(2, ("1",), ("9",))],
     snapshot_number=3,
     epoch=1,
     position=lsn(20),
@@ -35,7 +35,7 @@ PLAN = RowPlan.of(ORDERS.columns)
 
 
 def test_a_chunk_reads_its_bounds_in_key_order() -> None:
-    (piece,) = pieces(WANTED.chunk, ORDERS.keys)
+    (piece,) = pieces(Chunk(2, ("1",), ("9",)), ORDERS.keys)
 
     assert select_statement(WANTED, PLAN, piece) == (
         "SELECT t.[id] AS [c0_0], CAST(t.[name] AS varbinary(102)) AS [c1_0] FROM [dbo].[orders] AS t "
@@ -46,7 +46,7 @@ def test_a_chunk_reads_its_bounds_in_key_order() -> None:
 
 @pytest.mark.feature("INC-04", "INC-17")
 def test_a_chunk_of_an_incremental_snapshot_may_have_a_condition_and_a_plan_of_its_own() -> None:
-    (piece,) = pieces(WANTED.chunk, ORDERS.keys)
+    (piece,) = pieces(Chunk(2, ("1",), ("9",)), ORDERS.keys)
     wanted = replace(WANTED, condition="name = 'a' OR name = 'b'", recompile=True)
 
     assert select_statement(wanted, PLAN, piece).endswith(
@@ -64,7 +64,7 @@ def test_a_whole_table_is_read_without_a_sort() -> None:
 
 @pytest.mark.feature("SNP-23")
 def test_every_star_of_an_override_becomes_the_columns() -> None:
-    wanted = replace(WANTED, chunk=Chunk(0), statement="SELECT * FROM v", condition="id > 5")
+    wanted = replace(WANTED, chunks=[Chunk(0)], statement="SELECT * FROM v", condition="id > 5")
 
     assert select_statement(wanted, PLAN, Piece("")).endswith("FROM (SELECT [id], [name] FROM v) AS t WHERE (id > 5)")
 
@@ -85,7 +85,7 @@ def test_every_star_of_an_override_becomes_the_columns() -> None:
 )
 def test_a_star_that_selects_no_columns_stays(statement: str, read: str) -> None:
     """A column's name can have an apostrophe, which would end the text of a signal's filter."""
-    wanted = replace(WANTED, chunk=Chunk(0), statement=statement)
+    wanted = replace(WANTED, chunks=[Chunk(0)], statement=statement)
 
     assert select_statement(wanted, PLAN, Piece("")).endswith(f"FROM ({read}) AS t")
 
@@ -93,7 +93,7 @@ def test_a_star_that_selects_no_columns_stays(statement: str, read: str) -> None
 def test_positions_number_the_rows_of_the_chunk() -> None:
     expected = [snapshot_position_text(1, lsn(20), number=3, chunk=2, row=row) for row in (7, 8)]
 
-    assert READER._positions(7, 2).to_pylist() == expected
+    assert READER._positions(2, 7, 2).to_pylist() == expected
 
 
 @pytest.mark.feature("SNP-14")

@@ -147,9 +147,9 @@ def _behind(_session: ModelServerSession, positions: Any) -> CaptureHealth:
 
 def statement(own: World, number: int) -> Any:
     """The statement of a chunk that was read, and its bounds."""
-    wanted = own.chunks[number]
+    wanted, chunk = own.chunks[number]
     sql = snapshot_reader.select_statement(wanted, RowPlan.of(wanted.schema.columns), Piece(""))
-    return sql, wanted.chunk.lower, wanted.chunk.upper
+    return sql, chunk.lower, chunk.upper
 
 
 def read_for_new_columns(connector: Connector) -> Any:
@@ -165,4 +165,4 @@ def read_for_new_columns(connector: Connector) -> Any:
             own.scan(500)
             follower.step()
         own.settle(follower)
-        return {wanted.schema.table_id.name for wanted in own.chunks}
+        return {wanted.schema.table_id.name for wanted, _ in own.chunks}

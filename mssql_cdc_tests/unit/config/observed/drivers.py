@@ -123,7 +123,7 @@ def _changes_read(connector: Connector) -> list[tuple[str, Any]]:
 def chunk(connector: Connector) -> Any:
     """The statements of a chunk's transaction, and how many rows are fetched at a time."""
     wanted = ChunkRead(
-        schema=THINGS, chunk=Chunk(0), snapshot_number=1, epoch=0, position=lsn(1), captured=None, commit_lsn=lsn(1),
+        schema=THINGS, chunks=[Chunk(0)], snapshot_number=1, epoch=0, position=lsn(1), captured=None, commit_lsn=lsn(1),
         read_at=AT,
     )  # fmt: skip
     with drivers() as driver, patch.object(Structure, "require"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -15,6 +16,7 @@ from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.source.protocol import ChunkRead
+from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.spark.model_source import ModelReader
 from mssql_cdc_tests.storm.model import ModelWorld, here
 
@@ -24,13 +26,13 @@ _IDLE_STEPS = 3
 
 
 class World(ModelWorld):
-    """The storm's model with the connector that is looked at; `lines` is its log, `chunks` what it asked to read."""
+    """The storm's model with the connector that is looked at; `lines` is its log, `chunks` what it read."""
 
     def __init__(self, connector: Connector, folder: Path) -> None:
         super().__init__(folder)
         self.folder = folder
         self.lines: list[str] = []
-        self.chunks: list[ChunkRead] = []
+        self.chunks: list[tuple[ChunkRead, Chunk]] = []
         session: Any = None
         self.database = Database.of(
             connector,
@@ -43,10 +45,14 @@ class World(ModelWorld):
         read = self.server.chunk_reader
 
         def chunk_reader(catalog: str, wanted: ChunkRead) -> ModelReader:
-            self.chunks.append(wanted)
-            return read(catalog, wanted)
+            return read(catalog, replace(wanted, chunks=self._noted(wanted)))
 
         self.server.chunk_reader = chunk_reader  # type: ignore[method-assign]
+
+    def _noted(self, wanted: ChunkRead) -> Iterator[Chunk]:
+        for chunk in wanted.chunks:
+            self.chunks.append((wanted, chunk))
+            yield chunk
 
     def fill(self, rows: int) -> None:
         """Commit rows of a table in one transaction, and capture them."""
