@@ -26,7 +26,7 @@ from mssql_cdc.source.protocol import ChunkRead, SourceSession
 from mssql_cdc.source.values import Bound, CaptureInstance, Chunk, LogMark
 from mssql_cdc.spark.tasks import run_here
 
-GROUP_ROWS = 20_000
+GROUP_ROWS = 50_000
 GROUP_SECONDS = 1.0
 """How much is read before the stream goes on: so many rows, or chunks for so long, but at least one chunk."""
 
