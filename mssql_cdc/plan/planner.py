@@ -349,10 +349,9 @@ def _pending(facts: Facts) -> LsnRange | None:
     """Return the cursor's unfinished range, unless this reader cannot see it or it belongs to another epoch.
 
     The range is finished if its first run did everything requested: tables below its end have since come from a
-    snapshot, and the next range includes them.
+    snapshot, and the next range includes them, whatever other snapshots are being taken.
     """
-    finished = facts.runs.of(facts.cursor.pending_key).succeeded
-    if finished and facts.cursor.attempt == 1 and not facts.runs.active:
+    if facts.runs.of(facts.cursor.pending_key).succeeded and facts.cursor.attempt == 1:
         return None
     try:
         found = LsnRange.parse(facts.cursor.pending_key or "")

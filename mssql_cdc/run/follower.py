@@ -75,6 +75,7 @@ class Follower:
     require_tables: bool = True
     saw: Callable[[Survey], None] | None = None
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    _last_range: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _revived: bool = False
     _beaten: datetime | None = None
     _known: set[int] = field(default_factory=set[int])
@@ -175,6 +176,7 @@ class Follower:
         if isinstance(decision, Range):
             self._revived = True
             self._note(decision.tables, done.failed)
+            self._last_range = {decision.key: Outcome(succeeded=not done.failed)}
         if isinstance(decision, Snapshot):
             self._revived = True
             self._note_snapshot(decision, done.failed)
@@ -185,7 +187,7 @@ class Follower:
 
     @property
     def _runs(self) -> Runs:
-        return Runs(self.beside.active if self.beside is not None else (), self._outcomes)
+        return Runs(self.beside.active if self.beside is not None else (), self._outcomes | self._last_range)
 
     def _take(self) -> Taken | None:
         """Look at the result of the snapshot that has ended beside the stream."""

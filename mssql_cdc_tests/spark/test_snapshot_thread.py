@@ -16,7 +16,7 @@ from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import FencedError, SourceError
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.offsets import load_offsets
-from mssql_cdc.plan.decisions import Range, Snapshot, Wait
+from mssql_cdc.plan.decisions import Decision, Range, Snapshot, Wait
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.snapshots import SnapshotThread, take_snapshot
@@ -89,6 +89,36 @@ def test_other_tables_stream_while_a_snapshot_reads(database: Database, source: 
     same(database, source)
     assert [op for op, _, _ in changes(database, "orders")].count("r") in {8, 9}, "the chunk may hold key 7"
     assert [op for op, _, _ in changes(database, "people")].count("r") == 4
+
+
+def test_a_table_streams_on_behind_its_snapshot_without_the_wait_of_a_retry(
+    database: Database, source: ModelSource, held: threading.Event
+):
+    """Until it did, no cut was complete, and every current table stood still for ten seconds (make demo)."""
+    write_some(source)
+    held.set()
+    settled(database, source)
+    held.clear()
+    ask_for_snapshot(database, "again", ["shop.dbo.orders"], channel="test")
+    met: list[Decision | None] = []
+
+    def streams() -> bool:
+        met.append(follower.decision)
+        return ("c", 9, "nine") in changes(database, "orders") and current(database, "people").get(8) == "eight"
+
+    with following(database) as follower:
+        steps(follower, lambda: has_begun(database, "orders"))
+        source.put("people", 7, "seven")
+        source.capture()
+        steps(follower, lambda: ("c", 7, "seven") in changes(database, "people"))
+        held.set()
+        steps(follower, lambda: not has_begun(database, "orders"))
+        source.put("orders", 9, "nine")
+        source.put("people", 8, "eight")
+        source.capture()
+        steps(follower, streams)
+    assert [one for one in met if isinstance(one, Wait) and one.until is not None] == []
+    same(database, source)
 
 
 def test_a_new_table_does_not_hold_up_the_others(database: Database, source: ModelSource, held: threading.Event):

@@ -10,7 +10,7 @@ import pytest
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Lost, Range, Restored, Wait
-from mssql_cdc.plan.facts import Absent, Activity, Cursor, Limits, Runs
+from mssql_cdc.plan.facts import Absent, Activity, Cursor, Limits, Outcome, Runs
 from mssql_cdc.plan.planner import next_cursor, plan, plan_partition
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.plan.waits import backoff
@@ -209,6 +209,14 @@ def test_unfinished_range_is_requested_again_with_its_key_for_the_missing_tables
     assert (retry.key, retry.attempt, ends(retry)) == (stuck.cursor.pending_key, 2, {"b": (4, 8)})
     assert retry.complete
     assert next_cursor(later, retry) == Cursor(retry.key, 2)
+
+
+@pytest.mark.parametrize("active", [(), (Activity("snapshot", "snapshot-2", "0123456789", 5),)])
+def test_a_table_that_comes_from_a_snapshot_joins_the_next_range_at_once(active: tuple[Activity, ...]):
+    finished = facts(member("a", 8), member("b", 4), cursor=pending(8))
+    done = Runs(active, {finished.cursor.pending_key or "": Outcome(succeeded=True)})
+    decision = planned(replace(finished, runs=done), Range)
+    assert (ends(decision), decision.complete, decision.attempt) == ({"a": (8, 10), "b": (4, 10)}, True, 1)
 
 
 def test_tables_go_on_while_another_one_waits_for_its_retry():
