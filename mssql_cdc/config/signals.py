@@ -71,10 +71,14 @@ class ExecuteSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class StopSnapshot:
-    """Stop the snapshots of these collections or (empty) of all tables (INC-13)."""
+    """Stop the snapshots of these collections or (empty) of all tables (INC-13).
+
+    `blocking`, which Debezium does not know here, leaves incremental snapshots alone.
+    """
 
     signal_id: str
     collections: tuple[str, ...] = ()
+    kind: SnapshotKind = "incremental"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +198,8 @@ def _execute(signal_id: str, data: Mapping[str, object]) -> ExecuteSnapshot | Ig
     return ExecuteSnapshot(signal_id, kind, collections, _conditions(data, kind), surrogate)
 
 
-def _stop(signal_id: str, data: Mapping[str, object]) -> StopSnapshot | IgnoredSignal:
-    if _kind(data) != "incremental":
-        return IgnoredSignal(signal_id, "only incremental snapshots can be stopped")
-    return StopSnapshot(signal_id, _texts(data, "data-collections"))
+def _stop(signal_id: str, data: Mapping[str, object]) -> StopSnapshot:
+    return StopSnapshot(signal_id, _texts(data, "data-collections"), _kind(data))
 
 
 def _log(signal_id: str, data: Mapping[str, object]) -> LogMessage:

@@ -49,6 +49,8 @@ def _obey(step: Step, state: State, command: Command) -> State:
                 return state
             if not state.is_running:
                 step.notes.told(after, "STARTED")
+        case StopSnapshot(kind="blocking"):
+            after = state
         case StopSnapshot(collections=names):
             removed = _removed(state, names)
             after = state.stopped(removed)

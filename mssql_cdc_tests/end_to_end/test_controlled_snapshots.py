@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
+from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot import take
 from mssql_cdc.config import load_connector
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.loop import run_for
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.sent import Sent
 from mssql_cdc.serve.watch import Watch
@@ -108,3 +114,46 @@ def told(written: io.StringIO) -> list[object]:
         elif one["event"] == "metrics" and one["context"] == "snapshot":
             found.append({name: one["values"][name] for name in ("SnapshotPaused", "SnapshotCompleted")})
     return found
+
+
+@pytest.mark.feature("SIG-04")
+def test_a_row_of_the_signal_table_stops_a_blocking_snapshot_that_reads(
+    chunked: Place, after_groups: AfterGroups, capsys: pytest.CaptureFixture[str]
+):
+    """What streams beside the snapshot reads the table; the snapshot waits here until it has."""
+    chunked.create("signals", "id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048)")
+    chunked.configure(signal_data_collection=f"{chunked.database}.dbo.signals")
+    chunked.settle()
+    assert chunked.catch_up() == 0
+    name = f"{chunked.database}.dbo.items"
+
+    def stop() -> None:
+        data = json.dumps({"type": "blocking", "data-collections": [name]})
+        chunked.sql(f"INSERT INTO dbo.signals VALUES ('stop', 'stop-snapshot', '{data}')")
+        waited_for(lambda: any(row["id"] == "stop" for row in signals(chunked)))
+
+    after_groups(1, stop)
+    chunked.signal("begin", type="blocking", **{"data-collections": [name]})
+    with open_databases(load_connector(chunked.config), warehouse=str(chunked.warehouse)) as (database,):
+        run_for([database], seconds=120, beside=True, watch=lambda *_: len(reads(chunked)) > 5 and streams(database))
+    assert reads(chunked) == [1, 2, 3, 4, 5, 1, 2]
+    assert chunked.catch_up() == 0
+    assert chunked.check() == 0
+    one = look(chunked, capsys)[1]["items"]
+    assert (one["status"], one["open_signals"]) == ("streaming", [])
+
+
+def signals(place: Place) -> list[dict[str, Any]]:
+    uri = f"{place.warehouse}/shop/{place.database}/_signals"
+    return DeltaTable(uri).to_pyarrow_table().to_pylist()
+
+
+def streams(database: Database) -> bool:
+    return not load_offsets(database.layout, database.storage).begun_snapshots
+
+
+def waited_for(seen: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not seen():
+        assert time.monotonic() < end, "it was not seen"
+        time.sleep(0.1)

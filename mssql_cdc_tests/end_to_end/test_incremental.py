@@ -163,6 +163,7 @@ def test_snapshots_are_paused_resumed_and_stopped(empty: Place):
     empty.sql("INSERT INTO dbo.signals VALUES ('p', 'pause-snapshot', NULL)")
     assert empty.catch_up() == 0
     assert not is_there(empty, "orders")
+    empty.sql("""INSERT INTO dbo.signals VALUES ('b', 'stop-snapshot', '{"type": "blocking"}')""")  # concerns neither
     stop = f'{{"type": "incremental", "data-collections": ["{empty.database}.dbo.people"]}}'
     empty.sql(f"INSERT INTO dbo.signals VALUES ('s', 'stop-snapshot', '{stop}')")
     empty.sql("INSERT INTO dbo.signals VALUES ('r', 'resume-snapshot', NULL)")

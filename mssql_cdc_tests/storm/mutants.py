@@ -107,6 +107,13 @@ MUTANTS = (
         "1", "an idle table moves past what is proven",
         "plan.planner:_build", "scanned = to <= max(facts.captured, facts.scanned or facts.captured)",
         "scanned = True",
+        also=(
+            (
+                "plan.planner:_next_range",
+                "if (facts.scanned or facts.captured) >= reached and effect:",
+                "if effect:",
+            ),
+        ),
     ),
     Mutant(
         "2", "any other instance continues",

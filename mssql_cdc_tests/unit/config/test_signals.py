@@ -63,7 +63,8 @@ def test_stop_applies_to_its_collections_or_to_all() -> None:
     assert parse_signal("1", "stop-snapshot", None) == StopSnapshot("1")
     some = parse_signal("1", "stop-snapshot", '{"data-collections": ["a.b.c"], "type": "incremental"}')
     assert some == StopSnapshot("1", ("a.b.c",))
-    assert isinstance(parse_signal("1", "stop-snapshot", '{"type": "blocking"}'), IgnoredSignal)
+    assert parse_signal("1", "stop-snapshot", '{"type": "blocking"}') == StopSnapshot("1", (), "blocking")
+    assert isinstance(parse_signal("1", "stop-snapshot", '{"type": "other"}'), IgnoredSignal)
 
 
 @pytest.mark.parametrize("data", [None, "", "{}", "whatever"])
