@@ -228,7 +228,7 @@ class Step:
             if not limit or handover.is_over():
                 break
             if done is None or done.idle:
-                time.sleep(follower.idle_seconds)
+                follower.pause(follower.idle_seconds)
 
     def _take_over(self, handover: Handover) -> None:
         """Let the run that streams until now end when this one is ready."""

@@ -14,6 +14,8 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import FencedError
+from mssql_cdc.follow.incremental import IncrementalSnapshots
+from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.follow.transactions import Counted, count_transactions
 from mssql_cdc.plan.decisions import Merge, Snapshot
@@ -110,9 +112,17 @@ class Work:
     def follower(self, *, lasting: bool, saw: Callable[[Survey], None]) -> Follower:
         """Return a follower for this run, to be closed at its end; separate runs take snapshots.
 
-        A `lasting` run reads ranges while Spark merges; a run of one range waits for that. `saw` is told of surveys.
+        A `lasting` run reads ranges while Spark merges and while chunks are read; a run of one range waits for that.
+        `saw` is told of surveys.
         """
-        return Follower(self.database, snapshots=False, ready=True, slow=SlowWork() if lasting else None, saw=saw)
+        return Follower(
+            self.database,
+            snapshots=False,
+            ready=True,
+            slow=SlowWork() if lasting else None,
+            chunks=IncrementalSnapshots(thread=GroupThread() if lasting else None),
+            saw=saw,
+        )
 
     def unloaded(self, seen: Survey) -> list[TableId]:
         """Return the captured tables that the loaded table list does not contain."""

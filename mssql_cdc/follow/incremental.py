@@ -17,6 +17,7 @@ from mssql_cdc.errors import FencedError, MssqlCdcError, StaleStructureError
 from mssql_cdc.follow.incremental_budget import Budget, Clock
 from mssql_cdc.follow.incremental_control import obey
 from mssql_cdc.follow.incremental_step import Step
+from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 
@@ -40,9 +41,11 @@ class IncrementalSnapshots:
 
     Attributes:
         clock: The times that the budget of their reads depends on.
+        thread: Reads groups of chunks while the stream goes on; None: a step reads its own.
     """
 
     clock: Clock = field(default_factory=Clock)
+    thread: GroupThread | None = None
     _budget: Budget | None = None
     _resting: float = 0.0
     _failures: int = 0
@@ -60,7 +63,7 @@ class IncrementalSnapshots:
         stored = load(database, now=self.clock.now())
         if not stored.is_due or seen.facts.restored:
             return Advanced(offsets)
-        work = Step(database, seen, offsets, history, self._budgeted(database))
+        work = Step(database, seen, offsets, history, self._budgeted(database), self.thread)
         try:
             if stored.commands:
                 obey(work, stored)
@@ -74,6 +77,17 @@ class IncrementalSnapshots:
         with suppress(FencedError):
             work.end()
         return Advanced(work.offsets, work.store.state.is_due and stored.open, work.moved)
+
+    def pause(self, seconds: float) -> None:
+        """Wait before the next step; no longer than until a group has been read.
+
+        Args:
+            seconds: How long.
+        """
+        if self.thread is not None:
+            self.thread.pause(seconds)
+        else:
+            time.sleep(seconds)
 
     @property
     def rests(self) -> bool:

@@ -25,6 +25,7 @@ from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.follow.incremental_budget import Budget
 from mssql_cdc.follow.incremental_notes import Notes, without_hidden
+from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import incremental_ended
@@ -47,6 +48,7 @@ class Step:
         offsets: All offsets; newer ones afterwards.
         history: The structures of its tables; with new versions afterwards.
         budget: Says whether chunks may be read now.
+        thread: Reads groups while the stream goes on; None: a step reads its own.
         moved: Whether the state has changed.
     """
 
@@ -55,6 +57,7 @@ class Step:
     offsets: Offsets
     history: SchemaHistory
     budget: Budget
+    thread: GroupThread | None = None
     moved: bool = False
     notes: Notes = field(init=False)
     store: Store = field(init=False)
@@ -187,13 +190,26 @@ class Step:
         self._leave(state, "SUCCEEDED", "")
 
     def _read(self, session: SourceSession, table: Streaming) -> None:
-        state = self.store.state
-        reading = state.reading
-        if reading is None or state.paused or reading.is_read or len(reading.staged) >= MOST_STAGED:
+        reading = self.store.state.reading
+        if reading is None:
             return
-        if self._may_read(session):
-            read = read_group(self.database, session, table, reading, most=self.budget.most_rows)
-            self.save(replace(state, reading=read, rest=self.budget.rest_after(read.staged[-1].rows)))
+        read = self.thread.take(reading) if self.thread is not None else None
+        if read is not None:
+            reading = self._stage(reading, read)
+        if self.store.state.paused or reading.is_read or len(reading.staged) >= MOST_STAGED:
+            return
+        if not self._may_read(session):
+            return
+        if self.thread is None:
+            self._stage(reading, read_group(self.database, session, table, reading, most=self.budget.most_rows))
+        elif not self.thread.reads:
+            group = partial(_read_apart, table=table, reading=reading, most=self.budget.most_rows)
+            self.thread.begin(self.database, reading, group)
+
+    def _stage(self, reading: Reading, group: Group) -> Reading:
+        found = reading.having(group)
+        self.save(replace(self.store.state, reading=found, rest=self.budget.rest_after(group.rows)))
+        return found
 
     def _may_read(self, session: SourceSession) -> bool:
         return self.budget.allows(session, self.offsets, rest=self.store.state.rest)
@@ -248,6 +264,12 @@ class Step:
     def _replace(self, state: State) -> None:
         self.notes.tell(self.store.state)
         self.store.save(self.notes.kept_in(state))
+
+
+def _read_apart(database: Database, *, table: Streaming, reading: Reading, most: int | None) -> Group:
+    """Read a group over a session of its own."""
+    with database.session() as session:
+        return read_group(database, session, table, reading, most=most)
 
 
 def _has(table: Streaming, reading: Reading) -> bool:

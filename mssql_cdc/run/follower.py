@@ -119,6 +119,18 @@ class Follower:
         settings, pause = self.database.connector.signals, self.database.connector.streaming.poll_seconds
         return min(pause, settings.poll_interval_ms / 1000) if settings.polled else pause
 
+    @property
+    def reads_chunks(self) -> bool:
+        """Whether chunks of an incremental snapshot are being read beside the ranges."""
+        return self.chunks is not None and self.chunks.thread is not None and self.chunks.thread.reads
+
+    def pause(self, seconds: float) -> None:
+        """Wait before the next step; no longer than until chunks of an incremental snapshot have been read."""
+        if self.chunks is not None:
+            self.chunks.pause(seconds)
+        else:
+            time.sleep(seconds)
+
     def postpone(self, seconds: float) -> None:
         """Make no attempt for some time; the next one begins with `preflight` again."""
         self._due, self.ready = time.monotonic() + seconds, False
@@ -252,6 +264,8 @@ class Follower:
             if work is not None:
                 left = max(end - time.monotonic(), 0.0)
                 work.close(lambda: cancel_jobs(self.database.spark()), patience=left)
+        if self.chunks is not None and self.chunks.thread is not None:
+            self.chunks.thread.close(patience=max(end - time.monotonic(), 0.0))
 
     def _say_notices(self, seen: Survey) -> None:
         """Log notices once per capture instance because matching every column of every table is slow."""

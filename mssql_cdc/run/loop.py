@@ -18,6 +18,8 @@ from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
 from mssql_cdc.follow.current import Merged, merge_now
+from mssql_cdc.follow.incremental import IncrementalSnapshots
+from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
 from mssql_cdc.follow.sweeps import sweep_due
 from mssql_cdc.lake.gaps import open_gaps
@@ -89,6 +91,7 @@ def _followers(
             progress=progress,
             merge=merge,
             slow=SlowWork(),
+            chunks=IncrementalSnapshots(thread=GroupThread()),
             beside=SnapshotThread(database, progress) if beside else None,
             require_tables=require_tables,
             saw=partial(saw, database),
@@ -111,7 +114,7 @@ def _run_for(followers: Sequence[Follower], end: float | None, watch: Watch | No
             if followers and len(broken) == len(followers):
                 raise broken[0]
             if all(idle) and not ended:
-                time.sleep(min(follower.idle_seconds for follower in followers))
+                _pause(followers)
     except BaseException:
         _close(followers, patience=0)
         raise
@@ -121,6 +124,12 @@ def _run_for(followers: Sequence[Follower], end: float | None, watch: Watch | No
         if error is not None and not isinstance(error, FencedError):
             raise error
         _raise_findings(follower)
+
+
+def _pause(followers: Sequence[Follower]) -> None:
+    """Wait; no longer than until chunks have been read of the first database that reads some."""
+    first = next((one for one in followers if one.reads_chunks), followers[0])
+    first.pause(min(follower.idle_seconds for follower in followers))
 
 
 def _close(followers: Sequence[Follower], *, patience: float) -> None:

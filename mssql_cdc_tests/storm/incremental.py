@@ -27,6 +27,8 @@ from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.notifications import INCREMENTAL
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.follow.incremental import IncrementalSnapshots
+from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import Wait
@@ -93,7 +95,10 @@ class Incremental(RuleBasedStateMachine):
             self.come_to_rest()
 
     def _follower(self, number: int) -> Follower:
-        return Follower(self.world.database.named(f"run {number}").apart(), merge=False)
+        """A run; the first one reads groups beside its steps, which end before a later step looks at them."""
+        thread = GroupThread(start=lambda work: work()) if number == 0 else None
+        database = self.world.database.named(f"run {number}").apart()
+        return Follower(database, merge=False, chunks=IncrementalSnapshots(thread=thread))
 
     # -- the source -------------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ def test_chunks_are_read_although_the_table_was_advanced_past_the_newest_transac
     schedule.steps(0, 2)
     schedule.quiet_days(0)
     schedule.incremental_snapshot_is_asked_for("orders")
-    schedule.steps(0, 2)
+    schedule.steps(0, 3)
     reading = load(schedule.world.database).state.reading
     assert reading is not None
     assert reading.staged

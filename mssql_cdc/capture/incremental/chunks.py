@@ -143,8 +143,8 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
 
 def read_group(
     database: Database, session: SourceSession, table: Streaming, reading: Reading, *, most: int | None = None
-) -> Reading:
-    """Read the next chunks of a table; the reading with their group.
+) -> Group:
+    """Read the next chunks of a table.
 
     Args:
         database: The database.
@@ -183,8 +183,8 @@ def read_group(
     target = staging(table.member.home.changes, database.storage)
     task = WriteTask(reader, table.schema, target, state.batch + 1, database.connector, reading.mark)
     written = Written.from_value(run_here([task], write)[0].unwrap())
-    staged = Group(
-        number=(reading.staged[-1].number if reading.staged else reading.group) + 1,
+    return Group(
+        number=reading.next_group,
         chunks=len(chunks.uppers),
         upper=chunks.uppers[-1],
         low=low,
@@ -196,7 +196,6 @@ def read_group(
         rows=written.rows,
         uppers=tuple(chunks.uppers),
     )
-    return replace(reading, staged=(*reading.staged, staged))
 
 
 class _Chunks:
@@ -213,8 +212,7 @@ class _Chunks:
 
     def __iter__(self) -> Iterator[Chunk]:
         """Yield the chunks, from the first one on."""
-        reading, upper = self._reading, self._reading.reached
-        first = reading.chunks + sum(group.chunks for group in reading.staged)
+        reading, upper, first = self._reading, self._reading.reached, self._reading.next_chunk
         self.uppers, self._mark = [], None
         until = time.monotonic() + GROUP_SECONDS
         while self._mark is None:

@@ -123,6 +123,25 @@ class Reading:
         """Whether every chunk was emitted."""
         return self.last == self.maximum
 
+    @property
+    def next_group(self) -> int:
+        """The number of the group that is read next."""
+        return (self.staged[-1].number if self.staged else self.group) + 1
+
+    @property
+    def next_chunk(self) -> int:
+        """The number of the chunk that is read next."""
+        return self.chunks + sum(group.chunks for group in self.staged)
+
+    def is_read_like(self, other: Reading) -> bool:
+        """Whether the same has been read of the same table, however much of it is emitted."""
+        own = self.number, self.epoch, self.reached, self.next_group, self.next_chunk
+        return own == (other.number, other.epoch, other.reached, other.next_group, other.next_chunk)
+
+    def having(self, group: Group) -> Reading:
+        """Stage the next group."""
+        return replace(self, staged=(*self.staged, group))
+
     def emitted(self, group: Group) -> Reading:
         """Move behind the first staged group."""
         return replace(
