@@ -24,7 +24,8 @@ from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit, load_state
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import IncrementalEnded, SnapshotEnded, Swept, rows_swept
-from mssql_cdc.lake.sweep import Sweep, stale_files, stamped
+from mssql_cdc.lake.sweep import Sweep, may_hold_stale, stale_files, stamped
+from mssql_cdc.lake.table_log import load_log
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId, TableSchema
 
@@ -170,6 +171,9 @@ class _Work:
 
 def _find(database: Database, table: LakeTable, schema: TableSchema, state: TableState, due: Due) -> Found:
     sweep = Sweep(due.number, due.epoch, due.low, due.at)
+    log = load_log(table.home.current, database.storage)
+    if log is not None and not may_hold_stale(log, sweep):
+        return Found(due, schema.version, ())  # Without a Spark session, which takes seconds to start.
     return Found(due, schema.version, stale_files(database.spark(), table.home, schema, state, sweep))
 
 

@@ -7,6 +7,7 @@ snapshot may sweep (a filtered one must not).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,9 +21,11 @@ from mssql_cdc.events import check_batch
 from mssql_cdc.lake.delta_schema import cast_values, file_schema
 from mssql_cdc.lake.files import DataFile, FileTarget, write_files
 from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.partitions import with_empty_texts
 from mssql_cdc.lake.storage import file_system
+from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema.arrow import change_log_schema, current_names
 from mssql_cdc.schema.tables import TableSchema
@@ -52,6 +55,37 @@ class Sweep:
     def position(self, row: int) -> str:
         """Return `_pos` of the row-th synthetic delete: after the deleted row, before every later change."""
         return snapshot_position_text(self.epoch, self.low, number=self.number, chunk=_SWEEP_CHUNK, row=row)
+
+
+def may_hold_stale(log: TableLog, sweep: Sweep) -> bool:
+    """Whether a file of the current table may have rows to sweep, as far as statistics tell.
+
+    A snapshot of the whole table leaves none as a rule: each of its rows replaces one of before.
+
+    Args:
+        log: The log of the current table, behind the snapshot's last commit.
+        sweep: Which rows to delete.
+    """
+    return log.unreadable is not None or any(_may_hold(log, file, sweep.bound) for file in log.files.values())
+
+
+def _may_hold(log: TableLog, file: LiveFile, bound: str) -> bool:
+    lowest = json.loads(file.stats or "{}").get("minValues", {}).get("_pos")
+    if lowest is not None and bound.startswith(lowest):
+        lowest = _lowest(log, file)  # Delta's statistics end within the position of a snapshot.
+    return lowest is None or lowest < bound
+
+
+def _lowest(log: TableLog, file: LiveFile) -> str | None:
+    """The smallest `_pos` of a file by its footer; None: it does not tell."""
+    with file_system(log.uri, log.storage).open_input_file(file.name) as opened:
+        footer = pq.read_metadata(opened)
+    groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    found = [one.statistics for one in columns if one.path_in_schema == "_pos"]
+    if len(found) != len(groups) or any(one is None or not one.has_min_max for one in found):
+        return None
+    return min((str(one.min) for one in found), default=None)
 
 
 def stale_files(
