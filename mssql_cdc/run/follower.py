@@ -35,6 +35,8 @@ from mssql_cdc.spark.session import cancel_jobs
 ShowSnapshot = Callable[[Progress], None]
 LOOK_AGAIN = timedelta(seconds=60)
 """How often even a quiet database is surveyed, since CDC may have been enabled on another table."""
+MOST_FENCED = 3
+"""How many ranges in a row may be planned anew at once because another run was faster."""
 
 
 @dataclass
@@ -76,6 +78,7 @@ class Follower:
     saw: Callable[[Survey], None] | None = None
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _last_range: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    _fenced: int = 0
     _revived: bool = False
     _beaten: datetime | None = None
     _known: set[int] = field(default_factory=set[int])
@@ -175,20 +178,25 @@ class Follower:
             decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(facts, decision)
-        done = execute(
-            self.database,
-            seen,
-            decision,
-            merge=self.merge,
-            progress=self.progress,
-            slow=self.slow,
-            chunks=self.chunks,
-        )
+        try:
+            done = execute(
+                self.database,
+                seen,
+                decision,
+                merge=self.merge,
+                progress=self.progress,
+                slow=self.slow,
+                chunks=self.chunks,
+            )
+        except FencedError as error:
+            if isinstance(decision, Range):
+                self._note_range(decision, dict.fromkeys(decision.tables, error))
+            raise
         done = self._with_slow(done)
         if isinstance(decision, Range):
             self._revived = True
             self._note(decision.tables, done.failed)
-            self._last_range = {decision.key: Outcome(succeeded=not done.failed)}
+            self._note_range(decision, done.failed)
         if isinstance(decision, Snapshot):
             self._revived = True
             self._note_snapshot(decision, done.failed)
@@ -214,6 +222,15 @@ class Follower:
     def _note(self, tables: Collection[TableId], failed: Mapping[TableId, MssqlCdcError]) -> None:
         kept = {table: error for table, error in self.errors.items() if table not in tables}
         self.errors = kept | dict(failed)
+
+    def _note_range(self, decision: Range, failed: Mapping[TableId, MssqlCdcError]) -> None:
+        """Tell the planner whether the range is finished; else its tables wait for a retry.
+
+        What another run has moved on, or has begun to snapshot, is planned anew at once, but not again and again.
+        """
+        fenced = all(isinstance(error, FencedError) for error in failed.values())
+        self._fenced = self._fenced + 1 if failed and fenced else 0
+        self._last_range = {decision.key: Outcome(succeeded=fenced and self._fenced <= MOST_FENCED)}
 
     def _note_snapshot(self, decision: Snapshot, failed: Mapping[TableId, MssqlCdcError]) -> None:
         """What fails waits before it is read again; everything else goes on meanwhile."""

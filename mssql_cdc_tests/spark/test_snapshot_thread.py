@@ -18,6 +18,7 @@ from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Decision, Range, Snapshot, Wait
 from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.snapshots import SnapshotThread, take_snapshot
 from mssql_cdc.schema import TableId
@@ -196,3 +197,36 @@ def test_a_range_that_was_being_read_when_the_snapshot_began_does_not_fail_it(da
     settled(database.apart(), source)
     same(database, source)
     assert changes(database, "orders").count(("c", 7, "seven")) == 1
+
+
+def test_a_range_that_a_snapshot_overtakes_is_planned_anew_without_the_wait_of_a_retry(
+    database: Database, source: ModelSource
+):
+    """Its rows are committed, its row of `_offsets` is not: all tables stood still for ten seconds (make demo)."""
+    write_some(source)
+    settled(database, source)
+    orders, taken, met = TableId("shop", "dbo", "orders"), list[Done](), list[Decision | None]()
+
+    def take() -> None:
+        source.before_read = lambda: None
+        taken.append(take_snapshot(database.apart(), Snapshot("snapshot-20260101T000000", (orders,), by_hand=True)))
+
+    def streams() -> bool:
+        met.append(follower.decision)
+        source.put("people", 8, f"eight {len(met)}")
+        source.capture()
+        known = changes(database, "orders")
+        return ("c", 7, "seven") in known and len([one for one in changes(database, "people") if one[1] == 8]) > 1
+
+    with following(database) as follower:
+        steps(follower, lambda: isinstance(follower.decision, Wait))
+        source.put("orders", 7, "seven")
+        source.put("people", 7, "seven")
+        source.capture()
+        source.before_read = take
+        steps(follower, streams)
+    assert len(taken) == 1
+    assert [one for one in met if isinstance(one, Range) and one.beside] == [], "a range beside a retry"
+    assert [one for one in met if isinstance(one, Wait) and one.until is not None] == []
+    settled(database.apart(), source)
+    same(database, source)
