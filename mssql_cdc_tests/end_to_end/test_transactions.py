@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from mssql_cdc_tests.end_to_end.kit import Place
-from mssql_cdc_tests.end_to_end.test_signals import own_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 TABLES = ("orders", "people", "items")
@@ -27,6 +28,16 @@ def statement(chance: random.Random) -> str:
         f"DELETE FROM dbo.{table} WHERE id = {key}",
     ]
     return chance.choice(statements)
+
+
+def in_order(place: Place) -> list[dict[str, Any]]:
+    """The rows of `_transactions` in order.
+
+    DataFusion's ORDER BY over files with maps has given a row the map of another one (deltalake 1.6.6, one run of
+    twenty); pyarrow reads the same files rightly.
+    """
+    table = DeltaTable(f"{place.warehouse}/shop/{place.database}/_transactions").to_pyarrow_table()
+    return sorted(table.to_pylist(), key=lambda row: (row["_pos"], row["status"]))
 
 
 @pytest.mark.feature("TXN-04", "TXN-07", "EVT-22")
@@ -59,8 +70,7 @@ def test_random_transactions_have_the_counts_of_the_records(place: Place, proper
         "BEGIN TRAN; INSERT INTO dbo.items VALUES (999, N'a', N'b'); DELETE FROM dbo.items WHERE id = 999; COMMIT"
     )
     assert place.catch_up() == 0
-    columns = "transaction_id, status, event_count, data_collections"
-    rows = own_rows(place, "transactions", f"SELECT {columns} FROM t ORDER BY _pos, status")
+    rows = in_order(place)
     assert [row["status"] for row in rows] == ["BEGIN", "END"] * (len(rows) // 2)
     found = [
         (row["transaction_id"], row["status"], row["event_count"], dict(row["data_collections"] or {})) for row in rows
