@@ -78,17 +78,6 @@ class IncrementalSnapshots:
             work.end()
         return Advanced(work.offsets, work.store.state.is_due and stored.open, work.moved)
 
-    def pause(self, seconds: float) -> None:
-        """Wait before the next step; no longer than until a group has been read.
-
-        Args:
-            seconds: How long.
-        """
-        if self.thread is not None:
-            self.thread.pause(seconds)
-        else:
-            time.sleep(seconds)
-
     @property
     def rests(self) -> bool:
         """Whether a step failed a moment ago."""

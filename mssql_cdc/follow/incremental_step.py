@@ -202,7 +202,7 @@ class Step:
             return
         if self.thread is None:
             self._stage(reading, read_group(self.database, session, table, reading, most=self.budget.most_rows))
-        elif not self.thread.reads:
+        elif self.thread.is_free:
             group = partial(_read_apart, table=table, reading=reading, most=self.budget.most_rows)
             self.thread.begin(self.database, reading, group)
 

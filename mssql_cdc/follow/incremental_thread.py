@@ -7,7 +7,6 @@ read before. A group that does not is garbage: another run was faster, or the sn
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
@@ -37,9 +36,14 @@ class GroupThread:
     _database: Database | None = None
 
     @property
+    def is_free(self) -> bool:
+        """Whether the next group may begin: the one before has been taken."""
+        return self._future is None
+
+    @property
     def reads(self) -> bool:
-        """Whether a group is being read, or was not looked at."""
-        return self._future is not None
+        """Whether a group is being read."""
+        return self._future is not None and not self._future.done()
 
     def begin(self, database: Database, behind: Reading, read: Callable[[Database], Group]) -> None:
         """Read a group; the one before must have been taken.
@@ -84,22 +88,11 @@ class GroupThread:
             return future.result()
         raise error if isinstance(error, MssqlCdcError) else TaskError(f"A group of chunks failed: {described(error)}")
 
-    def pause(self, seconds: float) -> None:
-        """Wait, at most until a group has been read.
+    def wait(self, seconds: float) -> None:
+        """Wait for the end of the group that is being read; a step saves it.
 
         Args:
-            seconds: How long.
-        """
-        if self._future is None:
-            time.sleep(seconds)
-        else:
-            wait([self._future], timeout=seconds)
-
-    def close(self, *, patience: float) -> None:
-        """Wait for the end of the group that is being read; nothing saves it.
-
-        Args:
-            patience: How long, in seconds.
+            seconds: How long, at most.
         """
         if self._future is not None:
-            wait([self._future], timeout=patience)
+            wait([self._future], timeout=seconds)

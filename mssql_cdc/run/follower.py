@@ -14,6 +14,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.follow.current import Merged
 from mssql_cdc.follow.incremental import IncrementalSnapshots
+from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import record_signals
@@ -125,14 +126,20 @@ class Follower:
     @property
     def reads_chunks(self) -> bool:
         """Whether chunks of an incremental snapshot are being read beside the ranges."""
-        return self.chunks is not None and self.chunks.thread is not None and self.chunks.thread.reads
+        thread = self._group_thread
+        return thread is not None and thread.reads
 
     def pause(self, seconds: float) -> None:
         """Wait before the next step; no longer than until chunks of an incremental snapshot have been read."""
-        if self.chunks is not None:
-            self.chunks.pause(seconds)
+        thread = self._group_thread
+        if thread is not None and thread.reads:
+            thread.wait(seconds)
         else:
             time.sleep(seconds)
+
+    @property
+    def _group_thread(self) -> GroupThread | None:
+        return self.chunks.thread if self.chunks is not None else None
 
     def postpone(self, seconds: float) -> None:
         """Make no attempt for some time; the next one begins with `preflight` again."""
@@ -281,8 +288,8 @@ class Follower:
             if work is not None:
                 left = max(end - time.monotonic(), 0.0)
                 work.close(lambda: cancel_jobs(self.database.spark()), patience=left)
-        if self.chunks is not None and self.chunks.thread is not None:
-            self.chunks.thread.close(patience=max(end - time.monotonic(), 0.0))
+        if self._group_thread is not None:
+            self._group_thread.wait(max(end - time.monotonic(), 0.0))
 
     def _say_notices(self, seen: Survey) -> None:
         """Log notices once per capture instance because matching every column of every table is slow."""

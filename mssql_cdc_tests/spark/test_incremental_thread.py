@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -10,12 +11,15 @@ import pytest
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
-from mssql_cdc.errors import SourceUnavailableError
+from mssql_cdc.errors import FencedError, SourceUnavailableError
 from mssql_cdc.follow import incremental, incremental_step
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
-from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.lsn import LsnRange
+from mssql_cdc.plan.decisions import Range, Wait
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.schema import TableId
+from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 from mssql_cdc_tests.spark.test_snapshot_thread import steps
@@ -113,3 +117,29 @@ def test_a_group_that_cannot_be_read_is_read_again(
     steps(follower, read_again)
     assert reads(database) == 2 * before
     assert next(failures, None) is None
+
+
+def test_a_group_that_nothing_takes_does_not_keep_the_loop_from_pausing(
+    follower: Follower, database: Database, source: ModelSource, held: threading.Event, monkeypatch: pytest.MonkeyPatch
+):
+    """A paused snapshot takes no step, so that the group that was read meanwhile stays."""
+    steps(follower, lambda: follower.reads_chunks)
+    note_signal(database, SignalRow("pause", "pause-snapshot", None), "test", REQUESTED, "")
+    steps(follower, lambda: load(database).state.paused)
+    held.set()
+    while follower.reads_chunks:
+        follower.pause(0.1)
+    slept: list[float] = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    follower.pause(7.0)
+    assert slept == [7.0]
+
+
+def test_ranges_that_are_fenced_again_and_again_wait_for_a_retry(follower: Follower):
+    table = TableId("shop", "dbo", "orders")
+    wanted = Range(LsnRange(lsn(1), lsn(2)), (), complete=False)
+    told: list[bool] = []
+    for error in (*[FencedError("another run was faster")] * 4, None, FencedError("once more")):
+        follower._note_range(wanted, {} if error is None else {table: error})
+        told.append(follower._runs.of(wanted.key).succeeded)
+    assert told == [True, True, True, False, True, True]

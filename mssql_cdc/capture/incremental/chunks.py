@@ -28,7 +28,7 @@ from mssql_cdc.spark.tasks import run_here
 
 GROUP_ROWS = 50_000
 GROUP_SECONDS = 1.0
-"""How much is read before the stream goes on: so many rows, or chunks for so long, but at least one chunk."""
+"""How much a group holds: so many rows, or chunks for so long, but at least one chunk."""
 
 INCREMENTAL = "incremental"
 """The writer of emitted rows in a change log."""

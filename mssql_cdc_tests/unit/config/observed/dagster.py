@@ -39,7 +39,7 @@ def pauses_of_a_run(connector: Connector) -> Any:
     pauses: list[float] = []
     with (
         world(connector) as own,
-        patch("mssql_cdc.follow.incremental_thread.time", Mock(wraps=time, sleep=pauses.append)),
+        patch("mssql_cdc.run.follower.time", Mock(wraps=time, sleep=pauses.append)),
     ):
         run_for([own.database], seconds=None, merge=False, watch=lambda *_: len(pauses) > 2)
     return pauses
