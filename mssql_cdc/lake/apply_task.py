@@ -28,6 +28,7 @@ from mssql_cdc.lake.look_up import NO_ROWS, Found, Keys, Touched, look_up, old_r
 from mssql_cdc.lake.partitions import Values, by_partition, folder_of, without_empty_texts
 from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lake.table_layout import stored
+from mssql_cdc.lake.unknown_columns import ALL_KNOWN, UnknownColumns
 from mssql_cdc.lake.vectors import write_vectors
 from mssql_cdc.lake.window import Window
 from mssql_cdc.schema.arrow import current_names
@@ -55,7 +56,8 @@ class ApplyTask:
     It writes the new rows of the `window` and deletes old ones from `live`. `usable` are the versions with the present
     key. `vectors`: true, the table has them; false, it must not; None, they are enabled when needed.
 
-    The table is partitioned by `partition_by` from now on; with `rewrites` all rows get new files.
+    The table is partitioned by `partition_by` from now on; with `rewrites` all rows get new files. The rows of `live`
+    do not know the `unknown` columns, which are new.
 
     In a whole update `live` are all files that may hold old rows: none when the table is created or replaced. In a
     share, `section` has all changes of keys that `live` may hold, and `others` are the live files of other shares.
@@ -68,6 +70,7 @@ class ApplyTask:
     vectors: bool | None = None
     partition_by: tuple[str, ...] = ()
     rewrites: bool = False
+    unknown: UnknownColumns = ALL_KNOWN
     section: Window | None = None
     others: tuple[LiveFile, ...] = ()
 
@@ -112,7 +115,7 @@ def apply_task(task: ApplyTask) -> dict[str, Any]:
     """Run one task; returns JSON-able facts (`Applied.from_value`)."""
     rows = _rows(task.window, task.usable, WINDOW_COLUMNS)
     folded = fold_rows(rows, _plan(task, rows)) if rows is not None else None
-    if folded is None and task.section is None:
+    if folded is None and task.section is None and not task.rewrites:
         return _result()
     system = file_system(task.target.uri, task.target.storage)
     opened: list[Found] = []
@@ -178,7 +181,7 @@ def _plan(task: ApplyTask, rows: pa.RecordBatch) -> FoldPlan:
 def _look_up(
     task: ApplyTask, live: Sequence[LiveFile], wanted: Keys, system: pa_fs.FileSystem, opened: list[Found]
 ) -> Found:
-    found = look_up(live, wanted, task.target, system, index=bool(task.vectors))
+    found = look_up(live, wanted, task.target, system, index=bool(task.vectors), unknown=task.unknown)
     opened.append(found)
     return found
 

@@ -17,7 +17,7 @@ from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, Storage
 from mssql_cdc.lake.apply_task import Applied, ApplyTask, apply_task
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_plan import CurrentRequest, Handed, Planned, plan_new, plan_update, work_of
-from mssql_cdc.lake.current_structure import change_structure, structure_change
+from mssql_cdc.lake.current_structure import change_structure, only_spark, structure_change
 from mssql_cdc.lake.current_table import Vectors, with_features
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.merge import merge
@@ -98,7 +98,7 @@ class CurrentTables:
     def apply_quick(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | Handed | MssqlCdcError]:
         """The same, but leave what takes long to the caller (`finish`).
 
-        That is a change of the structure, a merge, both of which are Spark's, and writing all files of a table again
+        That is what only Spark can do, a merge or a change of the structure, and writing all files of a table again
         unless it is small.
         """
         return self._in_attempts(requests, quick=True)
@@ -155,14 +155,13 @@ class CurrentTables:
         if log is None:
             return plan_new(request, self._logs, self._storage)
         wanted = structure_change(log, request.versions)
-        if wanted and quick:
-            return Handed(request, "its structure changes", merges=False)
-        if wanted:
-            session = self._session()
-            with own_error(session, f"The change of the structure of {home.current}"):
-                change_structure(session, home, newest, wanted, self._storage)
-            log = self._newest(home) or log
-        planned = plan_update(request, log, self._logs, self._storage)
+        because = only_spark(log, wanted) if wanted else None
+        if because and quick:
+            return Handed(request, because, merges=False)
+        if because:
+            log = self._restructured(request, log)
+            wanted = structure_change(log, request.versions)
+        planned = plan_update(request, log, wanted, self._logs, self._storage)
         if quick and isinstance(planned, Planned) and planned.rewriting and planned.work > _LITTLE:
             return Handed(request, planned.rewriting, merges=False)
         return planned or CurrentResult(log.version, applied_batch(log, newest), 0)
@@ -225,7 +224,7 @@ class CurrentTables:
             made = create(uri, change, app_id=app_id, batch=up_to, facts=facts, storage=self._storage)
             self._logs.keep(made)
             return CurrentResult(made.version, up_to, applied.rows)
-        if not applied.rows and not plan.replaces:
+        if not applied.rows and not plan.replaces and not plan.task.rewrites:
             return CurrentResult(log.version, log.txn(app_id), 0)
         protocol, metadata = plan.protocol, plan.metadata
         if applied.vectors and not log.has_vectors:
@@ -253,6 +252,7 @@ class CurrentTables:
         newest, log = request.versions[-1], self._newest(request.home)
         if log is None:
             raise StorageError(f"The Delta table {request.home.current} is gone")
+        log = self._restructured(request, log)
         app_id, session = progress_id(log.table_id, newest), self._session()
         with own_error(session, f"Spark's merge into {request.home.current}"):
             result = merge(
@@ -267,6 +267,16 @@ class CurrentTables:
                 storage=self._storage,
             )
         return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because, log.restored)
+
+    def _restructured(self, request: CurrentRequest, log: TableLog) -> TableLog:
+        """The table with the newest structure, which Spark gives it."""
+        home, wanted = request.home, structure_change(log, request.versions)
+        if not wanted:
+            return log
+        session = self._session()
+        with own_error(session, f"The change of the structure of {home.current}"):
+            change_structure(session, home, request.versions[-1], wanted, self._storage)
+        return self._newest(home) or log
 
     def _newest(self, home: TableHome) -> TableLog | None:
         log = self._logs.newest(home.current, self._storage)

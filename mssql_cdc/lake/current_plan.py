@@ -1,6 +1,6 @@
 """What the next update of a current table reads, and what its commit will change: nothing is written here.
 
-`lake/current.py` runs the tasks and commits; the table has the newest structure already.
+`lake/current.py` runs the tasks and commits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
 from mssql_cdc.lake.apply_task import ApplyTask
 from mssql_cdc.lake.current_logs import CurrentLogs
+from mssql_cdc.lake.current_structure import StructureChange, restructured
 from mssql_cdc.lake.current_table import Vectors, new_table, stats_columns, with_features
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.files import FileTarget
@@ -22,8 +23,9 @@ from mssql_cdc.lake.properties import STATS, STRUCTURE
 from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.shares import too_large
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.lake.table_layout import layout_change, layout_of, unwritable_layout, with_layout
+from mssql_cdc.lake.table_layout import LayoutChange, layout_change, layout_of, unwritable_layout, with_layout
 from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.lake.unknown_columns import ALL_KNOWN
 from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.schema.tables import TableSchema
 
@@ -47,7 +49,7 @@ class CurrentRequest:
 class Handed:
     """A table whose update takes long, and the reason.
 
-    `merges`: only Spark can write it; otherwise its structure changes, or all of its files are written again.
+    `merges`: only Spark can write it; otherwise it changes its structure, or all files are written again.
     """
 
     request: CurrentRequest
@@ -57,7 +59,10 @@ class Handed:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A table whose section is to be applied by a task; `log` is None for a table that does not exist yet."""
+    """A table whose section is to be applied by a task; `log` is None for a table that does not exist yet.
+
+    `rewriting` says why all files of the table are written again; None: they are not.
+    """
 
     request: CurrentRequest
     task: ApplyTask
@@ -66,6 +71,7 @@ class Planned:
     metadata: dict[str, Any] | None
     replaces: bool
     domains: tuple[Mapping[str, Any], ...] = ()
+    rewriting: str | None = None
 
     @property
     def table_id(self) -> str:
@@ -77,20 +83,16 @@ class Planned:
         """About how many bytes its task reads."""
         return work_of(self.task)
 
-    @property
-    def rewriting(self) -> str | None:
-        """Why all files of a table are written again; None: they are not."""
-        if self.replaces:
-            return "its rows are replaced"
-        return "its layout changes" if self.task.rewrites else None
 
-
-def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, storage: Storage) -> Planned | Handed | None:
+def plan_update(
+    request: CurrentRequest, log: TableLog, wanted: StructureChange, logs: CurrentLogs, storage: Storage
+) -> Planned | Handed | None:
     """The next update of an existing table; None: it has everything.
 
     Args:
         request: what is wanted.
         log: the table.
+        wanted: what the newest structure asks of it; it gets that with the next rows.
         logs: knows the section of the change log.
         storage: how to reach the folders.
 
@@ -106,8 +108,15 @@ def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, stora
     applied = applied_batch(log, newest)
     if applied >= request.up_to:
         return None
-    layout = layout_of(request.layout, newest, arrow_of(log.schema_json))
-    stats = stats_columns(arrow_of(log.schema_json), layout)
+    protocol, metadata, domains = None, None, ()
+    if wanted:
+        protocol, metadata = restructured(log, newest, wanted)
+    elif log.properties.get(STRUCTURE) != str(newest.version):
+        configuration = {**log.properties, STRUCTURE: str(newest.version)}
+        metadata = {**log.metadata, "configuration": configuration}
+    schema_json = str((metadata or log.metadata)["schemaString"])
+    layout = layout_of(request.layout, newest, arrow_of(schema_json))
+    stats = stats_columns(arrow_of(schema_json), layout)
     change = layout_change(log, layout, stats)
     because = log.writable() or unwritable_layout(log)
     if because:
@@ -120,15 +129,12 @@ def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, stora
     because = too_large(section, live)
     if because:
         return Handed(request, because)
-    metadata, protocol, domains = None, None, ()
-    if log.properties.get(STRUCTURE) != str(newest.version):
-        configuration = {**log.properties, STRUCTURE: str(newest.version)}
-        metadata = {**log.metadata, "configuration": configuration}
     if change:
         metadata = with_layout(metadata or log.metadata, layout, stats)
-        protocol = with_features(log.protocol, (), layout.features)
-        domains = (layout.domain(log.schema_json),) if layout.cluster_by or log.cluster_by else ()
-    target = _target(home, log.schema_json, (metadata or log.metadata)["configuration"], storage)
+        protocol = with_features(protocol or log.protocol, (), layout.features)
+        domains = (layout.domain(schema_json),) if layout.cluster_by or log.cluster_by else ()
+    rewriting = _rewriting(wanted, change, replaces=replaces)
+    target = _target(home, schema_json, (metadata or log.metadata)["configuration"], storage)
     vectors = True if log.has_vectors else False if request.vectors == "false" else None
     task = ApplyTask(
         section,
@@ -137,9 +143,10 @@ def plan_update(request: CurrentRequest, log: TableLog, logs: CurrentLogs, stora
         live,
         vectors,
         partition_by=layout.partition_by if change else log.partition_by,
-        rewrites=change is not None and change.rewrites,
+        rewrites=rewriting is not None and not replaces,
+        unknown=ALL_KNOWN if replaces else wanted.unknown,
     )
-    return Planned(request, task, log, protocol, metadata, replaces, domains)
+    return Planned(request, task, log, protocol, metadata, replaces, domains, rewriting)
 
 
 def plan_new(request: CurrentRequest, logs: CurrentLogs, storage: Storage) -> Planned:
@@ -168,6 +175,15 @@ def work_of(task: ApplyTask) -> int:
     """About how many bytes a task reads."""
     stored = sum(file.size for file in task.live)
     return task.window.size + (stored if task.rewrites else stored // 8)
+
+
+def _rewriting(wanted: StructureChange, layout: LayoutChange | None, *, replaces: bool) -> str | None:
+    """Why all files are written again; None: they are not."""
+    if replaces:
+        return "its rows are replaced"
+    if wanted:
+        return "its structure changes"
+    return "its layout changes" if layout and layout.rewrites else None
 
 
 def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:

@@ -1,24 +1,34 @@
-"""Gives a current table the newest structure, with Spark: new columns, wider types, columns that came back.
+"""Gives a current table the newest structure: new columns, wider types, columns that came back.
 
-Rare, and each a commit of its own before the rows that need it. `lake/current_table.py` creates tables.
+The metadata of the next commit (`restructured`), whose task writes all rows again; or, for what only Spark can write,
+commits of Spark before it (`change_structure`). `lake/current_table.py` creates tables.
 """
 
 from __future__ import annotations
 
+import json
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from deltalake import Schema
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.current_table import column_comments
+from mssql_cdc.lake.apply_task import LARGE_ROWS
+from mssql_cdc.lake.current_table import column_comments, with_features
+from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
-from mssql_cdc.lake.properties import STRUCTURE
+from mssql_cdc.lake.properties import MAPPED_IDS, MAPPING, MAPPING_ID, PHYSICAL_NAME, STRUCTURE
 from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
+from mssql_cdc.lake.table_layout import unwritable_layout
 from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.lake.unknown_columns import UnknownColumns
 from mssql_cdc.schema.arrow import current_names, current_schema, former_names
 from mssql_cdc.schema.lives import lives
 from mssql_cdc.schema.tables import TableSchema
@@ -28,21 +38,22 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_TYPE_CHANGES = "delta.typeChanges"
+
+
 @dataclass(frozen=True, slots=True)
 class StructureChange:
     """What the newest structure asks of a table.
 
     `unknown` are columns that the rows do not know (a value that a former Delta column has is no value of the present
-    type), `returned` those of them that the table has from before.
+    type); it empties those of them that the table has from before.
     """
 
     change: SchemaChange
-    unknown: tuple[str, ...]
-    returned: tuple[str, ...]
-    version: int
+    unknown: UnknownColumns
 
     def __bool__(self) -> bool:
-        return bool(self.change or self.unknown)
+        return bool(self.change or self.unknown.names)
 
 
 def structure_change(log: TableLog, versions: Sequence[TableSchema]) -> StructureChange:
@@ -58,13 +69,65 @@ def structure_change(log: TableLog, versions: Sequence[TableSchema]) -> Structur
     added = {path[0] for path, _ in change.added}
     returned = tuple(name for name in _returned(versions, seen) if names[name] not in added)
     unknown = tuple(name for name, stored in names.items() if stored in added or name in returned)
-    return StructureChange(change, unknown, tuple(names[name] for name in returned), newest.version)
+    return StructureChange(change, UnknownColumns(unknown, tuple(names[name] for name in returned)))
+
+
+def only_spark(log: TableLog, wanted: StructureChange) -> str | None:
+    """Why only Spark can change the structure of the table; None: its rows are written again.
+
+    Args:
+        log: The table.
+        wanted: What is missing.
+    """
+    because = log.writable() or unwritable_layout(log)
+    if because:
+        return because
+    added = pa.schema([pa.field(path[-1], kind) for path, kind in wanted.change.added])
+    if log.properties.get(MAPPING, "none") == "none" and needs_mapping(added):
+        return "the name of a new column needs column mapping"
+    if wanted.change.widened and not wanted.unknown.names and log.rows > LARGE_ROWS:
+        return "a column of a large table gets a wider type, which Spark does without writing its rows"
+    return None
+
+
+def restructured(log: TableLog, newest: TableSchema, wanted: StructureChange) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The protocol and the metadata of the table with the newest structure, for a commit that replaces its files.
+
+    Since no file with the narrower type is left, a wider type needs no type widening, which few readers know.
+
+    Args:
+        log: The table.
+        newest: The structure to reach.
+        wanted: What is missing.
+    """
+    found, comments = json.loads(log.schema_json), column_comments(newest)
+    fields = {field["name"]: field for field in found["fields"]}
+    configuration = {**log.properties, STRUCTURE: str(newest.version)}
+    number = int(configuration.get(MAPPED_IDS, 0))
+    for (name, *_), kind in wanted.change.added:
+        number += 1
+        fields[name] = _delta_field(name, kind)
+        if log.properties.get(MAPPING, "none") != "none":
+            fields[name]["metadata"] = {MAPPING_ID: number, PHYSICAL_NAME: f"col-{uuid.uuid4()}"}
+            configuration[MAPPED_IDS] = str(number)
+        fields[name]["metadata"]["comment"] = comments[name]
+    for (name, *_), kind in wanted.change.widened:
+        kept = {key: value for key, value in fields[name]["metadata"].items() if key != _TYPE_CHANGES}
+        fields[name] = {**fields[name], "type": _delta_field(name, kind)["type"], "metadata": kept}
+        fields[name]["metadata"]["comment"] = comments[name]
+    for name in _left(newest, wanted):
+        fields[name]["metadata"]["comment"] = comments[name]
+    text = json.dumps({**found, "fields": list(fields.values())}, ensure_ascii=False)
+    kinds = [kind for _, kind in (*wanted.change.added, *wanted.change.widened)]
+    features = ["timestampNtz"] if pa.timestamp("us") in kinds else []
+    metadata = {**log.metadata, "schemaString": text, "configuration": configuration}
+    return with_features(log.protocol, features), metadata
 
 
 def change_structure(
     session: SparkSession, home: TableHome, newest: TableSchema, wanted: StructureChange, storage: Storage = LOCAL
 ) -> None:
-    """Change the table; every step may be repeated.
+    """Change the table with Spark; every step may be repeated.
 
     Args:
         session: any session of the application.
@@ -78,8 +141,8 @@ def change_structure(
         SchemaError: the change is impossible.
     """
     # Rows that exist already do not know these columns. Marked first: a crash after it does no harm.
-    if wanted.unknown:
-        _mark_unknown(session, home.current, wanted.unknown, emptied=wanted.returned)
+    if wanted.unknown.names:
+        _mark_unknown(session, home.current, wanted.unknown)
     table = spark_identifier(home.current)
     with conflicts_fenced(home.current), private_session(session) as private:
         run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
@@ -88,11 +151,21 @@ def change_structure(
         raise StorageError(f"The Delta table {home.current} is gone")
     comments = column_comments(newest)
     evolve(state, current_schema(newest), lambda: session, committer="spark", comments=comments)
-    left = [target for name in wanted.unknown for target in former_names(newest).get(name, {}).values()]
-    for target in left:  # They say where their values continue.
+    for target in _left(newest, wanted):
         with conflicts_fenced(home.current), private_session(session) as private:
             comment = literal(comments[target])
             run_sql(private, f"ALTER TABLE {table} ALTER COLUMN {quoted(target)} COMMENT {comment}")
+
+
+def _left(newest: TableSchema, wanted: StructureChange) -> list[str]:
+    """The former Delta columns of the unknown ones; their comments say where their values continue."""
+    former = former_names(newest)
+    return [target for name in wanted.unknown.names for target in former.get(name, {}).values()]
+
+
+def _delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:
+    (field,) = json.loads(Schema.from_arrow(pa.schema([pa.field(name, kind)])).to_json())["fields"]
+    return field
 
 
 def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
@@ -106,8 +179,9 @@ def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
     return found
 
 
-def _mark_unknown(session: SparkSession, uri: str, names: Sequence[str], *, emptied: Sequence[str]) -> None:
-    """Say of every row that it does not know these columns; what the `emptied` ones hold is out of date."""
+def _mark_unknown(session: SparkSession, uri: str, unknown: UnknownColumns) -> None:
+    """Say of every row that it does not know these columns."""
+    names, emptied = unknown.names, unknown.emptied
     listed = "array(" + ", ".join("'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'" for name in names) + ")"
     known = "coalesce(_unavailable, CAST(array() AS ARRAY<STRING>))"
     changes = [f"_unavailable = array_union({known}, {listed})", *(f"{quoted(name)} = NULL" for name in emptied)]

@@ -16,7 +16,16 @@ from deltalake import Schema
 
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, MAPPING_ID, OWNER, PHYSICAL_NAME, RENAMED, STRUCTURE
+from mssql_cdc.lake.properties import (
+    CHECKPOINTS,
+    MAPPED_IDS,
+    MAPPING,
+    MAPPING_ID,
+    OWNER,
+    PHYSICAL_NAME,
+    RENAMED,
+    STRUCTURE,
+)
 from mssql_cdc.lake.table_commit import CHECKPOINT_INTERVAL
 from mssql_cdc.lake.table_layout import PLAIN, TableLayout, check_clusterable, with_layout
 from mssql_cdc.lake.table_log import VECTORS
@@ -81,7 +90,7 @@ def new_table(
     if needs_mapping(schema):
         features.append("columnMapping")
         text = _mapped(text)
-        configuration |= {MAPPING: "name", "delta.columnMapping.maxColumnId": str(len(schema))}
+        configuration |= {MAPPING: "name", MAPPED_IDS: str(len(schema))}
     metadata: dict[str, Any] = {
         "id": str(uuid.uuid4()),
         "name": f"{newest.table_id.schema}.{newest.table_id.name}",

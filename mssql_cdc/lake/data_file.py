@@ -20,18 +20,22 @@ from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.partitions import column_of
 from mssql_cdc.lake.read import lift
+from mssql_cdc.lake.unknown_columns import ALL_KNOWN, UnknownColumns
 from mssql_cdc.lake.vectors import read_vector
 
 Numbers = NDArray[np.int64]
 
 
 class DataFile:
-    """A live file; opened and read only as far as it is asked for."""
+    """A live file; opened and read only as far as it is asked for. Its rows do not know the `unknown` columns."""
 
-    def __init__(self, file: LiveFile, schema_json: str, system: pa_fs.FileSystem) -> None:
+    def __init__(
+        self, file: LiveFile, schema_json: str, system: pa_fs.FileSystem, unknown: UnknownColumns = ALL_KNOWN
+    ) -> None:
         self.file = file
         self._schema_json = schema_json
         self._system = system
+        self._unknown = unknown
 
     @cached_property
     def dead(self) -> BitMap64:
@@ -110,7 +114,7 @@ class DataFile:
             column_of(constant[field.name], count, field.type) if field.name in constant else read.column(field.name)
             for field in wanted
         ]
-        return pa.table(arrays, schema=wanted)
+        return self._unknown.marked(pa.table(arrays, schema=wanted))
 
     def _read_stored(self, groups: Sequence[int], logical: pa.Schema, count: int) -> pa.Table:
         physical = file_schema(self._schema_json, logical)

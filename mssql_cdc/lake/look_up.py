@@ -21,6 +21,7 @@ from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lake.key_index import INDEXED_ROWS, find
 from mssql_cdc.lake.live_file import LiveFile
+from mssql_cdc.lake.unknown_columns import ALL_KNOWN, UnknownColumns
 
 DENSE = 4
 """With more than one key for so many rows of a file, reading its keys is cheaper than an index."""
@@ -73,7 +74,13 @@ class Found:
 
 
 def look_up(
-    live: Sequence[LiveFile], wanted: Keys, target: FileTarget, system: pa_fs.FileSystem, *, index: bool
+    live: Sequence[LiveFile],
+    wanted: Keys,
+    target: FileTarget,
+    system: pa_fs.FileSystem,
+    *,
+    index: bool,
+    unknown: UnknownColumns = ALL_KNOWN,
 ) -> Found:
     """Find the old rows of the keys; each key has at most one live row in the table.
 
@@ -83,12 +90,13 @@ def look_up(
         target: The table.
         system: Its folder.
         index: Whether key indexes pay: not for a table whose files are rewritten by each update.
+        unknown: Columns that the files' rows do not know.
     """
     found, schema_json = Found(), target.schema_json or ""
     key_name, position_name = stored_names(schema_json)
     stale: list[Numbers] = []
     for number, live_file in enumerate(live):
-        file = DataFile(live_file, schema_json, system)
+        file = DataFile(live_file, schema_json, system, unknown)
         touched = Touched(file)
         found.files.append(touched)
         keys = _candidates(wanted.keys, *bounds(live_file, key_name))

@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError, SchemaError
-from mssql_cdc.lake import current, shares
+from mssql_cdc.lake import apply_task, current, current_structure, shares
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.spark_sql import spark_identifier
+from mssql_cdc.lake.table_log import load_log
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, column, excluding, home_in, lsn, orders
 from mssql_cdc_tests.spark.conftest import rows_of
@@ -204,6 +205,43 @@ def test_current_widened_column_keeps_its_values(spark: SparkSession, tmp_path: 
     assert (state.batch, state.to) == (2, lsn(2).text)
     current.apply(spark, home, [old, new], up_to=state.batch)
     assert {k: r["n"] for k, r in rows_of(spark, home.current).items()} == {"1:1": 1, "1:2": 2**40}
+    protocol = DeltaTable(home.current).protocol()
+    assert (protocol.min_reader_version, protocol.reader_features) == (1, None), "no type widening: few readers know it"
+
+
+def test_current_widened_column_of_a_large_table_keeps_its_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(current_structure, "LARGE_ROWS", 1)
+    home = home_in(tmp_path)
+    old = orders(column("id", "int"), column("n", "int"))
+    new = orders(column("id", "int"), column("n", "bigint"), version=2)
+    state = append(change_log(home, old), old, *(Change(1, "c", after={"id": n, "n": n}, sequence=n) for n in (1, 2)))
+    current.apply(spark, home, [old], up_to=state.batch)
+    files = set(DeltaTable(home.current).file_uris())
+    state = evolve(state, change_log_schema(new), lambda: spark)
+    state = append(state, new, Change(2, "c", after={"id": 3, "n": 2**40}), spark=lambda: spark)
+    monkeypatch.setattr(apply_task, "LARGE_ROWS", 0)
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    assert {k: r["n"] for k, r in rows_of(spark, home.current).items()} == {"1:1": 1, "1:2": 2, "1:3": 2**40}
+    log = load_log(home.current)
+    assert log is not None
+    assert "typeWidening" in log.protocol["readerFeatures"]
+    assert {f"{home.current}/{path}" for path, _ in log.files} > files
+
+
+def test_current_new_column_with_an_odd_name_gets_a_mapping_of_its_own(spark: SparkSession, tmp_path: Path):
+    home, old = home_in(tmp_path), orders(column("the id", "int"), column("n", "int"), keys=["the id"])
+    new = orders(*old.columns, column("unit price", "int"), keys=["the id"], version=2)
+    state = append(change_log(home, old, spark=lambda: spark), old, Change(1, "c", after={"the id": 1, "n": 1}))
+    current.apply(spark, home, [old], up_to=state.batch)
+    state = evolve(state, change_log_schema(new), lambda: spark)
+    change = Change(2, "c", after={"the id": 2, "n": 2, "unit price": 3})
+    state = append(state, new, change, spark=lambda: spark)
+    before = DeltaTable(home.current).version()
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    assert DeltaTable(home.current).version() == before + 1, "Spark would need several commits"
+    assert {k: r["unit price"] for k, r in rows_of(spark, home.current).items()} == {"1:1": None, "1:2": 3}
 
 
 def test_current_odd_and_reserved_names_are_stored(spark: SparkSession, tmp_path: Path):

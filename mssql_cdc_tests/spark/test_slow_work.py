@@ -94,10 +94,12 @@ def test_ranges_and_other_tables_go_on_while_spark_merges_one(database, source, 
 
 
 @pytest.fixture
-def altering(database, source, monkeypatch) -> Iterator[Gate]:
-    """Two tables in the lake, of which `orders` has got a further column."""
+def altering(database, source, spark, monkeypatch) -> Iterator[Gate]:
+    """Two tables in the lake, of which `orders` has got a further column that only Spark may add."""
     write_some(source)
     settled(database, source)
+    uri = database.layout.root + "/dbo/orders/current"
+    spark.sql(f"ALTER TABLE delta.`{uri}` SET TBLPROPERTIES (delta.enableChangeDataFeed = true)")
     source.switch("orders")
     made = Gate(monkeypatch, lake_current, "change_structure")
     yield made
