@@ -6,44 +6,36 @@ read before. A group that does not is garbage: another run was faster, or the sn
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import Group, Reading
-from mssql_cdc.errors import MssqlCdcError, TaskError
-from mssql_cdc.spark.tasks import described
-
-
-def _in_a_thread(work: Callable[[], None]) -> None:
-    # A daemon: what it holds up when the process ends, the next run reads again.
-    threading.Thread(target=work, name="incremental-snapshot", daemon=True).start()
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.follow.daemon_work import DaemonWork
 
 
 @dataclass
 class GroupThread:
-    """Reads one group at a time.
+    """Reads one group at a time; what the end of the process interrupts, the next run reads again.
 
     Attributes:
-        start: Runs the work, which stores its own result.
+        work: Does the reading.
     """
 
-    start: Callable[[Callable[[], None]], None] = _in_a_thread
+    work: DaemonWork[Group] = field(default_factory=lambda: DaemonWork[Group]("incremental snapshot"))
     _behind: Reading | None = None
-    _future: Future[Group] | None = None
     _database: Database | None = None
 
     @property
     def is_free(self) -> bool:
         """Whether the next group may begin: the one before has been taken."""
-        return self._future is None
+        return self.work.is_free
 
     @property
     def reads(self) -> bool:
         """Whether a group is being read."""
-        return self._future is not None and not self._future.done()
+        return self.work.runs
 
     def begin(self, database: Database, behind: Reading, read: Callable[[Database], Group]) -> None:
         """Read a group; the one before must have been taken.
@@ -53,18 +45,9 @@ class GroupThread:
             behind: What was read before.
             read: Reads the group.
         """
-        assert self._future is None, self._behind
         own = self._database = self._database or database.apart()
-        future = self._future = Future()
         self._behind = behind
-
-        def work() -> None:
-            try:
-                future.set_result(read(own))
-            except BaseException as error:  # noqa: BLE001 (handed to the thread that streams)
-                future.set_exception(error)
-
-        self.start(work)
+        self.work.begin(lambda: read(own))
 
     def take(self, reading: Reading) -> Group | None:
         """Return the group that was read since the last call; None: there is none, or it does not follow any more.
@@ -75,18 +58,16 @@ class GroupThread:
         Raises:
             MssqlCdcError: It could not be read.
         """
-        future, behind = self._future, self._behind
-        if future is None or behind is None or not future.done():
+        behind = self._behind
+        if behind is None or not self.work.ended:
             return None
-        self._future = self._behind = None
-        error = future.exception()
-        if error is not None and not isinstance(error, Exception):
-            raise error  # It ends the process, whichever thread it came in.
+        self._behind = None
+        found = self.work.take()
         if not reading.is_read_like(behind):
             return None
-        if error is None:
-            return future.result()
-        raise error if isinstance(error, MssqlCdcError) else TaskError(f"A group of chunks failed: {described(error)}")
+        if isinstance(found, MssqlCdcError):
+            raise found
+        return found
 
     def wait(self, seconds: float) -> None:
         """Wait for the end of the group that is being read; a step saves it.
@@ -94,5 +75,4 @@ class GroupThread:
         Args:
             seconds: How long, at most.
         """
-        if self._future is not None:
-            wait([self._future], timeout=seconds)
+        self.work.wait(seconds)

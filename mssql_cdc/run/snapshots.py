@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
@@ -16,12 +15,12 @@ from tenacity import retry, retry_if_exception_type, stop_after_attempt
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import FencedError, MssqlCdcError, TaskError
+from mssql_cdc.errors import FencedError, MssqlCdcError
+from mssql_cdc.follow.daemon_work import DaemonWork
 from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.plan.facts import Activity
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.schema import TableId
-from mssql_cdc.spark.tasks import described
 
 ATTEMPTS = 20
 """A run that streams moves the tables on all the time, until the snapshot has begun."""
@@ -78,7 +77,7 @@ class SnapshotThread:
     database: Database
     progress: Callable[[Progress], None] | None = None
     _decision: Snapshot | None = None
-    _future: Future[Done] | None = None
+    _work: DaemonWork[Done] = field(default_factory=lambda: DaemonWork[Done]("snapshot"))
     _begun: float = 0.0
     _stopping: threading.Event = field(default_factory=threading.Event)
 
@@ -93,36 +92,29 @@ class SnapshotThread:
     @property
     def ended(self) -> bool:
         """Whether there is a result to take."""
-        return self._future is not None and self._future.done()
+        return self._work.ended
 
     def begin(self, decision: Snapshot) -> None:
-        """Start the thread.
+        """Start the thread; what the end of the process interrupts, the next start resumes (A6).
 
         Args:
             decision: The snapshot; the one before must have been taken.
         """
-        assert self._decision is None, self._decision
-        self._decision, self._future, self._begun = decision, Future(), time.monotonic()
-        # A daemon: what it holds up when the process ends, the next start resumes (A6).
-        threading.Thread(target=self._work, args=(decision, self._future), name="snapshot", daemon=True).start()
+        self._decision, self._begun = decision, time.monotonic()
+        # Nothing is shared with the thread that streams but the source, the session of Spark and the log.
+        self._work.begin(lambda: take_snapshot(self.database.apart(), decision, progress=self._show))
 
     def take(self) -> Taken | None:
         """Return the result of the snapshot that has ended since the last call; None: there is none.
 
         What is no error of the snapshot, such as an interrupt, is raised here.
         """
-        decision, future = self._decision, self._future
-        if decision is None or future is None or not future.done():
+        decision = self._decision
+        if decision is None or not self._work.ended:
             return None
-        self._decision = self._future = None
-        error = future.exception()
-        if error is None:
-            return Taken(decision, future.result())
-        if not isinstance(error, Exception):
-            raise error  # It ends the process, whichever thread it came in.
-        if not isinstance(error, MssqlCdcError):
-            error = TaskError(f"The snapshot failed: {described(error)}")
-        return Taken(decision, error=error)
+        self._decision = None
+        found = self._work.take()
+        return Taken(decision, error=found) if isinstance(found, MssqlCdcError) else Taken(decision, found)
 
     def close(self, cancel: Callable[[], None], *, patience: float) -> None:
         """End behind the group of chunks that is being read; the next start goes on from there.
@@ -132,16 +124,9 @@ class SnapshotThread:
             patience: How long it may take, in seconds.
         """
         self._stopping.set()
-        if self._future is not None and wait([self._future], timeout=patience).not_done:
+        if not self._work.wait(patience):
             cancel()
-            wait([self._future], timeout=1)
-
-    def _work(self, decision: Snapshot, future: Future[Done]) -> None:
-        try:
-            # Nothing is shared with the thread that streams but the source, the session of Spark and the log.
-            future.set_result(take_snapshot(self.database.apart(), decision, progress=self._show))
-        except BaseException as error:  # noqa: BLE001 (handed to the thread that streams)
-            future.set_exception(error)
+            self._work.wait(1)
 
     def _show(self, progress: Progress) -> None:
         if self._stopping.is_set():

@@ -27,6 +27,7 @@ from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.notifications import INCREMENTAL
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.follow.daemon_work import DaemonWork
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.offsets import load_offsets
@@ -96,7 +97,7 @@ class Incremental(RuleBasedStateMachine):
 
     def _follower(self, number: int) -> Follower:
         """A run; the first one reads groups beside its steps, which end before a later step looks at them."""
-        thread = GroupThread(start=lambda work: work()) if number == 0 else None
+        thread = GroupThread(DaemonWork("incremental snapshot", start=lambda work: work())) if number == 0 else None
         database = self.world.database.named(f"run {number}").apart()
         return Follower(database, merge=False, chunks=IncrementalSnapshots(thread=thread))
 
