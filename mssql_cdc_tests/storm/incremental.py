@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -173,21 +174,34 @@ class Incremental(RuleBasedStateMachine):
 
         self._interrupted_step(number, meanwhile, at)
 
-    @rule(name=NAMES, number=st.integers(0, 1), changes=MANY_CHANGES, chunk=st.integers(1, 3))
+    @rule(
+        name=NAMES,
+        number=st.integers(0, 1),
+        changes=MANY_CHANGES,
+        chunk=st.integers(1, 3),
+        passed=st.none() | MANY_KEYS,
+    )
     def snapshot_beside_changes_that_are_captured_at_once(
-        self, name: str, number: int, changes: list[Change], chunk: int
+        self, name: str, number: int, changes: list[Change], chunk: int, passed: int | None
     ) -> None:
-        """Behind one of the chunks of a group, or of the next one."""
+        """Beside one of the chunks of a group, or of the next one.
+
+        With row versions (`passed` is None) a statement shows the rows as they were when it began. With locks it shows
+        those behind the key that it has `passed` as they are after the change.
+        """
         self.world.scan(500)
         self._ask(name)
         server, calls = self.world.server, itertools.count(1)
         read = server.chunk_reader
 
         def chunk_reader(catalog: str, wanted: ChunkRead) -> ModelReader:
+            wanted = replace(wanted, chunks=tuple(wanted.chunks))
             found = read(catalog, wanted)
             if next(calls) == chunk:
                 self.world.change(*changes)
                 self.world.scan(500)
+                if passed is not None:
+                    found = _read_with_locks(found, read(catalog, wanted), passed)
             return found
 
         with patch.object(server, "chunk_reader", chunk_reader):
@@ -310,3 +324,12 @@ class Incremental(RuleBasedStateMachine):
         self.world.interruption.arm(meanwhile, at=at)
         self._step(number)
         self.world.interruption.arm(None)
+
+
+def _read_with_locks(before: ModelReader, after: ModelReader, passed: int) -> ModelReader:
+    """A statement that had passed this key, in the order of keys, when the rows became other ones."""
+    first = (row for row in before.changes if row.after and row.after["id"] <= passed)
+    rest = (
+        replace(row, sequence=row.sequence + 500) for row in after.changes if row.after and row.after["id"] > passed
+    )
+    return replace(before, changes=(*first, *rest))
