@@ -26,6 +26,7 @@ KEYS = {
         "CONCAT(RIGHT(CONCAT('0000000', n), 8), '-0000-0000-0000-', RIGHT(CONCAT('00000000000', n * 7919 % 997), 12))",
         "id",
     ),
+    "hierarchyid": ("node hierarchyid NOT NULL PRIMARY KEY", "CONCAT('/', n / 20, '/', n % 20, '/')", "node"),
 }
 """Columns, values of a row by its number, the first column of the key."""
 

@@ -320,6 +320,7 @@ KEYS = {
     "time": ("a datetime NOT NULL", "a", "DATEADD(millisecond, 7 * value, '2024-01-01')"),
     "binary": ("a varbinary(8) NOT NULL", "a", "CAST(value AS varbinary(8))"),
     "number": ("a decimal(12, 3) NOT NULL", "a", "value * 1.5"),
+    "hierarchy": ("node hierarchyid NOT NULL", "node", "CONCAT('/', value % 3, '/', value, '.1/')"),
 }
 
 

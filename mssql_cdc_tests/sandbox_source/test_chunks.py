@@ -34,6 +34,7 @@ KEYS = [
     ("k datetimeoffset(3) NOT NULL", "k", [f"('2024-01-01T00:00:00.00{i}+0{i}:00')" for i in range(9)]),
     ("k date NOT NULL", "k", [f"('2024-01-{i + 1:02d}')" for i in range(11)]),
     ("k varbinary(8) NOT NULL", "k", [f"(0x{i:02x}ff)" for i in range(11)]),
+    ("k hierarchyid NOT NULL", "k", [f"('/{i}/')" for i in range(-3, 4)] + [f"('/2/{i}.5/')" for i in range(4)]),
     ("k float NOT NULL", "k", [f"({i / 10})" for i in range(11)]),
     ("a int NOT NULL, b nvarchar(5) NOT NULL", "a, b", [f"({i}, N'{t}')" for i in range(3) for t in "xyz"]),
     ("a nvarchar(5) NOT NULL, b int NOT NULL", "a, b", [f"(N'{'aA'[i % 2]}', {i})" for i in range(11)]),

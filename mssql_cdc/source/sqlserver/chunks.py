@@ -19,6 +19,7 @@ from mssql_cdc.source.sqlserver.key_texts import key_text
 from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound, Chunk
 
+_HIERARCHY, _HIERARCHY_BYTES = "hierarchyid", 892
 _PLACE = "[__$place]"
 """A name that no captured column has: those that begin so are CDC's own."""
 
@@ -129,7 +130,7 @@ def next_bound(
     keys of one chunk; with a condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate
     key's value stay in one chunk, since a chunk reaches up to and including its bound.
 
-    A table without a key, or with one of a type that has no bounds (hierarchyid, sql_variant, CLR), has none.
+    A table without a key, or with one of a type that has no bounds (sql_variant), has none.
 
     Args:
         control: a connection to the table's database.
@@ -140,7 +141,7 @@ def next_bound(
         condition: count only the rows that fulfill it.
         under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take none.
     """
-    if not schema.keys or any(column.type.is_large for column in schema.keys):
+    if not schema.keys or not all(_has_bounds(column.type) for column in schema.keys):
         return None
     names = ", ".join(quote(column.name) for column in schema.keys)
     texts = ", ".join(bound_expression(column) for column in schema.keys)
@@ -199,14 +200,14 @@ def bound_expression(column: Column) -> str:
     """
     name, sql_type = quote(column.name), column.type
     row = sql_type.row
-    if sql_type.is_large:
+    if not _has_bounds(sql_type):
         raise SchemaError(f"A key column of type {sql_type.declaration} cannot bound a chunk ({column.name!r})")
     match sql_type.kind:
         case Kind.TEXT:
             units = _units(sql_type)
             national = f"CAST({name} AS nvarchar({units}))" if row.code_page else name
             return f"CONVERT(varchar({4 * units}), CAST({national} AS varbinary({2 * units})), 2)"
-        case Kind.BINARY:
+        case Kind.BINARY | Kind.CLR:
             size = _size(sql_type)
             return f"CONVERT(varchar({2 * size}), CAST({name} AS varbinary({size})), 2)"
         case _:
@@ -223,8 +224,8 @@ def bound_value(column: Column) -> str:
             value = f"CAST(CONVERT(varbinary({2 * units}), ?, 2) AS nvarchar({units}))"
             value = f"{value} COLLATE {sql_type.collation}" if sql_type.collation else value
             return f"CAST({value} AS {sql_type.declaration})" if sql_type.row.code_page else value
-        case Kind.BINARY:
-            declared = sql_type.declaration if sql_type.length else "binary(8)"
+        case Kind.BINARY | Kind.CLR:
+            declared = "binary(8)" if sql_type.kind is Kind.BINARY and not sql_type.length else sql_type.declaration
             return f"CAST(CONVERT(varbinary({_size(sql_type)}), ?, 2) AS {declared})"
         case _:
             return f"CAST(? AS {sql_type.declaration})"
@@ -307,4 +308,9 @@ def _units(sql_type: SqlServerType) -> int:
 
 def _size(sql_type: SqlServerType) -> int:
     """Bytes of a binary key; a rowversion has 8."""
-    return sql_type.length or 8
+    return _HIERARCHY_BYTES if sql_type.name == _HIERARCHY else sql_type.length or 8
+
+
+def _has_bounds(sql_type: SqlServerType) -> bool:
+    """Whether texts can bound key values of the type. A hierarchyid is ordered as its bytes are."""
+    return sql_type.name == _HIERARCHY or not sql_type.is_large
