@@ -1,0 +1,97 @@
+"""What both connectors ask of the source for the same snapshot: reads, locks and writes of its tables.
+
+docs/benchmarks.md has the numbers of statements; here are the rules that they follow from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from mssql_cdc_tests.conformance.beside import SIGNALS, debezium_beside
+from mssql_cdc_tests.conformance.debezium import Record
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.sandbox, pytest.mark.timeout(600)]
+
+TABLES = ("orders", "people", "products")
+ROWS = 300
+CHUNKS = 3
+NAMED = re.compile(rf"\[dbo\]\.\[({'|'.join(TABLES)})\]")
+WRITE = re.compile(r"^\s*(INSERT|UPDATE|DELETE|MERGE)\b", re.IGNORECASE)
+
+
+def fill(place: Place) -> None:
+    for name in TABLES:
+        place.create(name, "id int NOT NULL PRIMARY KEY, note nvarchar(20) NULL")
+        place.sql(f"INSERT INTO dbo.{name} SELECT value, N'x' FROM GENERATE_SERIES(1, {ROWS})")
+
+
+def asked(place: Place) -> list[str]:
+    """The statements since the log was switched on."""
+    rows = place.control.rows("SELECT text FROM sandbox.statements", doing="reading the log of statements")
+    found = [row[0] for row in rows if row[0] and "sandbox." not in row[0]]
+    place.sql("EXEC sandbox.statement_log")
+    return found
+
+
+def on_tables(statements: Iterable[str]) -> list[str]:
+    """The statements that concern rows of the tables."""
+    return [text for text in statements if NAMED.search(text) and "OBJECT_ID(" not in text]
+
+
+def locking(statements: Iterable[str]) -> list[str]:
+    return [text for text in statements if "TABLOCK" in text]
+
+
+def writes(statements: Iterable[str]) -> list[str]:
+    return [text for text in statements if WRITE.match(text)]
+
+
+@pytest.mark.feature("SNP-15", "SNP-16")
+def test_a_snapshot_locks_no_table_with_a_key_where_debezium_locks_each(place: Place, tmp_path: Path):
+    fill(place)
+    place.settle()
+    place.sql("EXEC sandbox.statement_log")
+    assert place.catch_up() == 0
+    ours = asked(place)
+    with debezium_beside(place, tmp_path, {}) as (_, engine):
+        engine.wait_until(lambda found: any(one.source_offset.get("snapshot_completed") is True for one in found))
+        theirs = asked(place)
+    assert len(locking(theirs)) == len(TABLES)
+    assert locking(ours) == writes(ours) == []
+    # To find out whether a table can be read in chunks, its chunk's end, and its rows.
+    assert len(on_tables(ours)) <= 3 * len(TABLES)
+
+
+@pytest.mark.feature("INC-09", "INC-10", "INC-11")
+def test_an_incremental_snapshot_writes_nothing_where_debezium_writes_two_rows_a_chunk(place: Place, tmp_path: Path):
+    shared = {
+        "snapshot.mode": "no_data",
+        "signal.data.collection": "both.dbo.signals",
+        "incremental.snapshot.chunk.size": str(ROWS // CHUNKS),
+    }
+    place.configure(**{name.replace(".", "_"): value for name, value in shared.items()})
+    place.create("signals", SIGNALS)
+    fill(place)
+    place.settle()
+    assert place.catch_up() == 0
+    with debezium_beside(place, tmp_path, shared) as (machine, engine):
+        engine.wait_until(lambda _: "Final stage" in machine.log.read_text(encoding="utf-8"))
+        place.sql("EXEC sandbox.statement_log")
+        place.signal("i1", **{"data-collections": [f"both.dbo.{name}" for name in TABLES]})
+        engine.wait_until(lambda found: _reads(found) >= len(TABLES) * ROWS)
+        theirs = asked(place)
+    assert place.catch_up() == 0
+    ours = asked(place)
+    assert len(writes(theirs)) >= 2 * CHUNKS * len(TABLES)
+    assert writes(ours) == locking(ours) == []
+    # The largest key, and for each chunk its end and its rows.
+    assert len(on_tables(ours)) <= len(TABLES) * (1 + 2 * CHUNKS)
+
+
+def _reads(records: list[Record]) -> int:
+    return sum(bool(one.value) and one.value.get("op") == "r" for one in records)
