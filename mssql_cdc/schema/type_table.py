@@ -77,6 +77,7 @@ class TypeRow:
         select: T-SQL that fetches a value, `{c}` for the column; text is fetched as nvarchar, of `{length}` characters.
         style: the CONVERT style under which a value's text loses nothing; None: the plain conversion loses nothing.
         bound_style: the same for chunk bounds, which the server must read again under any language; None: `style`.
+        bound_bytes: the size of a chunk's bound, of a type that is ordered as its bytes and declares no length.
         check: T-SQL that the check selects instead of its kind's own expression.
         loss: what the Arrow type may not carry; see `SqlServerType.loss`.
         digits: digits of a second of a type whose declaration does not say.
@@ -93,6 +94,7 @@ class TypeRow:
     select: str = "{c}"
     style: int | None = None
     bound_style: int | None = None
+    bound_bytes: int | None = None
     check: str | None = None
     loss: Loss = "never"
     digits: int | None = None
@@ -163,9 +165,12 @@ _ROWS = (
     TypeRow("binary", Kind.BINARY, pa.binary(), Jdbc(-2), "length"),
     TypeRow("varbinary", Kind.BINARY, pa.binary(), Jdbc(-3), "length"),
     TypeRow("image", Kind.BINARY, pa.binary(), Jdbc(-4, JDBC_MAX), large=True, before_image="never"),
-    TypeRow("timestamp", Kind.BINARY, pa.binary(), Jdbc(-2, 8), select="CAST({c} AS binary(8))"),
-    TypeRow("rowversion", Kind.BINARY, pa.binary(), Jdbc(-2, 8, name="timestamp"), select="CAST({c} AS binary(8))"),
-    TypeRow("hierarchyid", Kind.CLR, pa.binary(), Jdbc(-3, 892), large=True),
+    TypeRow("timestamp", Kind.BINARY, pa.binary(), Jdbc(-2, 8), select="CAST({c} AS binary(8))", bound_bytes=8),
+    TypeRow(
+        "rowversion", Kind.BINARY, pa.binary(), Jdbc(-2, 8, name="timestamp"),
+        select="CAST({c} AS binary(8))", bound_bytes=8,
+    ),
+    TypeRow("hierarchyid", Kind.CLR, pa.binary(), Jdbc(-3, 892), large=True, bound_bytes=892),
     TypeRow("geometry", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True),
     TypeRow("geography", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True),
     TypeRow("date", Kind.DATE, pa.date32(), Jdbc(91, 10, 0), style=121),

@@ -55,6 +55,11 @@ class SqlServerType:
         return self.is_max or self.row.large
 
     @property
+    def has_bounds(self) -> bool:
+        """Whether the text of a key value can bound a chunk."""
+        return self.row.bound_bytes is not None or not self.is_large
+
+    @property
     def declaration(self) -> str:
         """The type as T-SQL writes it, for instance `decimal(10, 2)` or `nvarchar(max)`."""
         match self.row.arguments:

@@ -19,7 +19,7 @@ from mssql_cdc.source.sqlserver.key_texts import key_text
 from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound, Chunk
 
-_HIERARCHY, _HIERARCHY_BYTES = "hierarchyid", 892
+_ROW_VERSIONS = ("rowversion", "timestamp")
 _PLACE = "[__$place]"
 """A name that no captured column has: those that begin so are CDC's own."""
 
@@ -141,7 +141,7 @@ def next_bound(
         condition: count only the rows that fulfill it.
         under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take none.
     """
-    if not schema.keys or not all(_has_bounds(column.type) for column in schema.keys):
+    if not schema.keys or not all(column.type.has_bounds for column in schema.keys):
         return None
     names = ", ".join(quote(column.name) for column in schema.keys)
     texts = ", ".join(bound_expression(column) for column in schema.keys)
@@ -200,7 +200,7 @@ def bound_expression(column: Column) -> str:
     """
     name, sql_type = quote(column.name), column.type
     row = sql_type.row
-    if not _has_bounds(sql_type):
+    if not sql_type.has_bounds:
         raise SchemaError(f"A key column of type {sql_type.declaration} cannot bound a chunk ({column.name!r})")
     match sql_type.kind:
         case Kind.TEXT:
@@ -225,7 +225,8 @@ def bound_value(column: Column) -> str:
             value = f"{value} COLLATE {sql_type.collation}" if sql_type.collation else value
             return f"CAST({value} AS {sql_type.declaration})" if sql_type.row.code_page else value
         case Kind.BINARY | Kind.CLR:
-            declared = "binary(8)" if sql_type.kind is Kind.BINARY and not sql_type.length else sql_type.declaration
+            # A rowversion is compared with bytes, any other type with its own.
+            declared = f"binary({_size(sql_type)})" if sql_type.name in _ROW_VERSIONS else sql_type.declaration
             return f"CAST(CONVERT(varbinary({_size(sql_type)}), ?, 2) AS {declared})"
         case _:
             return f"CAST(? AS {sql_type.declaration})"
@@ -307,10 +308,5 @@ def _units(sql_type: SqlServerType) -> int:
 
 
 def _size(sql_type: SqlServerType) -> int:
-    """Bytes of a binary key; a rowversion has 8."""
-    return _HIERARCHY_BYTES if sql_type.name == _HIERARCHY else sql_type.length or 8
-
-
-def _has_bounds(sql_type: SqlServerType) -> bool:
-    """Whether texts can bound key values of the type. A hierarchyid is ordered as its bytes are."""
-    return sql_type.name == _HIERARCHY or not sql_type.is_large
+    """Bytes of a binary key."""
+    return sql_type.row.bound_bytes or sql_type.length or 1
