@@ -22,7 +22,7 @@ from mssql_cdc.lake.data_file import is_older
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.files import DataFile as WrittenFile
 from mssql_cdc.lake.files import FileTarget, write_files
-from mssql_cdc.lake.fold import FoldPlan, plan_fold
+from mssql_cdc.lake.fold import FoldPlan, plan_fold, require_known
 from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.look_up import NO_ROWS, Found, Keys, Touched, look_up, old_rows, stored_names
 from mssql_cdc.lake.partitions import Values, by_partition, folder_of, without_empty_texts
@@ -162,6 +162,7 @@ def _rows(window: Window, usable: Sequence[TableSchema], columns: Sequence[str])
     numbers = pa.array([schema.version for schema in usable], pa.int32())
     batches: list[pa.RecordBatch] = []
     for batch in window.rows(columns):
+        require_known(window.uri, usable[-1], batch.column("_schema"))
         known = pc.is_in(batch.column("_schema"), value_set=numbers)
         batches.append(batch if pc.all(known).as_py() else batch.filter(known))
     found = pa.concat_batches(batches) if batches else None

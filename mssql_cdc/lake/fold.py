@@ -13,7 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from mssql_cdc.errors import OvertakenError
 from mssql_cdc.lake.spark_sql import literal, quoted
 from mssql_cdc.schema.arrow import RESERVED_CURRENT, current_names, former_names
 from mssql_cdc.schema.lives import lives
@@ -75,6 +77,27 @@ class FoldPlan:
 def same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
     """The versions since the key has been defined as it is: `_key` of older rows names rows in another way."""
     return [schema for schema in versions if schema.key_id == versions[-1].key_id]
+
+
+def require_known(uri: str, newest: TableSchema, schemas: pa.Array) -> None:
+    """Require that no row of a change log has a newer structure than the newest one that is known.
+
+    Another run may record a structure, and write rows of it, between the looks at the history and at the offsets.
+
+    Args:
+        uri: the change log.
+        newest: the newest version that is known.
+        schemas: `_schema` of some rows.
+
+    Raises:
+        OvertakenError: a row has a newer one; the next look knows it.
+    """
+    found = pc.max(schemas).as_py()
+    if found is not None and found > newest.version:
+        raise OvertakenError(
+            f"Another run has written rows of structure {found} to {uri}, and this run knows structures up to "
+            f"{newest.version}; its next look at the schema history finds it"
+        )
 
 
 def plan_fold(

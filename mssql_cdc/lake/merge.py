@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.delta_schema import arrow_of
-from mssql_cdc.lake.fold import FoldPlan, fold, insert_expressions, plan_fold, same_key, update_expressions
+from mssql_cdc.lake.fold import (
+    FoldPlan,
+    fold,
+    insert_expressions,
+    plan_fold,
+    require_known,
+    same_key,
+    update_expressions,
+)
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of
 from mssql_cdc.lake.opened import open_table
@@ -126,6 +134,7 @@ def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema]
     schemas: set[int] = set()
     columns = ["_key", "_schema", "_unavailable"]
     for batch in scan(home.changes, batches=batches, columns=columns, storage=storage):
+        require_known(home.changes, usable[-1], batch.column("_schema"))
         found = set(pc.unique(batch.column("_schema")).to_pylist())
         schemas |= found & numbers
         if not found & numbers:

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mssql_cdc.errors import FencedError, SchemaError
+from mssql_cdc.errors import FencedError, OvertakenError, SchemaError
 from mssql_cdc.lake import apply_task, current, current_structure, shares
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.evolution import evolve
@@ -192,6 +192,22 @@ def test_current_column_that_was_gone_for_a_while_is_unknown(spark: SparkSession
         "1:2": ("b", None, None, ["note"]),
         "1:3": ("c", "known again", None, None),
     }
+
+
+def test_current_rows_of_a_structure_that_this_run_does_not_know_yet_are_not_merged(
+    spark: SparkSession, tmp_path: Path
+):
+    home, old = home_in(tmp_path), orders()
+    new = orders(*old.columns, column("price", "int"), version=2)
+    state = append(change_log(home, old), old, Change(1, "c", after=row(1)))
+    current.apply(spark, home, [old], up_to=state.batch)
+    spark.sql(f"ALTER TABLE {spark_identifier(home.current)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    state = evolve(append(state, old, Change(2, "c", after=row(2))), change_log_schema(new))
+    state = append(state, new, Change(3, "c", after={**row(3), "price": 7}))
+    with pytest.raises(OvertakenError, match="structure 2"):
+        current.apply(spark, home, [old], up_to=state.batch)
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    assert {key: r["price"] for key, r in rows_of(spark, home.current).items()} == {"1:1": None, "1:2": None, "1:3": 7}
 
 
 def test_current_widened_column_keeps_its_values(spark: SparkSession, tmp_path: Path):
