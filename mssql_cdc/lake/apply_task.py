@@ -115,7 +115,7 @@ def apply_task(task: ApplyTask) -> dict[str, Any]:
     """Run one task; returns JSON-able facts (`Applied.from_value`)."""
     rows = _rows(task.window, task.usable, WINDOW_COLUMNS)
     folded = fold_rows(rows, _plan(task, rows)) if rows is not None else None
-    if folded is None and task.section is None and not task.rewrites:
+    if folded is None and task.section is None:
         return _result()
     system = file_system(task.target.uri, task.target.storage)
     opened: list[Found] = []

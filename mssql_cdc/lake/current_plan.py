@@ -25,7 +25,6 @@ from mssql_cdc.lake.shares import too_large
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.table_layout import LayoutChange, layout_change, layout_of, unwritable_layout, with_layout
 from mssql_cdc.lake.table_log import TableLog
-from mssql_cdc.lake.unknown_columns import ALL_KNOWN
 from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.schema.tables import TableSchema
 
@@ -144,7 +143,7 @@ def plan_update(
         vectors,
         partition_by=layout.partition_by if change else log.partition_by,
         rewrites=rewriting is not None and not replaces,
-        unknown=ALL_KNOWN if replaces else wanted.unknown,
+        unknown=wanted.unknown,
     )
     return Planned(request, task, log, protocol, metadata, replaces, domains, rewriting)
 

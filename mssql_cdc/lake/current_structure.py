@@ -7,7 +7,6 @@ commits of Spark before it (`change_structure`). `lake/current_table.py` creates
 from __future__ import annotations
 
 import json
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,12 @@ from deltalake import Schema
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.apply_task import LARGE_ROWS
-from mssql_cdc.lake.current_table import column_comments, with_features
+from mssql_cdc.lake.current_table import column_comments, mapped_column, with_features
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
-from mssql_cdc.lake.properties import MAPPED_IDS, MAPPING, MAPPING_ID, PHYSICAL_NAME, STRUCTURE
+from mssql_cdc.lake.properties import MAPPED_IDS, MAPPING, STRUCTURE, TYPE_CHANGES
 from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -36,9 +35,6 @@ from mssql_cdc.spark.session import private_session, run_sql
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-_TYPE_CHANGES = "delta.typeChanges"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +79,7 @@ def only_spark(log: TableLog, wanted: StructureChange) -> str | None:
     if because:
         return because
     added = pa.schema([pa.field(path[-1], kind) for path, kind in wanted.change.added])
-    if log.properties.get(MAPPING, "none") == "none" and needs_mapping(added):
+    if not _is_mapped(log) and needs_mapping(added):
         return "the name of a new column needs column mapping"
     if wanted.change.widened and not wanted.unknown.names and log.rows > LARGE_ROWS:
         return "a column of a large table gets a wider type, which Spark does without writing its rows"
@@ -107,12 +103,12 @@ def restructured(log: TableLog, newest: TableSchema, wanted: StructureChange) ->
     for (name, *_), kind in wanted.change.added:
         number += 1
         fields[name] = _delta_field(name, kind)
-        if log.properties.get(MAPPING, "none") != "none":
-            fields[name]["metadata"] = {MAPPING_ID: number, PHYSICAL_NAME: f"col-{uuid.uuid4()}"}
+        if _is_mapped(log):
+            fields[name]["metadata"] = mapped_column(number)
             configuration[MAPPED_IDS] = str(number)
         fields[name]["metadata"]["comment"] = comments[name]
     for (name, *_), kind in wanted.change.widened:
-        kept = {key: value for key, value in fields[name]["metadata"].items() if key != _TYPE_CHANGES}
+        kept = {key: value for key, value in fields[name]["metadata"].items() if key != TYPE_CHANGES}
         fields[name] = {**fields[name], "type": _delta_field(name, kind)["type"], "metadata": kept}
         fields[name]["metadata"]["comment"] = comments[name]
     for name in _left(newest, wanted):
@@ -161,6 +157,11 @@ def _left(newest: TableSchema, wanted: StructureChange) -> list[str]:
     """The former Delta columns of the unknown ones; their comments say where their values continue."""
     former = former_names(newest)
     return [target for name in wanted.unknown.names for target in former.get(name, {}).values()]
+
+
+def _is_mapped(log: TableLog) -> bool:
+    """Whether the table has column mapping."""
+    return log.properties.get(MAPPING, "none") != "none"
 
 
 def _delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:

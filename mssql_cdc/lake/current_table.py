@@ -195,9 +195,14 @@ def _commented(schema_json: str, newest: TableSchema) -> str:
     return json.dumps(found, ensure_ascii=False)
 
 
+def mapped_column(number: int) -> dict[str, Any]:
+    """The metadata that give a column of a table with column mapping its id and a physical name."""
+    return {MAPPING_ID: number, PHYSICAL_NAME: f"col-{uuid.uuid4()}"}
+
+
 def _mapped(schema_json: str) -> str:
     """The schema with a physical name and an id for each column."""
     found = json.loads(schema_json)
     for number, column in enumerate(found["fields"], start=1):
-        column["metadata"] |= {MAPPING_ID: number, PHYSICAL_NAME: f"col-{uuid.uuid4()}"}
+        column["metadata"] |= mapped_column(number)
     return json.dumps(found, ensure_ascii=False)

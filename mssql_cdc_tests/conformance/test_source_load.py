@@ -1,6 +1,6 @@
 """What both connectors ask of the source for the same snapshot: reads, locks and writes of its tables.
 
-docs/benchmarks.md has the numbers of statements; here are the rules that they follow from.
+docs/snapshots-and-signals.md has the numbers of statements; here are the rules that they follow from.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import pytest
 from mssql_cdc_tests.conformance.beside import SIGNALS, debezium_beside
 from mssql_cdc_tests.conformance.debezium import Record
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.test_reading_settings import statements
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.sandbox, pytest.mark.timeout(600)]
 
@@ -32,23 +33,22 @@ def fill(place: Place) -> None:
 
 def asked(place: Place) -> list[str]:
     """The statements since the log was switched on."""
-    rows = place.control.rows("SELECT text FROM sandbox.statements", doing="reading the log of statements")
-    found = [row[0] for row in rows if row[0] and "sandbox." not in row[0]]
+    found = [text for text in statements(place, "") if "sandbox." not in text]
     place.sql("EXEC sandbox.statement_log")
     return found
 
 
-def on_tables(statements: Iterable[str]) -> list[str]:
+def on_tables(texts: Iterable[str]) -> list[str]:
     """The statements that concern rows of the tables."""
-    return [text for text in statements if NAMED.search(text) and "OBJECT_ID(" not in text]
+    return [text for text in texts if NAMED.search(text) and "OBJECT_ID(" not in text]
 
 
-def locking(statements: Iterable[str]) -> list[str]:
-    return [text for text in statements if "TABLOCK" in text]
+def locking(texts: Iterable[str]) -> list[str]:
+    return [text for text in texts if "TABLOCK" in text]
 
 
-def writes(statements: Iterable[str]) -> list[str]:
-    return [text for text in statements if WRITE.match(text)]
+def writes(texts: Iterable[str]) -> list[str]:
+    return [text for text in texts if WRITE.match(text)]
 
 
 @pytest.mark.feature("SNP-15", "SNP-16")

@@ -257,6 +257,9 @@ def test_current_new_column_with_an_odd_name_gets_a_mapping_of_its_own(spark: Sp
     before = DeltaTable(home.current).version()
     current.apply(spark, home, [old, new], up_to=state.batch)
     assert DeltaTable(home.current).version() == before + 1, "Spark would need several commits"
+    log = load_log(home.current)
+    assert log is not None
+    assert log.properties["delta.columnMapping.maxColumnId"] == str(len(json.loads(log.schema_json)["fields"]))
     assert {k: r["unit price"] for k, r in rows_of(spark, home.current).items()} == {"1:1": None, "1:2": 3}
 
 

@@ -19,7 +19,6 @@ from mssql_cdc.source.sqlserver.key_texts import key_text
 from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound, Chunk
 
-_ROW_VERSIONS = ("rowversion", "timestamp")
 _PLACE = "[__$place]"
 """A name that no captured column has: those that begin so are CDC's own."""
 
@@ -225,8 +224,9 @@ def bound_value(column: Column) -> str:
             value = f"{value} COLLATE {sql_type.collation}" if sql_type.collation else value
             return f"CAST({value} AS {sql_type.declaration})" if sql_type.row.code_page else value
         case Kind.BINARY | Kind.CLR:
-            # A rowversion is compared with bytes, any other type with its own.
-            declared = f"binary({_size(sql_type)})" if sql_type.name in _ROW_VERSIONS else sql_type.declaration
+            # A binary type without a length, as rowversion, is compared with bytes; any other type with its own.
+            bare = sql_type.kind is Kind.BINARY and sql_type.row.bound_bytes
+            declared = f"binary({bare})" if bare else sql_type.declaration
             return f"CAST(CONVERT(varbinary({_size(sql_type)}), ?, 2) AS {declared})"
         case _:
             return f"CAST(? AS {sql_type.declaration})"
