@@ -148,7 +148,8 @@ def _watch(
                 samples.counting.set()
                 streaming = time.monotonic()
             if streaming is None and time.monotonic() > begun + CATCH_UP_SECONDS:
-                raise TimeoutError(f"The initial snapshot did not complete in {CATCH_UP_SECONDS} s; see {ROOT}/*.log")
+                said = "\n".join(f"{name}.log ends with:\n{processes.said(name)}" for name in ("spark", "dagster"))
+                raise TimeoutError(f"The initial snapshot did not complete in {CATCH_UP_SECONDS} s.\n{said}")
             state = "initial snapshot" if streaming is None else "streaming"
             note = f"{workload.transactions:,} transactions; {state}. Ctrl-C stops everything."
             show(live.as_table(live.lines(connection, database, lags=samples.latest)), [note])

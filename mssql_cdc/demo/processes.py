@@ -19,6 +19,7 @@ from types import TracebackType
 
 PR_SET_PDEATHSIG = 1
 STOP_SECONDS = 15
+TAIL_LINES = 15
 
 
 @dataclass
@@ -50,8 +51,11 @@ class Processes:
         """Raise an error with the end of the log if a child has stopped on its own."""
         for name, child in self._children.items():
             if child.poll() is not None:
-                tail = (self.folder / f"{name}.log").read_text(errors="replace").splitlines()[-15:]
-                raise RuntimeError(f"{name} stopped with exit code {child.returncode}:\n" + "\n".join(tail))
+                raise RuntimeError(f"{name} stopped with exit code {child.returncode}:\n{self.said(name)}")
+
+    def said(self, name: str) -> str:
+        """The last lines of a child's log."""
+        return "\n".join((self.folder / f"{name}.log").read_text(errors="replace").splitlines()[-TAIL_LINES:])
 
     def stop(self, name: str) -> None:
         """Stop one child and everything that it started, gracefully at first."""

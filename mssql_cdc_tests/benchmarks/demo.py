@@ -75,7 +75,7 @@ def demo(bench: Bench) -> Iterator[Figure]:
         yield from _lags(bench, {one["name"]: one["value"] for one in json.loads(figures.read_text())})
     yield from _page(bench, asked)
     if code:
-        raise RuntimeError("\n".join(log_file.read_text(errors="replace").splitlines()[-40:]))
+        raise RuntimeError("\n".join([*log_file.read_text(errors="replace").splitlines()[-60:], asked.error]))
     if asked.failed and 2 * asked.failed >= asked.all:
         raise RuntimeError(f"{asked.failed} of {asked.all} questions of the page failed: {asked.error}")
     if asked.faults is None:
@@ -111,7 +111,8 @@ def _open_page(bench: Bench, process: subprocess.Popen[bytes], log: Path, asked:
         asked: Counts the questions.
     """
     place, end = bench.folder / ".demo", time.monotonic() + PATIENCE
-    while not (place / "dagster" / "dagster.yaml").exists():
+    # The daemon speaks first when it has created the instance's storage, which two processes must not do at once.
+    while not (place / "dagster.log").exists() or not (place / "dagster.log").stat().st_size:
         if process.poll() is not None or time.monotonic() > end:
             return  # What it has said is shown with its exit code.
         time.sleep(0.5)
@@ -120,6 +121,8 @@ def _open_page(bench: Bench, process: subprocess.Popen[bytes], log: Path, asked:
             place, home=place / "dagster", connectors=place / "connectors", patience=ANSWER_SECONDS
         ) as pages:
             keys = pages.asset_keys()
+            if not keys:
+                raise WebserverError(f"the code location shows no assets:\n{(place / 'webserver.log').read_text()}")
             bench.say(f"demo: a page with {len(keys)} assets is open")
             _ask(pages, keys, process, log, asked)
     except (NoAnswerError, WebserverError) as error:
