@@ -115,7 +115,8 @@ class IncrementalSettings:
     """Limits the rows that incremental snapshots read per second, on average over some chunks; 0 = no limit."""
     max_lag_s: int = prop("incremental.snapshot.max.lag.seconds", 0, "INC-10", ge=0)
     """Lets incremental snapshots wait while the oldest change that was not captured or not read is older than this, or
-    the capture job finds changes that late; 0 = never."""
+    the capture job finds changes that late, or a secondary replica of the availability group is that far behind; 0 =
+    never."""
     hours: Annotated[tuple[str, ...], AfterValidator(_hours)] = prop("incremental.snapshot.hours", (), "INC-10")
     """Lets incremental snapshots read only at these hours of the day, such as `22:00-06:00, 12:00-13:00`; by default at
     any time."""

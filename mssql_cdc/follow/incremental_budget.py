@@ -1,4 +1,4 @@
-"""The budget of incremental snapshots: rows per second, hours of the day, and the lag of the stream.
+"""The budget of incremental snapshots: rows per second, hours of the day, the lag of the stream and of replicas.
 
 It says whether the next chunks may be read now. What was read is emitted in any case.
 """
@@ -39,13 +39,13 @@ class Budget:
     Attributes:
         settings: The limits.
         clock: The times.
-        log: Receives a line when reading has to wait for the stream.
+        log: Receives a line when reading has to wait for the stream, or for a secondary replica.
     """
 
     settings: IncrementalSettings
     clock: Clock
     log: Callable[[str], None]
-    _lag: tuple[float, float] | None = field(default=None)
+    _lag: tuple[float, tuple[float, str]] | None = field(default=None)
     _waits: bool = False
 
     @property
@@ -75,19 +75,21 @@ class Budget:
         most = self.settings.max_lag_s
         if not most:
             return True
-        lag = self._known_lag(session, offsets)
+        lag, what = self._known_lag(session, offsets)
         if lag > most and not self._waits:
-            self.log(f"the incremental snapshot waits: the stream is {lag:.0f} s behind")
+            self.log(f"the incremental snapshot waits: {what} is {lag:.0f} s behind")
         self._waits = lag > most
         return not self._waits
 
-    def _known_lag(self, session: SourceSession, offsets: Offsets) -> float:
-        """The age of the oldest change that was not captured or not read, as of the last question."""
+    def _known_lag(self, session: SourceSession, offsets: Offsets) -> tuple[float, str]:
+        """How many seconds what is furthest behind is behind, as of the last question, and what that is."""
         now = self.clock.seconds()
         if self._lag is None or now >= self._lag[0] + LAG_SECONDS:
             entries = [one for one in offsets.entries.values() if one.status == "streaming" and one.to is not None]
             positions = {Lsn.parse(one.to) for one in entries if one.to is not None and one.epoch == offsets.epoch}
             health = session.capture_health(positions)
             unread = (lag_of(one, None, health).log or 0.0 for one in positions)
-            self._lag = now, max(health.behind.total_seconds(), *unread)
+            stream = max(health.behind.total_seconds(), *unread)
+            replica = session.replica_lag().total_seconds()
+            self._lag = now, max((stream, "the stream"), (replica, "a secondary replica"))
         return self._lag[1]

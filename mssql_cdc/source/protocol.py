@@ -145,6 +145,10 @@ class SourceSession(Protocol):
         """How capture does, and since when there are captured transactions behind each of these positions."""
         ...
 
+    def replica_lag(self) -> timedelta:
+        """How far the secondary replica that is furthest behind is behind; zero if that cannot be told."""
+        ...
+
     def absences(self, tables: Mapping[TableId, int | None]) -> Mapping[TableId, Absence]:
         """Why each of these tables, given with their object ids, is not among `tables()`."""
         ...

@@ -450,6 +450,25 @@ def test_a_snapshot_waits_for_its_hours_and_nothing_waits_for_it(empty: Place):
 
 
 @pytest.mark.sandbox
+def test_a_snapshot_waits_while_a_secondary_replica_is_far_behind(place: Place, capsys: pytest.CaptureFixture[str]):
+    place.configure(incremental_snapshot_max_lag_seconds="60")
+    place.create_orders()
+    reads = "SELECT op FROM t WHERE _snapshot LIKE 'incremental:%'"
+    place.sql("EXEC sandbox.replica_lag @seconds = 3600", "INSERT INTO dbo.orders VALUES (3, N'not there yet')")
+    try:
+        place.sql("EXEC sandbox.advance_clock @seconds = 300")
+        place.settle()
+        assert place.command("snapshot", "--incremental", "--tables", "dbo.orders") == 0
+        place.command("run", "--seconds", "3")
+        assert "the incremental snapshot waits: a secondary replica is 3" in capsys.readouterr().err
+        assert place.query(reads, "orders", "changes") == []
+    finally:
+        place.sql("EXEC sandbox.replica_drop")
+    assert place.catch_up() == 0
+    assert len(place.query(reads, "orders", "changes")) == 3
+
+
+@pytest.mark.sandbox
 def test_a_snapshot_waits_while_capture_stands_still(place: Place, capsys: pytest.CaptureFixture[str]):
     place.configure(incremental_snapshot_max_lag_seconds="60")
     place.create_orders()

@@ -302,6 +302,10 @@ class ModelSession:
     def stalled(self) -> str | None:
         """The model's capture moves when a test says so."""
 
+    def replica_lag(self) -> timedelta:
+        """The model has no secondary."""
+        return timedelta(0)
+
     def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         return {table: Absence("CDC is no longer enabled on it", lost=True) for table in tables}
 

@@ -43,6 +43,9 @@ _ENABLED = f"SELECT MIN(create_date) AS at, {_CLOCKS} FROM cdc.change_tables"
 _FIRST_BEHIND = (
     f"SELECT TOP (1) tran_end_time AS at FROM {MAPPING} WHERE start_lsn > {LSN} AND tran_id <> 0x00 ORDER BY start_lsn"
 )
+_REPLICAS = """
+SELECT MAX(secondary_lag_seconds) AS lag
+FROM sys.dm_hadr_database_replica_states WHERE database_id = DB_ID() AND is_local = 0"""
 _AGENT = (
     "SELECT MAX(CASE WHEN status = 4 THEN 1 ELSE 0 END) FROM sys.dm_server_services "
     "WHERE servicename LIKE N'SQL Server Agent (%'"
@@ -163,12 +166,18 @@ def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the se
 
 
 def _latency(control: Control) -> timedelta:
-    row = _of_scans(control, _LATENCY, doing="asking how far capture is behind")
+    row = _of_state(control, _LATENCY, doing="asking how far capture is behind")
     return timedelta(seconds=(row.latency or 0) if row is not None else 0)
 
 
-def _of_scans(control: Control, query: str, *, doing: str) -> Any:
-    """A row about scans; None if there was none, or the login may not see them."""
+def replica_lag(control: Control) -> timedelta:
+    """How far the secondary replica that is furthest behind is behind this primary; zero if that cannot be told."""
+    row = _of_state(control, _REPLICAS, doing="asking how far the secondary replicas are behind")
+    return timedelta(seconds=(row.lag or 0) if row is not None else 0)
+
+
+def _of_state(control: Control, query: str, *, doing: str) -> Any:
+    """A row of a view of the server's state; None if there was none, no such view, or the login may not see it."""
     try:
         return control.row(query, doing=doing)
     except MssqlCdcError as error:
@@ -178,7 +187,7 @@ def _of_scans(control: Control, query: str, *, doing: str) -> Any:
 
 
 def _last_scan(control: Control, connection: Connection) -> _LastScan:
-    row = _of_scans(control, _SCANNED, doing="asking when capture scanned last")
+    row = _of_state(control, _SCANNED, doing="asking when capture scanned last")
     if row is not None and row.at is None:
         return _LastScan(None, timedelta(0), PATIENCE)
     if row is not None:

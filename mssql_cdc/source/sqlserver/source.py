@@ -231,6 +231,10 @@ class SqlServerSession:
         """How capture does, and since when there are transactions behind these positions (`health`)."""
         return health.capture_health(self.control, self.connector.connection, positions)
 
+    def replica_lag(self) -> timedelta:
+        """How far the secondary replicas are behind (`health`)."""
+        return health.replica_lag(self.control)
+
     def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
         return absences(self.control, tables)

@@ -26,6 +26,7 @@ class Times:
     now: datetime = NOW
     behind: float = 0.0
     latency: float = 0.0
+    replica: float = 0.0
     questions: int = 0
     lines: list[str] = field(default_factory=list[str])
 
@@ -38,6 +39,9 @@ class Times:
         self.questions += 1
         unread = dict.fromkeys(positions, self.now - timedelta(seconds=self.behind))
         return CaptureHealth(now=self.now, unread=unread, behind=timedelta(seconds=self.latency))
+
+    def replica_lag(self) -> timedelta:
+        return timedelta(seconds=self.replica)
 
 
 @pytest.fixture
@@ -125,6 +129,15 @@ def test_chunks_wait_while_the_capture_job_is_too_far_behind(times: Times, offse
     times.latency = 45
     assert not budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
     times.latency, times.seconds = 30, times.seconds + LAG_SECONDS
+    assert budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
+
+
+def test_chunks_wait_while_a_secondary_replica_is_too_far_behind(times: Times, offsets: Any):
+    budget = times.budget(max_lag_seconds=30)
+    times.replica = 45
+    assert not budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
+    assert times.lines == ["the incremental snapshot waits: a secondary replica is 45 s behind"]
+    times.replica, times.seconds = 30, times.seconds + LAG_SECONDS
     assert budget.allows(times, offsets, rest=None)  # type: ignore[arg-type]
 
 

@@ -19,6 +19,7 @@ STATE_OF: Mapping[str, State] = MappingProxyType(
         "sys.dm_cdc_log_scan_sessions": "database",
         "sys.dm_db_log_stats": "database",
         "sys.dm_exec_connections": "server",
+        "sys.dm_hadr_database_replica_states": "server",
         "sys.dm_os_sys_info": "server",
         "sys.dm_server_services": "server",
         "sys.dm_tran_active_snapshot_database_transactions": "server",

@@ -30,6 +30,12 @@ class Replica:
         """Whether there is a secondary."""
         return self._pinned is not None
 
+    @property
+    def behind_seconds(self) -> int:
+        """The age of the oldest commit that the secondary does not show yet, in whole seconds."""
+        self._advance()
+        return (self._clock.now_ns() - self._commits[0][0]) // 1_000_000_000 if self._commits else 0
+
     def serves(self, spid: int) -> bool:
         """Whether the session of this id is connected to the secondary."""
         return self.active and self._is_reader(spid)

@@ -62,5 +62,5 @@ def test_the_older_permissions_count_everywhere(tracked: Make, version: str) -> 
     """[doc] VIEW SERVER STATE covers the databases and the finer permissions."""
     world = tracked(version)
     world.execute(f"USE master; GRANT VIEW SERVER STATE TO {USER}; USE testdb")
-    for view in ("sys.dm_server_services", "sys.dm_cdc_errors"):
+    for view in ("sys.dm_server_services", "sys.dm_hadr_database_replica_states", "sys.dm_cdc_errors"):
         assert world.send(f"SELECT * FROM {view}", login=USER).errors == []

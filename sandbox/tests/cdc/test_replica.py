@@ -132,6 +132,21 @@ def test_the_history_of_scans_is_the_primarys(world: LocalWorld) -> None:
     assert world.rows("SELECT * FROM sys.dm_cdc_log_scan_sessions") != []
 
 
+def test_the_primary_knows_how_far_behind_the_secondary_is(world: LocalWorld) -> None:
+    """[doc] a row for each database on each replica, and on a secondary for its own ones; no rows without a group."""
+    state = "SELECT is_local, is_primary_replica, secondary_lag_seconds FROM sys.dm_hadr_database_replica_states"
+    state += " WHERE database_id = DB_ID() ORDER BY is_local DESC"
+    assert world.rows(state) == []
+    world.execute("EXEC sandbox.replica_lag @seconds = 30")
+    assert world.rows(state) == [(1, 1, None), (0, 0, 0)]
+    insert(world, 2)
+    world.wait(20)
+    assert world.rows(state) == [(1, 1, None), (0, 0, 20)]
+    assert world.rows(state, name=READER) == [(1, 0, None)]
+    world.wait(11)
+    assert world.rows(state) == [(1, 1, None), (0, 0, 0)]
+
+
 def test_a_read_only_database_takes_no_writes(world: LocalWorld) -> None:
     """[doc] ALTER DATABASE SET READ_ONLY: 3906 for everybody."""
     world.execute("ALTER DATABASE testdb SET READ_ONLY")

@@ -1,6 +1,7 @@
 """System views and system table functions, by family."""
 
 from mssql_sandbox.catalog.views import (
+    availability,
     columns,
     compatibility,
     databases,
@@ -24,6 +25,7 @@ from mssql_sandbox.catalog.views import (
 )
 
 _VIEWS = (
+    *availability.VIEWS,
     *columns.VIEWS,
     *compatibility.VIEWS,
     *databases.VIEWS,
