@@ -19,7 +19,7 @@ from types import TracebackType
 
 PR_SET_PDEATHSIG = 1
 STOP_SECONDS = 15
-TAIL_LINES = 15
+TAIL_LINES = 40
 
 
 @dataclass
