@@ -200,9 +200,11 @@ def _plan(
 ) -> tuple[SnapshotPlan, bool, dict[TableId, MssqlCdcError]]:
     """The snapshot's plan, whether it was made now, and the tables that could not be planned.
 
-    It is made once and kept; the chunks of a table are planned while they are read. Only a table whose key has changed
-    since is planned anew, as another edition: the bounds of its chunks are of another key. A snapshot that was planned
-    and never began keeps its id, and may want other tables by then.
+    It is made once and kept; the chunks of a table are planned while they are read. Two kinds of tables are planned
+    anew, as another edition: those whose key has changed since, because the bounds of their chunks are of another key,
+    and those whose snapshot has not begun, or no longer counts: another run may have read them and moved their stream
+    on since they were planned. A snapshot that was planned and never began keeps its id, and may want other tables by
+    then.
     """
     store = small_table(database.layout, "snapshots", database.storage)
     state = store.state()
@@ -210,12 +212,8 @@ def _plan(
     seal = Seal(database.connector.delta.key_secret)
     known = plan_of_text(seal.opened(found[-1]["plan"])) if found else None
     edition = state.batch + 1
-    tables = [
-        _table_plan(database, session, survey, wanted, one.table, edition=edition)
-        if one.table in wanted.tables and one.key != _key(survey.tables[one.table])
-        else one
-        for one in (known.tables if known is not None else ())
-    ]
+    kept = known.tables if known is not None else ()
+    tables = [one for one in kept if one.table not in wanted.tables or _still_holds(one, survey, wanted.id)]
     planned, failed = {one.table for one in tables}, dict[TableId, MssqlCdcError]()
     for table in survey.tables:
         if table not in wanted.tables or table in planned:
@@ -240,6 +238,11 @@ def _plan(
     if plan != known and plan.tables:
         store.append(state, [_plan_row(database, plan)], {"kind": "plan", "run_id": database.run_id})
     return plan, known is None, failed
+
+
+def _still_holds(known: TablePlan, survey: Survey, snapshot: str) -> bool:
+    has_begun = survey.offsets.begun_snapshots.get(known.table.text) == snapshot
+    return has_begun and known.key == _key(survey.tables[known.table])
 
 
 def _table_plan(

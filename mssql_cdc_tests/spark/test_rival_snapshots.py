@@ -1,0 +1,46 @@
+"""Two runs that begin the first snapshot of the same tables: the later one reads what the other's stream moves on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.snapshot import begin
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.plan.decisions import Snapshot
+from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.snapshots import take_snapshot
+from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
+from mssql_cdc_tests.spark.model_source import ModelSource
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_planned_snapshot_that_another_run_was_ahead_of_is_planned_anew(
+    database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
+):
+    """Its plan knew of no row and no position of the stream: keys that went meanwhile stayed in the current table."""
+    write_some(source)
+    decision = plan(survey(database, currents=False).facts)
+    assert isinstance(decision, Snapshot)
+    write_status, rivals = begin._write_status, iter([True])
+
+    def behind_another_run(*arguments: Any) -> Any:
+        if next(rivals, False):
+            rival = database.apart()
+            take_snapshot(rival, replace(decision, id="snapshot-of-another-run"))
+            settled(rival, source)
+            source.put("orders", 2, None)
+            source.put("orders", 8, "came and went")
+            source.put("orders", 8, None)
+            source.capture()
+        return write_status(*arguments)
+
+    monkeypatch.setattr(begin, "_write_status", behind_another_run)
+    take_snapshot(database, decision)
+    settled(database, source)
+    same(database, source)
+    assert ("c", 8, "came and went") in changes(database, "orders"), "the stream goes on from where it stood"
