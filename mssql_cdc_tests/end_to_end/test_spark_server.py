@@ -105,6 +105,7 @@ def sleep(_task: int) -> dict[str, int]:
     return {}
 
 
+@pytest.mark.long
 def test_everything_over_a_server_equals_the_source_and_a_session_of_the_run(place: Place, warm: Served, session: Any):
     place.create("orders", COLUMNS)
     place.create("people", COLUMNS)

@@ -8,6 +8,7 @@ from mssql_cdc_tests.storm.machine import storm
 from mssql_cdc_tests.storm.model import ModelWorld
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6, 12))
 def test_lake_is_the_source_after_any_further_schedule_of_the_model(seed: int):

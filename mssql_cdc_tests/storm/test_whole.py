@@ -10,7 +10,7 @@ from mssql_cdc_tests.storm.conftest import Make
 from mssql_cdc_tests.storm.mutants import WHOLE_MUTANTS
 from mssql_cdc_tests.storm.whole_machine import WholeStorm
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.long]
 
 
 def row_goes_while_capture_is_off(played: WholeStorm) -> None:
