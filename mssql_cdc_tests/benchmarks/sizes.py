@@ -102,7 +102,7 @@ TINY = Sizes(
     many=2,
     captured=3,
     days=1,
-    seconds=30,
+    seconds=90,  # It expects a thousand transactions, and a snapshot that a signal requests.
     followed=3,
     repeat=1,
 )

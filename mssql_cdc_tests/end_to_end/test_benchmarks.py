@@ -36,7 +36,7 @@ SHOWN: dict[str, Collection[str]] = {
         "incremental snapshot of 2,000 rows beside 2,000 changes a second: the stream's lag without it, median",
         "incremental snapshot of 2,000 rows beside 2,000 changes a second: Debezium: the stream's lag with it, 95 %",
     ),
-    "demo": ("make demo, 30 s: lag samples", "make demo, 30 s: times that the open page asked for all states"),
+    "demo": ("make demo, 90 s: lag samples", "make demo, 90 s: times that the open page asked for all states"),
     "memory": ("peak memory of driver, snapshot, 2,000 rows", "peak memory of workers, changes, 8,000 rows"),
     "large": ("1 x 2,000 rows: files in the end",),
     "windows": (
