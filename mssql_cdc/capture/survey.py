@@ -193,7 +193,7 @@ def _paused(offsets: Offsets, controls: Controls, tables: Collection[TableId]) -
     found: set[str] = set()
     for key in {*offsets.begun_snapshots.values()}:
         since = heard_until(offsets, key)
-        own = [table for table in tables if offsets.begun_snapshots.get(table.text) == key]
+        own = [table for table in tables if offsets.is_in(key, table.text)]
         if controls.paused(since) and not any(stoppable(offsets, one) for one in controls.stopped(own, since)):
             found.add(key)
     return frozenset(found)

@@ -169,6 +169,10 @@ class Offsets:
             found |= dict.fromkeys(mine, row.partition or "")
         return found
 
+    def is_in(self, snapshot: str, table: str) -> bool:
+        """Whether this snapshot has begun to read the table, and not ended."""
+        return self.begun_snapshots.get(table) == snapshot
+
     @cached_property
     def begun_marks(self) -> frozenset[LogMark]:
         """The log marks at which the tables that are in a snapshot of this epoch began it (A7)."""

@@ -449,38 +449,41 @@ def test_a_snapshot_waits_for_its_hours_and_nothing_waits_for_it(empty: Place):
     assert empty.check() == 0
 
 
+CHUNKS = "SELECT op FROM t WHERE _snapshot LIKE 'incremental:%'"
+
+
+def said_while_it_waits(place: Place, capsys: pytest.CaptureFixture[str]) -> str:
+    """Request a snapshot that may not be read now; what a run says that reads nothing of it."""
+    assert place.command("snapshot", "--incremental", "--tables", "dbo.orders") == 0
+    place.command("run", "--seconds", "3")
+    assert place.query(CHUNKS, "orders", "changes") == []
+    return capsys.readouterr().err
+
+
 @pytest.mark.sandbox
 def test_a_snapshot_waits_while_a_secondary_replica_is_far_behind(place: Place, capsys: pytest.CaptureFixture[str]):
     place.configure(incremental_snapshot_max_lag_seconds="60")
     place.create_orders()
-    reads = "SELECT op FROM t WHERE _snapshot LIKE 'incremental:%'"
     place.sql("EXEC sandbox.replica_lag @seconds = 3600", "INSERT INTO dbo.orders VALUES (3, N'not there yet')")
     try:
         place.sql("EXEC sandbox.advance_clock @seconds = 300")
         place.settle()
-        assert place.command("snapshot", "--incremental", "--tables", "dbo.orders") == 0
-        place.command("run", "--seconds", "3")
-        assert "the incremental snapshot waits: a secondary replica is 3" in capsys.readouterr().err
-        assert place.query(reads, "orders", "changes") == []
+        assert "the incremental snapshot waits: a secondary replica is 3" in said_while_it_waits(place, capsys)
     finally:
         place.sql("EXEC sandbox.replica_drop")
     assert place.catch_up() == 0
-    assert len(place.query(reads, "orders", "changes")) == 3
+    assert len(place.query(CHUNKS, "orders", "changes")) == 3
 
 
 @pytest.mark.sandbox
 def test_a_snapshot_waits_while_capture_stands_still(place: Place, capsys: pytest.CaptureFixture[str]):
     place.configure(incremental_snapshot_max_lag_seconds="60")
     place.create_orders()
-    reads = "SELECT op FROM t WHERE _snapshot LIKE 'incremental:%'"
     place.sql("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
     try:
-        assert place.command("snapshot", "--incremental", "--tables", "dbo.orders") == 0
-        place.command("run", "--seconds", "3")
-        assert "the incremental snapshot waits: the stream is 3" in capsys.readouterr().err
-        assert place.query(reads, "orders", "changes") == []
+        assert "the incremental snapshot waits: the stream is 3" in said_while_it_waits(place, capsys)
     finally:
         place.sql("EXEC sandbox.agent_start")
     place.settle()
     assert place.catch_up() == 0
-    assert len(place.query(reads, "orders", "changes")) == 2
+    assert len(place.query(CHUNKS, "orders", "changes")) == 2

@@ -77,7 +77,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     # Before the status: a table that disappears while it has one is looked for under the object id of its version.
     structures = {table: t.structure(t.captured.newest, plan.of(table).held) for table, t in chosen.items()}
     schemas, _ = versioned(database, structures, survey.history)
-    begins = {table: t for table, t in chosen.items() if offsets.begun_snapshots.get(table.text) != wanted.id}
+    begins = {table: t for table, t in chosen.items() if not offsets.is_in(wanted.id, table.text)}
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
         mark = session.mark()
@@ -241,8 +241,8 @@ def _plan(
 
 
 def _still_holds(known: TablePlan, survey: Survey, snapshot: str) -> bool:
-    has_begun = survey.offsets.begun_snapshots.get(known.table.text) == snapshot
-    return has_begun and known.key == _key(survey.tables[known.table])
+    """Whether the plan is that of a table which this snapshot reads already, and by the key that the table has now."""
+    return survey.offsets.is_in(snapshot, known.table.text) and known.key == _key(survey.tables[known.table])
 
 
 def _table_plan(

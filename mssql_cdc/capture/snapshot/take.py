@@ -106,7 +106,7 @@ def capture_snapshot(
         _answer_signal(database, survey, decision)
         return SnapshotResult(decision.id, notes=notes, stopped=stopped)
     database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
-    if any(survey.offsets.begun_snapshots.get(table.text) != decision.id for table in tables):
+    if not all(survey.offsets.is_in(decision.id, table.text) for table in tables):
         wait_to_read(database.connector)
     filters = _filters(database, survey, decision)
     heard = batch_of(decision.signal) if decision.signal is not None else survey.controls.newest
