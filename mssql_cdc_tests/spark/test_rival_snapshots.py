@@ -10,6 +10,7 @@ import pytest
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot import begin
 from mssql_cdc.capture.survey import survey
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.snapshots import take_snapshot
@@ -18,11 +19,12 @@ from mssql_cdc_tests.spark.model_source import ModelSource
 
 pytestmark = pytest.mark.spark
 
+OTHER = "snapshot-of-another-run"
 
-def test_a_planned_snapshot_that_another_run_was_ahead_of_is_planned_anew(
-    database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
-):
-    """Its plan knew of no row and no position of the stream: keys that went meanwhile stayed in the current table."""
+
+@pytest.fixture
+def ahead(database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
+    """The planned snapshot of a run; while it begins, another one takes its own, and streams on."""
     write_some(source)
     decision = plan(survey(database, currents=False).facts)
     assert isinstance(decision, Snapshot)
@@ -31,7 +33,7 @@ def test_a_planned_snapshot_that_another_run_was_ahead_of_is_planned_anew(
     def behind_another_run(*arguments: Any) -> Any:
         if next(rivals, False):
             rival = database.apart()
-            take_snapshot(rival, replace(decision, id="snapshot-of-another-run"))
+            take_snapshot(rival, replace(decision, id=OTHER))
             settled(rival, source)
             source.put("orders", 2, None)
             source.put("orders", 8, "came and went")
@@ -40,7 +42,30 @@ def test_a_planned_snapshot_that_another_run_was_ahead_of_is_planned_anew(
         return write_status(*arguments)
 
     monkeypatch.setattr(begin, "_write_status", behind_another_run)
-    take_snapshot(database, decision)
+    return decision
+
+
+def test_a_requested_snapshot_that_another_run_was_ahead_of_is_planned_anew(
+    database: Database, source: ModelSource, ahead: Snapshot
+):
+    """Its plan knew of no row and no position of the stream: keys that went meanwhile stayed in the current table."""
+    taken = take_snapshot(database, replace(ahead, by_hand=True))
+    assert taken.snapshot is not None
+    assert set(taken.snapshot.rows) == set(ahead.tables)
     settled(database, source)
     same(database, source)
     assert ("c", 8, "came and went") in changes(database, "orders"), "the stream goes on from where it stood"
+
+
+def test_a_snapshot_that_nobody_requested_is_left_to_the_run_that_was_ahead(
+    database: Database, source: ModelSource, ahead: Snapshot
+):
+    """Both saw that the tables need one: to read them twice would be correct, and twice the work."""
+    taken = take_snapshot(database, ahead)
+    assert taken.snapshot is not None
+    assert not taken.snapshot.rows
+    assert set(taken.snapshot.notes) == set(ahead.tables), "and each says why"
+    settled(database, source)
+    same(database, source)
+    begun = {row.partition for row in load_offsets(database.layout, database.storage).snapshot_rows}
+    assert begun == {OTHER}

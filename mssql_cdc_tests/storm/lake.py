@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -78,20 +78,31 @@ def unopened(database: Database, name: str) -> Iterator[None]:
 @contextmanager
 def killed_at(target: str, call: int, *, after: bool) -> Iterator[None]:
     """The n-th call of the function ends the process, before or after it has done its work."""
+
+    def die() -> None:
+        raise Killed
+
+    with happening_at(target, call, die, after=after):
+        yield
+
+
+@contextmanager
+def happening_at(target: str, call: int, action: Callable[[], None], *, after: bool = False) -> Iterator[None]:
+    """Something happens at the n-th call of the function, before or after it has done its work."""
     module, _, name = target.rpartition(".")
     real = getattr(__import__(module, fromlist=[name]), name)
     numbers = itertools.count(1)
 
-    def dying(*arguments: Any, **more: Any) -> Any:
-        fatal = next(numbers) == call
-        if fatal and not after:
-            raise Killed
+    def told(*arguments: Any, **more: Any) -> Any:
+        now = next(numbers) == call
+        if now and not after:
+            action()
         result = real(*arguments, **more)
-        if fatal:
-            raise Killed
+        if now and after:
+            action()
         return result
 
-    with patch(target, dying):
+    with patch(target, told):
         yield
 
 

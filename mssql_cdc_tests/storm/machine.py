@@ -7,7 +7,6 @@ do. Each schedule has a profile, the families of rules that it plays. The world 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,11 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
-from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.plan.decisions import Range
-from mssql_cdc.plan.planner import plan
+from mssql_cdc.plan.decisions import Range, Snapshot
 from mssql_cdc.run.execute import execute
+from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc_tests.storm.lake import restore_change_log, unopened
-from mssql_cdc_tests.storm.operations import Operations
+from mssql_cdc_tests.storm.operations import LATER, Operations
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PLACES, WITHIN, of, profiles, tolerated
 from mssql_cdc_tests.storm.worlds import KEYED, Change
 
@@ -213,11 +210,10 @@ class Storm(Operations):
     def late_rival(self, changes: list[Change]) -> None:
         """A second run looks, the first one works on, and the second carries out what it had decided."""
         rival = self.database.named("rival")
-        try:
-            seen = survey(rival, currents=self.world.merges)
-        except MssqlCdcError:
+        found = self.decided(rival)
+        if found is None:
             return
-        decision = plan(seen.facts)
+        seen, decision = found
         self.world.change(*changes)
         self.world.scan(3)
         self.look()
@@ -225,20 +221,24 @@ class Storm(Operations):
             tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges))
 
     @of("runs")
-    @rule()
-    def rival_looks(self) -> None:
+    @rule(later=LATER)
+    def rival_looks(self, later: int = 0) -> None:
         """A run surveys and decides; it carries its decision out whenever `rival_acts` says so."""
         rival = self.database.named(f"rival {len(self.rivals)}")
-        with contextlib.suppress(MssqlCdcError):
-            seen = survey(rival, currents=self.world.merges)
-            self.rivals.append((rival, seen, plan(seen.facts)))
+        found = self.decided(rival, later)
+        if found is not None:
+            self.rivals.append((rival, *found))
 
     @of("runs")
-    @rule(number=st.integers(0, 3))
-    def rival_acts(self, number: int) -> None:
+    @rule(number=st.integers(0, 3), anew=st.booleans())
+    def rival_acts(self, number: int, anew: bool = False) -> None:  # noqa: FBT001, FBT002 (drawn)
+        """`anew`: a snapshot begins with a survey of its own, as every run takes one."""
         if self.rivals:
             rival, seen, decision = self.rivals.pop(number % len(self.rivals))
-            tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges))
+            if isinstance(decision, Snapshot) and anew:
+                tolerated(lambda: take_snapshot(rival, decision))
+            else:
+                tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges))
 
     @of("users")
     @rule(name=NAMES, back=st.integers(1, 3))

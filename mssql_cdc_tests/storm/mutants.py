@@ -269,6 +269,10 @@ MUTANTS = (
         "if minimum is None or not table_plan.locked or run.done[table]:",
     ),
     Mutant(
+        "C18", "a snapshot that another run was ahead of goes on with its old plan",
+        "capture.snapshot.begin:_still_holds", "survey.offsets.is_in(snapshot, known.table.text) and ", "",
+    ),
+    Mutant(
         "25", "a table that was given up stays so at the next start",
         "capture.survey:_member", 'if retry_failed and status == "failed":', "if False:",
     ),

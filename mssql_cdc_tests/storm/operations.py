@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
-from mssql_cdc_tests.storm.lake import is_known, unopened
-from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PLACES, VALUES, WITHIN, Schedule, of
+from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.plan.decisions import Decision, Snapshot
+from mssql_cdc.plan.planner import plan
+from mssql_cdc.run.snapshots import take_snapshot
+from mssql_cdc_tests.storm.lake import happening_at, is_known, unopened
+from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PLACES, VALUES, WITHIN, Schedule, of, tolerated
 from mssql_cdc_tests.storm.worlds import Change
 
 TRANSACTIONS = st.lists(CHANGES, max_size=3)
@@ -28,6 +35,8 @@ SNAPSHOT_WRITES = st.tuples(
     st.booleans(),
 )
 """A write of a snapshot, which of its calls, and whether the process ends behind it."""
+LATER = st.integers(0, 2)
+"""Seconds by which the clock of another run is ahead, so that its snapshot has another id."""
 EVENTS = st.sampled_from(("nothing", "changes", "cleanup", "another instance", "restore", "a table anew", "a stop"))
 
 
@@ -264,6 +273,52 @@ class Operations(Schedule):
             happens()
         self.look(looks)
 
+    @of("runs", "snapshots")
+    @rule(
+        name=NAMES,
+        rows=st.integers(0, 3),
+        later=LATER,
+        by_hand=st.booleans(),
+        place=SNAPSHOT_WRITES,
+        looks=st.integers(1, 4),
+        changes=st.none() | OWN_CHANGES,
+    )
+    def another_run_is_ahead(
+        self,
+        name: str,
+        rows: int,
+        later: int,
+        by_hand: bool,  # noqa: FBT001 (drawn)
+        place: tuple[str, int, bool],
+        looks: int,
+        changes: list[tuple[int, str | None]] | None,
+    ) -> None:
+        """Two runs plan the first snapshot of a table; one takes it, and streams on, while the other begins or reads.
+
+        Without `changes`, all rows are deleted meanwhile.
+        """
+        if changes is None:
+            changes = [(key, None) for key in range(rows)]
+        self.world.drop_and_create(name)
+        self.world.change(*((name, key, f"s{key}") for key in range(rows)))
+        self.world.scan(500)
+        run = self.database.named("another run")
+        found = self.decided(run, later)
+        if found is None or not isinstance(found[1], Snapshot):
+            return
+        decision = replace(found[1], by_hand=by_hand)
+
+        def ahead() -> None:
+            self.look(looks)
+            self.world.change(*((name, key, value) for key, value in changes))
+            self.world.scan(500)
+            self.look()
+
+        part, call, after = place
+        write = next(write for write in self.world.writes if f"snapshot.{part}" in write)
+        with happening_at(write, call, ahead, after=after):
+            tolerated(lambda: take_snapshot(run, decision))
+
     @of("runs")
     @rule(
         work=TRANSACTIONS,
@@ -285,6 +340,14 @@ class Operations(Schedule):
         self.world.scan(500)
         self.look_and_die(f"mssql_cdc.capture.{write}", call, after=after)
         self.look(looks)
+
+    def decided(self, run: Database, later: int = 0) -> tuple[Survey, Decision] | None:
+        """What another run sees and decides, by a clock that is so many seconds ahead; None: it cannot look."""
+        try:
+            seen = survey(run, now=datetime.now(UTC) + timedelta(seconds=later), currents=self.world.merges)
+        except MssqlCdcError:
+            return None
+        return seen, plan(seen.facts)
 
     def _write(self, work: list[list[Change]]) -> None:
         for changes in work:

@@ -39,6 +39,18 @@ def test_rows_of_a_chunk_that_is_read_again_are_swept(storm: Storm):
     storm.disable_change_enable("orders", [("orders", 0, None)])
 
 
+@pytest.mark.parametrize("place", [("begin.append_offsets", 1, False), ("chunk_groups.commit", 1, True)])
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_snapshot_that_another_run_is_ahead_of_leaves_nothing_out(
+    storm: Storm,
+    place: tuple[str, int, bool],
+    by_hand: bool,  # noqa: FBT001 (a parameter of the test)
+):
+    """The other one has read the table, and streamed its deletions, when this one writes its status or its rows."""
+    storm.come_to_rest()
+    storm.another_run_is_ahead("orders", rows=2, later=1, by_hand=by_hand, place=place, looks=3, changes=None)
+
+
 def test_table_without_a_key_is_read_again_when_its_instance_was_replaced(storm: Storm):
     storm.transaction([("notes", 0, "a"), ("notes", 1, "b")])
     storm.killed_step(storm.write("snapshot.finish"), 1, after=False)

@@ -201,7 +201,14 @@ def _not_read(database: Database, survey: Survey, decision: Snapshot, table: Tab
     entries = [row.tables[table.text] for row in rows if table.text in row.tables]
     if entries and entries[-1].status == "streaming":
         return "this snapshot is complete; materialize the table's partition in `snapshots` for a new one"
+    if _is_planned(decision) and not survey.offsets.is_in(decision.id, table.text):
+        return "another snapshot has begun on it since this one was planned"
     return None if entries else _left_out(database, survey, table)
+
+
+def _is_planned(decision: Snapshot) -> bool:
+    """Whether nobody requested it: the planner found tables that need a snapshot, which another run may see, too."""
+    return decision.signal is None and not decision.by_hand
 
 
 def _left_out(database: Database, survey: Survey, table: TableId) -> str | None:
@@ -215,7 +222,7 @@ def _begins(survey: Survey, decision: Snapshot, table: TableId) -> bool:
     """Whether `snapshot.mode` decides about the table's rows: it is new, or is read again without being asked."""
     member = _member(survey, table)
     repaired = member.rekeyed or (member.status == "lost" and survey.facts.policy.on_data_error)
-    return member.status == "new" or (repaired and decision.signal is None and not decision.by_hand)
+    return member.status == "new" or (repaired and _is_planned(decision))
 
 
 def _take_positions(database: Database, survey: Survey, decision: Snapshot, tables: Collection[TableId]) -> None:
