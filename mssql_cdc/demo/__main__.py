@@ -42,7 +42,7 @@ CONNECTOR = "demo"
 DATABASE = "shop"
 TABLE_SECONDS = 3.0
 START_SECONDS = 120
-CATCH_UP_SECONDS = 300
+CATCH_UP_SECONDS = 900
 
 
 @dataclass(frozen=True, slots=True)
