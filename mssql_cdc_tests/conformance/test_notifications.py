@@ -134,6 +134,7 @@ KEYS = {
 """Tables with a key of one type each, and its value."""
 
 
+@pytest.mark.long
 @pytest.mark.feature("NOT-07")
 def test_both_connectors_show_keys_of_all_types_in_one_way(place: Place, tmp_path: Path):
     shared = SINK | {"snapshot.mode": "no_data", "signal.data.collection": "both.dbo.signals"}

@@ -293,6 +293,7 @@ def test_the_sensor_takes_signals_from_a_file_while_the_source_is_idle(streaming
     assert list(tmp_path.glob("signals.txt*")) == []
 
 
+@pytest.mark.long
 @pytest.mark.feature("INC-10", "INC-13", "INC-14")
 @pytest.mark.parametrize("seconds", [0, 8])
 def test_the_signals_launchpad_controls_an_incremental_snapshot_beside_the_runs(streaming, seconds):

@@ -86,6 +86,7 @@ def rows(uri: str) -> int:
         return 0
 
 
+@pytest.mark.long
 @pytest.mark.feature("BLK-01", "SNP-29")
 def test_the_sensor_of_a_new_instance_captures_changes_into_the_lake(shop: Shop, tmp_path: Path):
     """Then backfills of `snapshots` are launched in the same instance, since each start of one takes half a minute."""

@@ -45,6 +45,7 @@ def widen(place: Place, table: str) -> None:
     place.sql(f"INSERT INTO dbo.{table} VALUES (3, 3000000000)")
 
 
+@pytest.mark.long
 def test_a_widened_column_is_compared(place: Place, capsys: pytest.CaptureFixture[str], spark: Any):
     """Review, bug 13: DataFusion cannot open such a table, and the command ended there."""
     place.create("amounts", "id int NOT NULL PRIMARY KEY, amount int NULL")
@@ -128,6 +129,7 @@ def test_a_wrong_cell_is_found_while_the_source_moves(orders: Place, capsys: pyt
     assert found["differences"] == ["key 77: differs in name"]
 
 
+@pytest.mark.long
 def test_a_table_that_differs_everywhere_is_not_compared_to_its_end(
     orders: Place, capsys: pytest.CaptureFixture[str], spark: Any, monkeypatch: pytest.MonkeyPatch
 ):

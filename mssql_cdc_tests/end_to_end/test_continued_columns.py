@@ -220,6 +220,7 @@ def test_a_current_table_that_is_partitioned_by_the_column(place: Place):
     assert place.check() == 0
 
 
+@pytest.mark.long
 def test_a_type_that_changes_between_two_groups_of_chunks(place: Place, monkeypatch: pytest.MonkeyPatch):
     """Each group has the Delta column of the structure that it was read under; the name needs column mapping."""
     place.create("things", "id int NOT NULL PRIMARY KEY, [net price] int NULL")

@@ -58,6 +58,7 @@ def test_headers_name_the_task(items: Place):
         assert found.end() == 0
 
 
+@pytest.mark.long
 def test_follow_goes_on_behind_the_offset_of_any_record(items: Place, tmp_path: Path):
     items.sql(
         "BEGIN TRAN; INSERT INTO dbo.items VALUES (3, N'c'), (4, N'd'); UPDATE dbo.items SET name = N'x'; COMMIT",

@@ -111,6 +111,7 @@ def connected(found: Followed) -> list[bool]:
     return [one["values"]["Connected"] for one in metrics]
 
 
+@pytest.mark.long
 @pytest.mark.feature("ERR-03")
 def test_an_attempt_that_succeeds_begins_the_count_of_retries_anew(items: Place):
     items.configure(errors_max_retries="1")

@@ -30,6 +30,7 @@ LARGE = 30_000
 """Characters of three bytes each: a record is larger than a pipe, and the value smaller than `max text repl size`."""
 
 
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.feature("STR-04", "STR-22", "ERR-06")
 def test_output_that_is_cut_behind_the_last_committed_record_is_complete_and_ordered(place: Place):

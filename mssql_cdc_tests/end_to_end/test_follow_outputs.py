@@ -49,6 +49,7 @@ def written(kind: str, folder: Path) -> list[int]:
     return [one["payload"]["after"]["id"] for one in values if "op" in one["payload"]]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["end", "kill"])
 def test_batches_of_more_records_than_the_queue_holds_are_kept_once(items: Place, kind: str, number: signal.Signals):

@@ -30,6 +30,7 @@ def group(leader: int) -> dict[int, str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.feature("ERR-07")
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
 @pytest.mark.parametrize("early", [True, False], ids=["while Spark starts", "while it streams"])

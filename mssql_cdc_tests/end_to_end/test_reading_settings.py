@@ -127,6 +127,7 @@ def test_columns_that_filters_hide_are_not_read_by_a_repair(place: Place, spark:
     assert place.check() == 0
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.feature("SNP-17")

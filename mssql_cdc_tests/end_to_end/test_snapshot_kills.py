@@ -208,6 +208,7 @@ def _equal(place: Place) -> None:
         assert place.query(grouped, table, "changes") == []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.feature("SNP-35", "ERR-06", "INC-11")
 def test_runs_killed_in_every_step_lose_and_double_nothing(

@@ -47,6 +47,7 @@ def documents(server: dict[str, object]) -> Iterator[Shop]:
         yield shop
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["changes", "chunk"])
 def test_documents_of_more_than_the_limit_are_written_within_it(kind: str, documents: Shop, tmp_path: Path) -> None:
     """Review, 5.6: a page of 100,000 documents of 100 KB was one list in memory; without the bounds, this one is."""
@@ -56,6 +57,7 @@ def test_documents_of_more_than_the_limit_are_written_within_it(kind: str, docum
     assert found["grown_mib"] < MOST_MIB
 
 
+@pytest.mark.long
 def test_a_huge_transaction_by_function_is_watched_within_the_memory_of_a_small_one(shop: Shop, tmp_path: Path) -> None:
     """Audit of issue 10, 3b: the guard of the order kept every key, 397 MiB for a million."""
     shop.create("many", "id int NOT NULL PRIMARY KEY")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.long
 def test_spark_reads_and_rewrites_a_table_with_vectors(spark: SparkSession, tmp_path: Path):
     """OPTIMIZE, DELETE, REORG, VACUUM and RESTORE of the user's; our folds go on after each."""
     home = home_in(tmp_path)
@@ -64,6 +65,7 @@ def test_spark_reads_and_rewrites_a_table_with_vectors(spark: SparkSession, tmp_
     assert applied_batch(home, SCHEMA) == state.batch
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [False, True], ids=["nothing new", "new changes"])
 def test_a_restored_table_that_only_spark_writes_is_built_again(spark: SparkSession, tmp_path: Path, *, more: bool):
     home = home_in(tmp_path)

@@ -101,6 +101,7 @@ _AS: Mapping[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
+@pytest.mark.long
 @settings(
     max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )

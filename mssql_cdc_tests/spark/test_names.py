@@ -28,6 +28,7 @@ def by_four(names: list[str]) -> list[tuple[str, ...]]:
     return [tuple((names[start : start + 4] * 4)[:4]) for start in range(0, len(names), 4)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("connector", "database", "schema", "table"), by_four(list(NAMES.values())))
 def test_spark_works_on_tables_of_any_name(
     spark: SparkSession, tmp_path: Path, connector: str, database: str, schema: str, table: str

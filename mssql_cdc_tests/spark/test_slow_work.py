@@ -268,6 +268,7 @@ def test_a_quiet_source_does_not_hold_a_sweep_back(database, source, finding):
     same(database, source)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stale")
 def test_a_sweep_that_fails_is_its_tables_trouble_and_is_tried_again(database, source, finding, monkeypatch):
     finding.error = SourceUnavailableError("the store does not answer")

@@ -66,6 +66,7 @@ def moves(draw: st.DrawFn, *, first: int) -> list[Change]:
     return found
 
 
+@pytest.mark.long
 @settings(
     max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
@@ -112,6 +113,7 @@ def changed(home: TableHome, spark: SparkSession, layout: DataLayout) -> dict[st
     return {f"{len(str(key))}:{key}": values for key, values in model.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("layout", [BY_BOTH, DataLayout(cluster_by=("day", "id"))])
 def test_spark_reads_and_rewrites_a_table_that_is_laid_out(spark: SparkSession, tmp_path: Path, layout: DataLayout):
     home = home_in(tmp_path)

@@ -109,6 +109,7 @@ def test_server_is_not_imported_by_a_test_run_that_does_not_use_it(installed: In
     assert "1 passed" in installed.test(tmp_path, text)
 
 
+@pytest.mark.long
 @pytest.mark.skipif("FreeTDS" not in pyodbc.drivers(), reason="the FreeTDS ODBC driver is not installed")
 def test_documented_examples_pass(installed: Installed, tmp_path: Path) -> None:
     with_driver = _environment(tmp_path / "environment", installed.wheel, "pyodbc")

@@ -313,6 +313,7 @@ def play(folder: Path, script: Script, cuts: set[int], properties: Mapping[str, 
     assert done.events == sum(count for count, _ in found.values())
 
 
+@pytest.mark.long
 @pytest.mark.feature("TXN-07", "FLT-13", "EVT-22")
 @pytest.mark.parametrize(
     "properties",
@@ -336,6 +337,7 @@ def test_counts_are_those_of_the_records(tmp_path: Path, properties: dict[str, s
     play(tmp_path / "unbroken", unbroken, {3, 4}, properties)
 
 
+@pytest.mark.long
 @pytest.mark.feature("TXN-07")
 @settings(max_examples=20, deadline=None)
 @given(

@@ -114,6 +114,7 @@ def test_any_history_in_any_sections_is_the_model(
             assert {file.vector for file in again.files.values()} == {file.vector for file in log.files.values()}
 
 
+@pytest.mark.long
 def test_folds_keep_few_files_and_write_little(tmp_path: Path):
     """Small files are absorbed: their number grows with the table's logarithm, not with the folds."""
     home, logs, random_ = home_in(tmp_path), CurrentLogs(), random.Random(1)
@@ -438,6 +439,7 @@ for batch in range(1, change_log(home, SCHEMA).batch + 1):
 """
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_writer_that_is_killed_at_any_moment_leaves_a_whole_table(tmp_path: Path):
     random_, model = random.Random(5), Model()

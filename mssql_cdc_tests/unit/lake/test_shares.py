@@ -46,6 +46,7 @@ def small_shares(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mssql_cdc.lake.apply_task.LARGE_ROWS", 6)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("small_shares")
 @FORCED
 @given(seed=st.integers(0, 2**32), modes=st.lists(st.sampled_from(["auto", "true", "false"]), min_size=1, max_size=10))

@@ -102,6 +102,7 @@ def mutate(random_: random.Random, model: Rows, at: int) -> list[Change]:
     return found
 
 
+@pytest.mark.long
 @FORCED
 @given(
     seed=st.integers(0, 2**32),

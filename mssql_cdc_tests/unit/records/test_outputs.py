@@ -189,6 +189,7 @@ print(deaths)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_is_killed_at_any_step_loses_and_doubles_nothing(tmp_path: Path, kind: str):
     lake, schemas = begun(tmp_path)

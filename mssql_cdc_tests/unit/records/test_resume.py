@@ -55,6 +55,7 @@ def is_heartbeat(record: dict[str, Any]) -> bool:
     return record["topic"].startswith("__debezium-heartbeat")
 
 
+@pytest.mark.long
 @pytest.mark.feature("STR-04")
 @METADATA
 @pytest.mark.parametrize("interval", [0, 60_000], ids=["no heartbeats", "heartbeats"])

@@ -315,6 +315,7 @@ def test_a_stream_that_ends_within_a_snapshot_has_the_offset_of_its_kind(tmp_pat
     assert all(one == {"snapshot": kind, "snapshot_completed": False, "commit_lsn": shown} for one in found)
 
 
+@pytest.mark.long
 @pytest.mark.feature("BLK-05")
 @pytest.mark.parametrize("signal", ["s1@4:0001", START])
 @pytest.mark.parametrize("interval", [0, 3_600_000])

@@ -172,6 +172,7 @@ class Mapping:
         return self.instant(number).astimezone(ZoneInfo(BERLIN)).replace(tzinfo=None)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("apart", [1, 3, 190])
 @pytest.mark.parametrize("wanted", [1, 3, 40, 400, 401, 1000], ids=str)
 def test_commits_of_a_page_are_found_whatever_lies_between_them(wanted: int, apart: int) -> None:

@@ -14,6 +14,7 @@ from tests.clients.jars import VERSIONS, jdbc_jar
 _SANDBOX = Path(__file__).parents[2]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(300)

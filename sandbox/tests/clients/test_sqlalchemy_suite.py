@@ -35,6 +35,7 @@ SET_UP = (
 """What SQLAlchemy's own documents ask for."""
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_sqlalchemys_compliance_suite_passes(separate_sandbox: SandboxProcess, tmp_path: Path) -> None:
