@@ -83,10 +83,16 @@ def _day_text(day: int) -> str:
 
 def _time_text(ticks: int, scale: int) -> str:
     seconds, fraction = divmod(ticks, SECOND_TICKS)
+    whole = _clock_text(seconds)
+    return f"{whole}.{fraction:07}"[: 9 + scale] if scale else whole
+
+
+@lru_cache(maxsize=86_400)
+def _clock_text(seconds: int) -> str:
+    """The time of a second of a day; formatting it took a quarter of the server's time in large reads."""
     minutes, second = divmod(seconds, 60)
     hour, minute = divmod(minutes, 60)
-    whole = f"{hour:02}:{minute:02}:{second:02}"
-    return f"{whole}.{fraction:07}"[: 9 + scale] if scale else whole
+    return f"{hour:02}:{minute:02}:{second:02}"
 
 
 def _iso_time(source: SqlType, target: SqlType) -> ColumnFunction | None:
