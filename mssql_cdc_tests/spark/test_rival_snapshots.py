@@ -10,6 +10,7 @@ import pytest
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot import begin
 from mssql_cdc.capture.survey import survey
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.plan.planner import plan
@@ -26,8 +27,7 @@ OTHER = "snapshot-of-another-run"
 def ahead(database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch) -> Snapshot:
     """The planned snapshot of a run; while it begins, another one takes its own, and streams on."""
     write_some(source)
-    decision = plan(survey(database, currents=False).facts)
-    assert isinstance(decision, Snapshot)
+    decision = _planned(database)
     write_status, rivals = begin._write_status, iter([True])
 
     def behind_another_run(*arguments: Any) -> Any:
@@ -69,3 +69,29 @@ def test_a_snapshot_that_nobody_requested_is_left_to_the_run_that_was_ahead(
     same(database, source)
     begun = {row.partition for row in load_offsets(database.layout, database.storage).snapshot_rows}
     assert begun == {OTHER}
+
+
+def test_a_planned_snapshot_reads_a_table_that_was_given_up(
+    database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
+):
+    """The start that tries it again is the only one that sees it as new: no other run reads it."""
+    write_some(source)
+    with monkeypatch.context() as patched:
+        patched.setattr(begin, "_table_plan", _refused)
+        take_snapshot(database, _planned(database))
+    decision = _planned(database, retry_failed=True)
+    taken = take_snapshot(database, decision)
+    assert taken.snapshot is not None
+    assert set(taken.snapshot.rows) == set(decision.tables)
+    settled(database, source)
+    same(database, source)
+
+
+def _planned(database: Database, *, retry_failed: bool = False) -> Snapshot:
+    decision = plan(survey(database, currents=False, retry_failed=retry_failed).facts)
+    assert isinstance(decision, Snapshot)
+    return decision
+
+
+def _refused(*_: Any, **__: Any) -> Any:
+    raise ConfigurationError("the table cannot be read")

@@ -48,7 +48,7 @@ def test_a_snapshot_that_another_run_is_ahead_of_leaves_nothing_out(
 ):
     """The other one has read the table, and streamed its deletions, when this one writes its status or its rows."""
     storm.come_to_rest()
-    storm.another_run_is_ahead("orders", rows=2, later=1, by_hand=by_hand, place=place, looks=3, changes=None)
+    storm.another_run_is_ahead("orders", rows=2, later=60, by_hand=by_hand, place=place, looks=3, changes=None)
 
 
 def test_table_without_a_key_is_read_again_when_its_instance_was_replaced(storm: Storm):

@@ -201,9 +201,15 @@ def _not_read(database: Database, survey: Survey, decision: Snapshot, table: Tab
     entries = [row.tables[table.text] for row in rows if table.text in row.tables]
     if entries and entries[-1].status == "streaming":
         return "this snapshot is complete; materialize the table's partition in `snapshots` for a new one"
-    if _is_planned(decision) and not survey.offsets.is_in(decision.id, table.text):
+    if _is_planned(decision) and _has_another(survey, decision, table):
         return "another snapshot has begun on it since this one was planned"
     return None if entries else _left_out(database, survey, table)
+
+
+def _has_another(survey: Survey, decision: Snapshot, table: TableId) -> bool:
+    """Whether another snapshot reads the table, or has read it; of one that was given up, none has."""
+    begun = _member(survey, table).status in {"snapshot", "streaming"}
+    return begun and not survey.offsets.is_in(decision.id, table.text)
 
 
 def _is_planned(decision: Snapshot) -> bool:
