@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.snapshot import begin
+from mssql_cdc.capture.snapshot import begin, take
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, SourceUnavailableError
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.plan.planner import plan
@@ -71,6 +71,27 @@ def test_a_snapshot_that_nobody_requested_is_left_to_the_run_that_was_ahead(
     assert begun == {OTHER}
 
 
+def test_a_planned_snapshot_leaves_out_a_table_that_another_one_is_reading(
+    database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
+):
+    """The other run has begun, and read nothing yet; the next look resumes what it leaves behind."""
+    write_some(source)
+    decision = _planned(database)
+    with monkeypatch.context() as patched:
+        patched.setattr(take, "read_groups", _stopped)
+        with pytest.raises(SourceUnavailableError):
+            take_snapshot(database.apart(), replace(decision, id=OTHER))
+    taken = take_snapshot(database, decision)
+    assert taken.snapshot is not None
+    assert not taken.snapshot.rows
+    assert set(taken.snapshot.notes) == set(decision.tables)
+    resumed = _planned(database)
+    assert resumed.id == OTHER
+    take_snapshot(database, resumed)
+    settled(database, source)
+    same(database, source)
+
+
 def test_a_planned_snapshot_reads_a_table_that_was_given_up(
     database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
 ):
@@ -91,6 +112,10 @@ def _planned(database: Database, *, retry_failed: bool = False) -> Snapshot:
     decision = plan(survey(database, currents=False, retry_failed=retry_failed).facts)
     assert isinstance(decision, Snapshot)
     return decision
+
+
+def _stopped(*_: Any, **__: Any) -> Any:
+    raise SourceUnavailableError("the connection was reset")
 
 
 def _refused(*_: Any, **__: Any) -> Any:

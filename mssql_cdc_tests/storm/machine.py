@@ -41,6 +41,7 @@ class Storm(Operations):
         bound=BOUNDS,
         pause=PAUSES,
         reads=st.booleans(),
+        beside=st.booleans(),
     )
     def begin(
         self,
@@ -50,14 +51,16 @@ class Storm(Operations):
         bound: int | None,
         pause: int | None,
         reads: bool = False,  # noqa: FBT001, FBT002 (drawn)
+        beside: bool = False,  # noqa: FBT001, FBT002 (drawn)
     ) -> None:
         """The connector begins on tables with rows; `running`: it did so before, `reads`: added columns, too."""
-        self.profile, self.pause = profile, pause
+        self.profile, self.pause, self.beside = profile, pause, beside
         properties = {"incremental.snapshot.added.columns": "true"} if reads else {}
         properties |= {"max.iteration.transactions": f"{bound}"} if bound is not None else {}
         if properties:
             self.world.configure(**properties)
-            self.database, self.follower = self.world.database, self._follower()
+            self.database = self.world.database
+        self.follower = self._follower()
         for one in changes:
             self.world.change(*one)
         if running:

@@ -273,6 +273,10 @@ MUTANTS = (
         "capture.snapshot.begin:_still_holds", "survey.offsets.is_in(snapshot, known.table.text) and ", "",
     ),
     Mutant(
+        "25", "a planned snapshot leaves out a table that was given up",
+        "capture.snapshot.take:_has_another", 'status in {"snapshot", "streaming"}', 'status != "new"',
+    ),
+    Mutant(
         "25", "a table that was given up stays so at the next start",
         "capture.survey:_member", 'if retry_failed and status == "failed":', "if False:",
     ),

@@ -40,6 +40,7 @@ from mssql_cdc_tests.storm.lake import (
     rows_by_the_log,
     untold_breaks,
 )
+from mssql_cdc_tests.storm.runs import snapshots_between
 from mssql_cdc_tests.storm.worlds import TABLES, World
 
 NAMES = st.sampled_from(TABLES)
@@ -79,6 +80,8 @@ class Schedule(RuleBasedStateMachine):
     profile = frozenset(FAMILIES)
     pause: int | None = None
     """How many rules lie between two quiet points; None: there are those that are drawn, and the last one."""
+    beside = False
+    """Whether looks take snapshots beside the stream, as the loop and Dagster do, or as a step of their own."""
 
     def __init__(self, make: Callable[[Path], World]) -> None:
         super().__init__()
@@ -102,7 +105,8 @@ class Schedule(RuleBasedStateMachine):
             self.come_to_rest()
 
     def _follower(self) -> Follower:
-        return Follower(self.database, merge=self.world.merges)
+        beside = snapshots_between(self.database) if self.beside else None
+        return Follower(self.database, merge=self.world.merges, beside=beside)
 
     @invariant()
     def rest_between_rules(self) -> None:

@@ -55,6 +55,7 @@ class WholeStorm(Storm):
         bound=BOUNDS,
         pause=PAUSES,
         reads=st.booleans(),
+        beside=st.booleans(),
         secondary=st.sampled_from((False, False, True)),
     )
     def begin(
@@ -65,13 +66,13 @@ class WholeStorm(Storm):
         bound: int | None,
         pause: int | None,
         reads: bool = False,  # noqa: FBT001, FBT002 (drawn)
+        beside: bool = False,  # noqa: FBT001, FBT002 (drawn)
         secondary: bool = False,  # noqa: FBT001, FBT002 (drawn)
     ) -> None:
         if secondary:
             self.world.read_a_secondary()
             self.database = self.world.database
-            self.follower = self._follower()
-        super().begin(profile, changes, running, bound, pause, reads)
+        super().begin(profile, changes, running, bound, pause, reads, beside)
 
     # -- the source -------------------------------------------------------------------------------------------
 

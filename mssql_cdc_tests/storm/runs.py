@@ -1,0 +1,29 @@
+"""A snapshot beside the stream, as the loop and Dagster take it, in the schedule's own thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.follow.daemon_work import DaemonWork
+from mssql_cdc.run.execute import Done
+from mssql_cdc.run.snapshots import SnapshotThread
+
+
+class WorkInPlace(DaemonWork[Done]):
+    """Has ended when `begin` returns; what ends a process, or is a defect, is raised there."""
+
+    def begin(self, work: Callable[[], Done]) -> None:
+        future = Future[Done]()
+        try:
+            future.set_result(work())
+        except MssqlCdcError as error:
+            future.set_exception(error)
+        self._future = future
+
+
+def snapshots_between(database: Database) -> SnapshotThread:
+    """Takes a snapshot between the survey of a look and what the look does then; the next look takes its result."""
+    return SnapshotThread(database, _work=WorkInPlace("snapshot"))
