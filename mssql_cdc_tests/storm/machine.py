@@ -22,11 +22,12 @@ from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc_tests.storm.lake import restore_change_log, unopened
 from mssql_cdc_tests.storm.operations import LATER, Operations
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PLACES, WITHIN, of, profiles, tolerated
-from mssql_cdc_tests.storm.worlds import KEYED, Change
+from mssql_cdc_tests.storm.worlds import KEYED, TABLES, Change
 
 PROFILES = profiles(FAMILIES)
 BOUNDS = st.sampled_from((None, None, 1, 2))
 """`max.iteration.transactions`."""
+DENIED = st.sampled_from((None, None, None, *TABLES))
 PAUSES = st.sampled_from((None, None, 3, 5))
 """Rules between two quiet points."""
 
@@ -42,6 +43,7 @@ class Storm(Operations):
         pause=PAUSES,
         reads=st.booleans(),
         beside=st.booleans(),
+        denied=DENIED,
     )
     def begin(
         self,
@@ -52,8 +54,12 @@ class Storm(Operations):
         pause: int | None,
         reads: bool = False,  # noqa: FBT001, FBT002 (drawn)
         beside: bool = False,  # noqa: FBT001, FBT002 (drawn)
+        denied: str | None = None,
     ) -> None:
-        """The connector begins on tables with rows; `running`: it did so before, `reads`: added columns, too."""
+        """The connector begins on tables with rows; `running`: it did so before, `reads`: added columns, too.
+
+        `denied` is a table that its login may not read at first.
+        """
         self.profile, self.pause, self.beside = profile, pause, beside
         properties = {"incremental.snapshot.added.columns": "true"} if reads else {}
         properties |= {"max.iteration.transactions": f"{bound}"} if bound is not None else {}
@@ -63,6 +69,9 @@ class Storm(Operations):
         self.follower = self._follower()
         for one in changes:
             self.world.change(*one)
+        if denied is not None:
+            self.select_is_revoked(denied)
+            self.look(2)
         if running:
             self.come_to_rest()
 
@@ -154,6 +163,12 @@ class Storm(Operations):
     def permission_is_revoked(self, name: str) -> None:
         """The login may not read a change table any more, until an administrator looks after it."""
         self.world.interruption.refused.add(name)
+
+    @of("lag", "snapshots", "runs")
+    @rule(name=NAMES)
+    def select_is_revoked(self, name: str) -> None:
+        """The login may not read a table of the source any more, so that no snapshot can read it, until the same."""
+        self.world.interruption.denied.add(name)
 
     @of("lag", "snapshots", "runs")
     @rule(name=NAMES, looks=st.integers(1, 2))

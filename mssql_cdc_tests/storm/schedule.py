@@ -176,6 +176,7 @@ class Schedule(RuleBasedStateMachine):
         """Everything is captured and read; what was lost is named, and one snapshot of it repairs it."""
         self.world.interruption.arm(None)
         self.world.interruption.refused.clear()
+        self.world.interruption.denied.clear()
         self._settle()
         named, dark = self._findings(), self.world.dark()
         for name in TABLES:

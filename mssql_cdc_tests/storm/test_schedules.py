@@ -363,6 +363,14 @@ def test_table_that_one_look_does_not_see_stays_closed(storm: Storm, name: str):
     storm.come_to_rest()
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_table_that_was_given_up_is_read_at_the_next_start(storm: Storm, *, beside: bool):
+    """Its login could not read it at first."""
+    storm.begin(storm.profile, [], running=False, bound=None, pause=None, beside=beside, denied="orders")
+    assert load_offsets(storm.database.layout, storm.database.storage).entries["shop.dbo.orders"].status == "failed"
+    storm.come_to_rest()
+
+
 @pytest.mark.parametrize("restored", [False, True])
 def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restored: bool):
     """Its newest entry is that of the table, or of the epoch, before: nothing of it has begun."""

@@ -22,7 +22,7 @@ from mssql_cdc.lake.read import exists
 from mssql_cdc.records.open_output import open_output
 from mssql_cdc.records.write import write_records
 from mssql_cdc_tests.storm.lake import change_log, home_of
-from mssql_cdc_tests.storm.machine import BOUNDS, PAUSES, Storm
+from mssql_cdc_tests.storm.machine import BOUNDS, DENIED, PAUSES, Storm
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PLACES, of, profiles
 from mssql_cdc_tests.storm.whole import FREELY_KEYED, WholeWorld
 from mssql_cdc_tests.storm.worlds import TABLES, Change
@@ -56,6 +56,7 @@ class WholeStorm(Storm):
         pause=PAUSES,
         reads=st.booleans(),
         beside=st.booleans(),
+        denied=DENIED,
         secondary=st.sampled_from((False, False, True)),
     )
     def begin(
@@ -67,12 +68,13 @@ class WholeStorm(Storm):
         pause: int | None,
         reads: bool = False,  # noqa: FBT001, FBT002 (drawn)
         beside: bool = False,  # noqa: FBT001, FBT002 (drawn)
+        denied: str | None = None,
         secondary: bool = False,  # noqa: FBT001, FBT002 (drawn)
     ) -> None:
         if secondary:
             self.world.read_a_secondary()
             self.database = self.world.database
-        super().begin(profile, changes, running, bound, pause, reads, beside)
+        super().begin(profile, changes, running, bound, pause, reads, beside, denied)
 
     # -- the source -------------------------------------------------------------------------------------------
 

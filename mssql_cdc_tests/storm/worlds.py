@@ -137,6 +137,8 @@ class Interruption:
         """What was opened since a step began."""
         self.refused: set[str] = set()
         """Tables whose changes the login may not read."""
+        self.denied: set[str] = set()
+        """Tables of the source whose chunks it may not read."""
 
     def arm(self, action: Callable[[], None] | None, *, at: int = 0, within: int = 0) -> None:
         """Let `action` happen behind `at` further calls that open a session or a reader; None: nothing.
@@ -153,7 +155,7 @@ class Interruption:
         """As the source's."""
         self._opens()
         with self._source.session(catalog) as session:
-            yield _Session(session, self.calls) if self._inside else session
+            yield _Session(session, self.calls if self._inside else _nothing, self.denied)
 
     def change_reader(self, *arguments: Any, **more: Any) -> Any:
         """As the source's."""
@@ -224,10 +226,17 @@ class _Refused:
 
 
 class _Session:
-    """A session of the source, each call of which is told beforehand."""
+    """A session of the source, each call of which is told beforehand; it plans no chunk of a denied table."""
 
-    def __init__(self, session: Any, calls: Callable[[], None]) -> None:
-        self._session, self._calls = session, calls
+    def __init__(self, session: Any, calls: Callable[[], None], denied: Collection[str]) -> None:
+        self._session, self._calls, self._denied = session, calls, denied
+
+    def next_bound(self, schema: TableSchema, *arguments: Any, **more: Any) -> Any:
+        """As the session's."""
+        self._calls()
+        if schema.table_id.name in self._denied:
+            raise SourceError(f"The SELECT permission was denied on the object '{schema.table_id.name}'")
+        return self._session.next_bound(schema, *arguments, **more)
 
     def __getattr__(self, name: str) -> Any:
         asked = getattr(self._session, name)
@@ -237,3 +246,7 @@ class _Session:
             return asked(*arguments, **more)
 
         return told
+
+
+def _nothing() -> None:
+    """Where calls of a session are not told."""
