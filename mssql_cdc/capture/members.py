@@ -132,14 +132,13 @@ def load_tables(
         database: The database.
         tables: The captured tables.
         offsets: All offsets of the database.
-        history: The schema history.
+        history: The schema history, `identified` by these tables.
         states: Whether to load the states of the change logs.
 
     Raises:
         StorageError: `_schema_history` lacks what was in it.
     """
     tables = list(tables)
-    history = history.identified({table.table_id: table.object_id for table in tables})
     folders: Mapping[TableId, str] | None = None
     members: dict[TableId, LakeTable] = {}
     for table in tables:

@@ -105,7 +105,8 @@ def survey(
         if not offsets.rows:
             _require_real_name(database, name)
         source = _source(session, offsets, idle_for)
-        history = history.identified({table.table_id: table.object_id for table in source.tables})
+        met = offsets.identities if source.restored is None else frozenset[int]()
+        history = history.identified({table.table_id: table.object_id for table in source.tables}, met)
         states = not (quick and _settled(offsets, cursor))
         loaded = load_tables(database, source.tables, offsets, history, states=states)
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
@@ -215,11 +216,12 @@ def _absent(
     missing: dict[TableId, int | None] = {}
     for name, entry in offsets.entries.items():
         versions = history.versions.get(name)
-        if entry.status == "excluded" or not versions or versions[-1].object_id in present:
+        if entry.status == "excluded" or not versions:
             continue
-        table = versions[-1].table_id
+        table, number = versions[-1].table_id, versions[-1].object_id
         if table not in tables and table not in problems and database.connector.filters.tables.matches(*table.parts):
-            missing[table] = versions[-1].object_id
+            # Behind a restore, another table may have its identity; one that was renamed has its versions.
+            missing[table] = None if number in present else number
     if not missing:
         return ()
     found: list[Absent] = []

@@ -85,8 +85,13 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         )
     offsets = seen.offsets if seen else load_offsets(database.layout, database.storage)
     history = seen.history if seen else load_history(database.layout, database.storage)
-    with database.session() as asked:
-        members = seen.tables if seen else load_tables(database, asked.tables(), offsets, history, states=False)
+    members = seen.tables if seen else None
+    if members is None:
+        with database.session() as asked:
+            tables = asked.tables()
+        present = {table.table_id: table.object_id for table in tables}
+        history = history.identified(present, offsets.identities)
+        members = load_tables(database, tables, offsets, history, states=False)
     if not any(offsets.entry(table.text) for table in members) and not offsets.entries:
         raise NotCaughtUpError(
             f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "

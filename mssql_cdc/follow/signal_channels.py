@@ -49,7 +49,8 @@ class SourceTable:
         if up_to is None or up_to <= taken or not exists(home.changes, database.storage):
             return None  # Another table may have had its name in earlier cuts.
         history = load_history(database.layout, database.storage, known=database.tables)
-        history = history.identified({name: table.captured.object_id for name, table in tables.items()})
+        present = {name: table.captured.object_id for name, table in tables.items()}
+        history = history.identified(present, self.offsets.identities)
         found: list[SignalRecord] = []
         columns = ["_pos", "_schema", "op", "after"]
         for batch in scan(home.changes, batches=BatchSlice(taken, up_to), columns=columns, storage=database.storage):

@@ -25,24 +25,30 @@ class SchemaHistory:
     """All versions of all tables of one database, as loaded, by the names of the tables.
 
     `former` are the versions of tables whose names others have taken, by the source tables' identities; `present` says
-    which table has which name now.
+    which table has which name now, and `met` which identities the lake has met in this epoch.
     """
 
     versions: Mapping[str, tuple[TableSchema, ...]]
     former: Mapping[int, tuple[TableSchema, ...]] = field(default_factory=dict[int, tuple[TableSchema, ...]])
     present: Mapping[TableId, int] = field(default_factory=dict[TableId, int])
+    met: frozenset[int] = frozenset()
 
-    def identified(self, present: Mapping[TableId, int]) -> SchemaHistory:
+    def identified(self, present: Mapping[TableId, int], met: frozenset[int]) -> SchemaHistory:
         """The same under the names that tables have now: a table is known by its object id (rule B15).
 
         A table of another identity under the same name is the old one made anew, unless the old one is still there.
-        Behind a restore, the source gives an identity again: where the table that had it is back as what it was before,
-        the identity is another table's now.
+        Behind a restore, the source gives the identity of a table that the backup did not have to another one: so only
+        identities that were met in this epoch tell that a table was renamed, and not while the table that had such a
+        one is back as what it was before.
+
+        Args:
+            present: The object ids of the captured tables.
+            met: The object ids that the lake has met in this epoch (`Offsets.identities`).
         """
         known = {
             found[-1].object_id: found
             for found in (*self.former.values(), *self.versions.values())
-            if found[-1].object_id is not None
+            if found[-1].object_id in met
         }
         named: dict[str, tuple[TableSchema, ...]] = {}
         for table, number in present.items():
@@ -58,6 +64,7 @@ class SchemaHistory:
             for table, number in present.items()
             if number not in known
             and (there := self.versions.get(table.text)) is not None
+            and there[-1].object_id in known
             and there[-1].object_id in here
             and not _is_back(there, present)
         }
@@ -68,7 +75,8 @@ class SchemaHistory:
         }
         versions = rest | named
         left = {found[-1].object_id for found in versions.values()}
-        return SchemaHistory(versions, {o: found for o, found in known.items() if o not in left}, present)
+        former = {o: found for o, found in known.items() if o not in left}
+        return SchemaHistory(versions, former, present, met)
 
     def newest(self, table_id: TableId) -> TableSchema | None:
         """The newest version of a table."""
@@ -158,7 +166,7 @@ def record_versions(
         return [schema for schema, _ in result], known
     table = small_table(layout, "schema_history", storage)
     state = table.state()
-    history = _history(table).identified(known.present)
+    history = _history(table).identified(known.present, known.met)
     result = [_versioned(history, schema) for schema in found]
     new = [schema for schema, is_new in result if is_new]
     if new:

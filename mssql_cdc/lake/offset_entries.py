@@ -35,6 +35,12 @@ class Entries:
         mine = np.flatnonzero(self._codes == self._names.index(name))
         return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
 
+    def identities(self, epoch: int) -> frozenset[int]:
+        """The object ids of the tables that were read in an epoch; one that is only called lost was not seen in it."""
+        read = pc.is_in(self.items.field("status"), value_set=pa.array(["snapshot", "streaming"]))
+        found = self.items.field("object_id").filter(pc.and_(read, pc.equal(self.items.field("epoch"), epoch)))
+        return frozenset(pc.unique(found).drop_null().to_pylist())
+
     def newest_of(self, object_id: int) -> dict[str, Any] | None:
         """The newest entry of the source table with this identity, whatever its name was.
 

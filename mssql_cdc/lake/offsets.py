@@ -82,6 +82,8 @@ class Offsets:
     def entry_of(self, table: str, object_id: int, *, folder: str | None = None) -> Entry | None:
         """The newest entry of the source table with this identity: names may be taken by another table (B15).
 
+        Under another name only one of this epoch counts: behind a restore, the identity may be another table's.
+
         Args:
             table: Its name now.
             object_id: Its identity.
@@ -91,9 +93,14 @@ class Offsets:
         if named is not None and named.object_id == object_id:
             return named
         found = self._flat.newest_of(object_id)
-        if found is None or folder not in {None, found["folder"]}:
+        if found is None or object_id not in self.identities or folder not in {None, found["folder"]}:
             return None
         return Entry(**found)
+
+    @cached_property
+    def identities(self) -> frozenset[int]:
+        """The object ids under which tables were read in this epoch."""
+        return self._flat.identities(self.epoch)
 
     @cached_property
     def folders(self) -> frozenset[str]:

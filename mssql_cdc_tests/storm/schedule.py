@@ -211,9 +211,14 @@ class Schedule(RuleBasedStateMachine):
             assert not lacking, f"the change log of {name} lacks columns that an instance had captured: {lacking}"
 
     def _findings(self) -> set[str]:
-        """The tables of which the connector says that changes may be missing; each break of a stream is a gap."""
+        """The tables of which the connector says that changes may be missing; each break of a stream is a gap.
+
+        One that was given up before it was read, and that is no longer captured, is named as failed.
+        """
         seen = survey(self.database, currents=False)
-        named = {text.rpartition(".")[2] for text in standings(seen).missing}
+        stand = standings(seen)
+        named = {text.rpartition(".")[2] for text in stand.missing}
+        named |= {text.rpartition(".")[2] for text in stand.failed} & self.world.dark()
         untold = untold_breaks(self.database, {name for name in TABLES if name in named})
         assert not untold, f"streams broke off, and no gap says so: {untold}"
         reasons = {gap.reason for gap in load_gaps(self.database.layout, self.database.storage)}

@@ -11,13 +11,20 @@ from mssql_cdc.source.values import Absence
 
 _INSTANCES = "SELECT source_object_id FROM cdc.change_tables"
 _VISIBLE = "SELECT object_id FROM sys.tables"
+_NAMED = "SELECT s.name, t.name FROM sys.tables t JOIN sys.schemas s ON s.schema_id = t.schema_id"
 
 
 def absences(control: Control, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
-    """The reason for each of these tables, which are given with their object ids."""
+    """The reason for each of these tables, which are given with their object ids; None: another table has it now."""
     captured = {row[0] for row in control.rows(_INSTANCES, doing="looking for capture instances")}
     visible = {row[0] for row in control.rows(_VISIBLE, doing="looking for tables")}
-    return {table: _absence(table, number in captured, number in visible) for table, number in tables.items()}
+    named = set[tuple[str, str]]()
+    if None in tables.values():
+        named = {(row[0], row[1]) for row in control.rows(_NAMED, doing="looking for tables by their names")}
+    return {
+        table: _absence(table, number in captured, number in visible if number else table.parts[1:] in named)
+        for table, number in tables.items()
+    }
 
 
 def _absence(table: TableId, captured: bool, visible: bool) -> Absence:  # noqa: FBT001 (two answers of the server)

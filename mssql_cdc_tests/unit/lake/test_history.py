@@ -90,20 +90,30 @@ def test_small_tables_return_the_rows_that_were_written(tmp_path: Path, name: st
     assert [(row["_batch"], row[text_columns[0]]) for row in table.rows()] == [(1, "x"), (2, None)]
 
 
-def test_an_identity_that_a_restore_gave_to_another_table_moves_no_versions(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("met", "is_back"),
+    [
+        pytest.param({1, 2, 5}, True, id="orders-is-back"),
+        pytest.param(set(), True, id="another-epoch"),
+        pytest.param({1, 5}, False, id="another-epoch-in-which-orders-is-not-captured"),
+    ],
+)
+def test_an_identity_that_a_restore_gave_to_another_table_moves_no_versions(
+    tmp_path: Path, met: set[int], *, is_back: bool
+):
     """`orders` was made anew and the source restored; `people`, made anew then, got the identity that `orders` had."""
     place = layout(tmp_path)
     first = orders(object_id=1, instance="dbo_orders")
     people = replace(first, table_id=TableId("shop", "dbo", "people"), object_id=5, instance="dbo_people")
     recorded(place, [first, people])
     recorded(place, [replace(first, object_id=2, incarnation=2)])
-    present = {first.table_id: 1, people.table_id: 2}
-    history = load_history(place).identified(present)
+    present = {people.table_id: 2, **({first.table_id: 1} if is_back else {})}
+    history = load_history(place).identified(present, frozenset(met))
     assert [one.object_id for one in history.versions["shop.dbo.orders"]] == [1, 2]
     assert [one.object_id for one in history.versions["shop.dbo.people"]] == [5]
     again = replace(people, object_id=2, incarnation=2)
     (written,), _ = record_versions(place, [again], known=history, at=AT)
     assert written.version == 2
-    for loaded in (load_history(place), load_history(place).identified(present)):
+    for loaded in (load_history(place), load_history(place).identified(present, frozenset({*met, 2}))):
         chains = {name: [one.object_id for one in own] for name, own in loaded.versions.items()}
         assert chains == {"shop.dbo.orders": [1, 2], "shop.dbo.people": [5, 2]}

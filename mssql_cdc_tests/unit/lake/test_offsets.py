@@ -15,7 +15,7 @@ from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.cuts import cut_of
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets
-from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded, Swept
+from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded, Status, Swept
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import LogMark, Witness
 from mssql_cdc_tests.lake_kit import AT, lsn
@@ -259,6 +259,20 @@ def test_table_is_found_by_its_identity_until_another_one_has_its_folder(
         found = append_offsets(layout(tmp_path), offset_row(f"{number:02}", **{name: entry}), seen=found)
     entry = found.entry_of("now", object_id=1)
     assert (entry.reason if entry else None) == wanted
+
+
+@pytest.mark.parametrize(
+    ("epoch", "status", "met"), [(1, "streaming", {1}), (0, "streaming", set()), (1, "lost", set())]
+)
+def test_an_identity_tells_of_another_name_only_if_it_was_read_in_this_epoch(
+    tmp_path: Path, epoch: int, status: Status, met: set[int]
+):
+    """B15: behind a restore, another table may have it, while its former owner is no longer captured."""
+    entry = Entry(status, to="01", object_id=1, folder="dbo/a", epoch=epoch)
+    found = append_offsets(layout(tmp_path), offset_row("01", a=entry), seen=Offsets())
+    found = append_offsets(layout(tmp_path), replace(offset_row("02"), epoch=1), seen=found)
+    assert found.identities == met
+    assert (found.entry_of("b", object_id=1) is not None) == bool(met)
 
 
 CLOSED = SnapshotEnded(table="a", snapshot="p", number=1, signal=None, mark=LogMark(lsn(50), 3, 1), low=lsn(10).text)
