@@ -77,7 +77,7 @@ def survey(
     *,
     cursor: Cursor | None = None,
     now: datetime | None = None,
-    retry_failed: bool = False,
+    retry_failed: Collection[TableId] | None = (),
     quick: bool = False,
     currents: bool = True,
 ) -> Survey:
@@ -87,7 +87,7 @@ def survey(
         database: The database to inspect.
         cursor: The planner's memory.
         now: The time of the decision; by default the current time.
-        retry_failed: Treat failed tables as streaming (an operator's explicit request).
+        retry_failed: The failed tables to treat as streaming, or as new ones where nothing of them was read; None: all.
         quick: Do not read the tables' logs if `_offsets` is sufficient; nothing may be committed from such a survey.
         currents: Also find current tables that are behind.
 
@@ -276,13 +276,19 @@ def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn
 
 
 def _members(
-    tables: Iterable[LakeTable], source: _Source, offsets: Offsets, history: SchemaHistory, *, retry_failed: bool
+    tables: Iterable[LakeTable],
+    source: _Source,
+    offsets: Offsets,
+    history: SchemaHistory,
+    *,
+    retry_failed: Collection[TableId] | None,
 ) -> Iterator[Member]:
     for lake in tables:
-        yield _rekeyed(_member(lake, source, offsets, retry_failed=retry_failed), lake, history)
+        retries = retry_failed is None or lake.table in retry_failed
+        yield _rekeyed(_member(lake, source, offsets, retries=retries), lake, history)
 
 
-def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed: bool) -> Member:
+def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retries: bool) -> Member:
     name = lake.table.text
     instances = tuple(
         Instance(
@@ -298,7 +304,8 @@ def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed:
     begun = offsets.begun_snapshots.get(name)
     if status == "snapshot" and begun is None:
         status = "new"  # It was renamed meanwhile, and the snapshot goes by the name.
-    if retry_failed and status == "failed":
+    revived = retries and status == "failed"
+    if revived:
         status = "streaming" if lake.entry.to else "new"
     reached = lake.reached(offsets.epoch)
     read, shown = lake.instances_at(offsets.epoch)
@@ -313,6 +320,7 @@ def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retry_failed:
         read,
         shown,
         tampered=lake.tampered,
+        revived=revived,
     )
 
 

@@ -43,7 +43,7 @@ class Member:
     when the table came to `position`. `closed_until` is the largest log end of its snapshot while the stream has not
     passed it (C18); `snapshot` the partition key of a snapshot that has begun and not ended. `rekeyed`: its key has
     another definition than when its rows were read last (B15). `tampered`: its change log may lack rows, or have some
-    twice (A5).
+    twice (A5). `revived`: it was given up, and is tried again.
     """
 
     table: TableId
@@ -56,6 +56,7 @@ class Member:
     shown: frozenset[str] = frozenset()
     rekeyed: bool = False
     tampered: str | None = None
+    revived: bool = False
 
     @property
     def still_read(self) -> bool:

@@ -257,7 +257,9 @@ def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Rang
     # No cut names this position yet: a table was given up and the others have come to it, or tables without rows have
     # only taken it, and their records wait for a cut (the schema changes and the heartbeat of mode no_data).
     uncut = facts.cut is None or facts.cut < reached
-    if due or uncut or any(_at(m) < reached for m in ready) or _opens(facts, ready, reached):
+    # A table that was given up may have been read to here, by a run that could not say so any more.
+    behind = any(m.revived or _at(m) < reached for m in ready)
+    if due or uncut or behind or _opens(facts, ready, reached):
         found = _build(facts, ready, reached)
         # Behind the cut with nothing to advance, a table that is closed makes the range wait for capture.
         effect = due or found.idle or found.slices or found.complete

@@ -80,7 +80,7 @@ class Follower:
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _last_range: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _fenced: int = 0
-    _revived: bool = False
+    _given_up: set[TableId] | None = None
     _beaten: datetime | None = None
     _known: set[int] = field(default_factory=set[int])
     _retries: Retries | None = None
@@ -177,7 +177,7 @@ class Follower:
         decision = plan(facts, snapshots=self.snapshots)
         if isinstance(decision, Snapshot) and self.beside is not None:
             self.beside.begin(decision)
-            self._revived = True
+            self._tried(decision.tables)
             self.cursor = next_cursor(facts, decision)
             facts = replace(facts, runs=self._runs, cursor=self.cursor)
             decision = plan(facts, snapshots=self.snapshots)
@@ -201,11 +201,11 @@ class Follower:
             raise
         done = self._with_slow(done)
         if isinstance(decision, Range):
-            self._revived = True
+            self._tried([m.table for m in facts.members] if decision.complete else [*decision.tables, *decision.idle])
             self._note(decision.tables, done.failed)
             self._note_range(decision, done.failed)
         if isinstance(decision, Snapshot):
-            self._revived = True
+            self._tried(decision.tables)
             self._note_snapshot(decision, done.failed)
         if taken is not None and taken.done is not None:
             done = replace(done, snapshot=taken.done.snapshot)
@@ -245,10 +245,16 @@ class Follower:
         failures = decision.attempt if failed else 0
         self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
 
+    def _tried(self, tables: Collection[TableId]) -> None:
+        """Each table that was given up before this run is tried again once."""
+        self._given_up = (self._given_up or set()).difference(tables)
+
     def _survey(self, now: datetime) -> Survey:
         self.seen = survey(
-            self.database, cursor=self.cursor, now=now, retry_failed=not self._revived, currents=self.merge
+            self.database, cursor=self.cursor, now=now, retry_failed=self._given_up, currents=self.merge
         )
+        if self._given_up is None:
+            self._given_up = {member.table for member in self.seen.facts.members if member.revived}
         if self.saw is not None:
             self.saw(self.seen)
         return self.seen

@@ -36,7 +36,7 @@ def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bo
     """
     results: list[Done] = []
     while True:
-        seen = survey(database, retry_failed=retry_failed)
+        seen = survey(database, retry_failed=None if retry_failed else ())
         decision = requested(seen.facts, key, choose(seen))
         if decision is None:
             break
@@ -68,7 +68,7 @@ def read_until(database: Database, until: datetime, choose: Choose) -> list[Done
         end = session.captured_before(until)
     results: list[Done] = []
     while True:
-        seen = survey(database, retry_failed=True)
+        seen = survey(database, retry_failed=None)
         key = _next_key(seen, end)
         decision = requested(seen.facts, key, choose(seen)) if key is not None else None
         if decision is None:

@@ -278,7 +278,7 @@ MUTANTS = (
     ),
     Mutant(
         "25", "a table that was given up stays so at the next start",
-        "capture.survey:_member", 'if retry_failed and status == "failed":', "if False:",
+        "capture.survey:_member", 'revived = retries and status == "failed"', "revived = False",
     ),
 )  # fmt: skip
 """The defects that the model can show."""

@@ -391,6 +391,14 @@ def test_table_that_was_given_up_is_read_at_the_next_start(storm: Storm, *, besi
     storm.come_to_rest()
 
 
+def test_table_that_a_run_has_read_and_could_not_say_so_is_no_longer_given_up(storm: Storm):
+    """The offsets of its range were refused, since a snapshot of another table had begun; then all is quiet."""
+    storm.begin(storm.profile, [], running=True, bound=None, pause=None, beside=True)
+    storm.snapshot_while_capture_lags("people", "people", 4, [1], anew=True, denied="notes", looks=4, unseen=True)
+    storm.snapshot_is_asked_for("orders")
+    storm.come_to_rest()
+
+
 def test_table_that_was_given_up_and_is_no_longer_captured_is_named(storm: Storm):
     storm.begin(storm.profile, [], running=False, bound=None, pause=None, denied="orders")
     storm.transaction([("orders", 0, "a")])

@@ -244,6 +244,15 @@ def test_a_table_that_fails_beside_the_retry_of_another_one_waits_as_well():
     assert isinstance(plan(replace(both, cursor=replace(both.cursor, not_before=NOW + timedelta(seconds=5)))), Wait)
 
 
+def test_table_that_was_given_up_gets_a_cut_though_it_has_nothing_left_to_read():
+    """Its own commit says that it was read to the end; only a cut that names it says so to others."""
+    decision = plan(facts(member("a", 10), member("b", 10, revived=True), cut=lsn(10)))
+    assert isinstance(decision, Range)
+    assert decision.complete
+    assert not decision.slices
+    assert isinstance(plan(facts(member("a", 10), member("b", 10), cut=lsn(10))), Wait)
+
+
 def test_table_that_fails_too_often_is_set_to_failed_and_cuts_continue():
     stuck = facts(member("a", 8), member("b", 4), cursor=pending(8, attempt=5, held=True))
     decision = planned(stuck, Range)
