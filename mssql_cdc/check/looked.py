@@ -97,6 +97,8 @@ def look_at(database: Database, session: CheckSession) -> Looked:
             f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "
             "run mssql-cdc run --until-caught-up"
         )
+    # What is not captured was read once (SNP-03): nothing says what it has become since.
+    members = {table: member for table, member in members.items() if member.captured.newest.streams}
     structures = {one.object_id: one for one in session.tables()}
     return Looked(
         database,

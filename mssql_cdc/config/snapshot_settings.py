@@ -193,13 +193,18 @@ class SnapshotSettings:
         return self.row_level_security == "trust"
 
     @property
+    def reads_uncaptured(self) -> bool:
+        """Whether tables that are not captured are read, too: once, and each as of one moment (SNP-03)."""
+        return self.mode == "initial_only"
+
+    @property
     def cdc_hint(self) -> str:
-        """What an error about missing CDC has to add: `initial_only` reads no changes in Debezium, but does here."""
-        if self.mode != "initial_only":
+        """What an error about a database without CDC has to add: Debezium's `initial_only` fails there as well."""
+        if not self.reads_uncaptured:
             return ""
         return (
-            ". snapshot.mode=initial_only needs CDC here, too: it reads the changes up to the end of its snapshot, so "
-            "that all rows are of one moment"
+            ". snapshot.mode=initial_only also reads tables that are not captured, but, as Debezium does, only in a "
+            "database with CDC"
         )
 
     @model_validator(mode="after")

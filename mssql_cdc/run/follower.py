@@ -250,9 +250,7 @@ class Follower:
         self._given_up = (self._given_up or set()).difference(tables)
 
     def _survey(self, now: datetime) -> Survey:
-        self.seen = survey(
-            self.database, cursor=self.cursor, now=now, retry_failed=self._given_up, currents=self.merge
-        )
+        self.seen = survey(self.database, cursor=self.cursor, now=now, retry_failed=self._given_up, currents=self.merge)
         if self._given_up is None:
             self._given_up = {member.table for member in self.seen.facts.members if member.revived}
         if self.saw is not None:

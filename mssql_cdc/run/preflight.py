@@ -83,10 +83,7 @@ def _no_table(connector: Connector, session: SourceSession, name: str, others: S
         )
     if instances:
         return f"Database {name!r}: {_hidden(instances)}"
-    return (
-        f"Database {name!r} has no table enabled for CDC: run EXEC sys.sp_cdc_enable_table for each table to capture"
-        f"{connector.snapshot.cdc_hint}"
-    )
+    return f"Database {name!r} has no table enabled for CDC: run EXEC sys.sp_cdc_enable_table for each table to capture"
 
 
 def _hidden(instances: Sequence[str]) -> str:

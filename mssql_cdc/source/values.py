@@ -35,6 +35,7 @@ class CaptureInstance:
         has_command_id: whether its rows carry a command id.
         warnings: lines about columns whose change rows cannot be trusted (E27), and about changes that it lacks.
         keys: every key that identifies its rows (B12), the best one first.
+        streams: whether it has changes; False stands for a table that is not captured, and read once (SNP-03).
     """
 
     name: str
@@ -48,6 +49,7 @@ class CaptureInstance:
     has_command_id: bool = True
     warnings: tuple[str, ...] = ()
     keys: tuple[tuple[str, ...], ...] = ()
+    streams: bool = True
 
     @property
     def identity(self) -> str:

@@ -139,6 +139,18 @@ class _Run:
                 self._read(reading, self._is_snapshot_complete)
         with self._told("snapshots of mssql_cdc"):
             self._capture(ours)
+        if course.streams:
+            self._stream(stopped, ours)
+        with self._told("records of mssql_cdc"):
+            own = {one.name: Stream(self._records(one)) for one in ours}
+        for name, found in self.theirs.items():
+            lines = (json.dumps(record, ensure_ascii=False) for record in found)
+            self._file(f"{name}.debezium.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        return Seen({name: Stream(found) for name, found in self.theirs.items()}, own)
+
+    def _stream(self, stopped: Sequence[Reading], ours: Sequence[Reading]) -> None:
+        """Let the scripts change rows, and both connectors read the changes."""
+        course = self.course
         with ExitStack() as stack:
             engines = {one.name: stack.enter_context(self._engine(one)) for one in course.readings if one.is_live}
             for engine in engines.values():
@@ -153,12 +165,6 @@ class _Run:
                 self._read(reading, self._is_over)
         with self._told("streams of mssql_cdc"):
             self._capture(ours)
-        with self._told("records of mssql_cdc"):
-            own = {one.name: Stream(self._records(one)) for one in ours}
-        for name, found in self.theirs.items():
-            lines = (json.dumps(record, ensure_ascii=False) for record in found)
-            self._file(f"{name}.debezium.jsonl").write_text("\n".join(lines), encoding="utf-8")
-        return Seen({name: Stream(found) for name, found in self.theirs.items()}, own)
 
     def _scripts(self, steps: Callable[[Script], Sequence[Any]], read: Callable[[bool], None] | None = None) -> None:
         for script in self.course.scripts:

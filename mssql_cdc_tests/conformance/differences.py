@@ -55,9 +55,9 @@ DIFFERENCES: Mapping[str, Difference] = {
         adapt=each_value(shown_marker),
     ),
     "rows-without-cdc": Difference(
-        about="rows of a table without CDC that the filters let through",
+        about="rows of a table without CDC that the filters let through, in modes that stream",
         debezium="are read by the initial snapshot; their changes never follow",
-        ours="are not read; records describe the table",
+        ours="are not read; records describe the table. `initial_only` reads them",
         why="a copy that nothing updates is wrong from its first minute on",
         adapt=without_rows_of_snapshots,
     ),

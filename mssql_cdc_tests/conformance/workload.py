@@ -125,6 +125,7 @@ class Course:
         collation: that of its databases; None: the server's.
         is_ordered: whether the order of the records of all tables is judged as well.
         ours_ends_with: the exit code of this connector when it has read all that it can.
+        streams: whether its readings stream behind their snapshots; otherwise its scripts change nothing.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Course:
     collation: str | None = None
     is_ordered: bool = True
     ours_ends_with: int = 0
+    streams: bool = True
 
     def workloads(self) -> list[Workload]:
         """Return its workloads, by reading."""

@@ -90,14 +90,9 @@ MISTAKES: dict[str, Mistake] = {
         statements=("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",),
     ),
     "no CDC for a snapshot only": Mistake(
-        r"CDC is not enabled in database '{database}': run EXEC sys\.sp_cdc_enable_db.*initial_only needs CDC",
+        r"CDC is not enabled in database '{database}': run EXEC .*initial_only .* only in a database with CDC",
         properties={"snapshot_mode": "initial_only"},
         statements=("EXEC sys.sp_cdc_disable_db",),
-    ),
-    "no table with CDC for a snapshot only": Mistake(
-        r"Database '{database}' has no table enabled for CDC: run EXEC sys\..*initial_only needs CDC",
-        properties={"snapshot_mode": "initial_only"},
-        statements=("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",),
     ),
     "filter that matches nothing": Mistake(
         r"table\.include\.list exclude every table that is enabled for CDC \({database}\.dbo\.orders\)",

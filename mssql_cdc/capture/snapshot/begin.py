@@ -256,9 +256,9 @@ def _table_plan(
     schema = member.captured.newest.schema
     asked = wanted.filters.get(table)
     select = asked.text if asked is not None else chosen_query(database, schema).statement
-    keyless = not schema.key_columns
+    whole = not schema.key_columns or not member.captured.newest.streams
     require_sealed(database.connector, schema)
-    if not keyless and not select:
+    if not whole and not select:
         session.next_bound(schema, 1, None)
     return TablePlan(
         table,
@@ -266,7 +266,7 @@ def _table_plan(
         low_mark(captured, member.captured.newest.start_lsn),
         _held(member, wanted.epoch),
         select,
-        keyless,
+        whole,
         again=member.entry is not None or (member.state is not None and member.state.batch > 0),
         key=_key(member),
         refused=asked.refused if asked is not None else None,

@@ -21,7 +21,7 @@ from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.protocol import ChunkRead
+from mssql_cdc.source.protocol import ChunkRead, TableLock
 from mssql_cdc.source.values import Chunk
 from mssql_cdc.spark.lazy import is_ready
 from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks
@@ -152,13 +152,16 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
 def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
     """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E.
 
+    So are tables that are not captured, since no change mends what another moment shows. Under SNAPSHOT isolation these
+    need no lock: the rows of one statement are of one moment, whichever it is.
+
     Args:
         run: The run of the snapshot.
         show: Shows the progress, after each table.
     """
     minima = run.session.minima()
     for table_plan in run.plan.tables:
-        table, schema = table_plan.table, run.schemas[table_plan.table]
+        table = table_plan.table
         is_wanted = table_plan.locked and table in run.tables and table not in run.failed
         minimum = _minimum(run, table, minima) if is_wanted else None
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
@@ -171,16 +174,28 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
         if not run.is_little:
             run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
-            with run.database.source.locked(run.database.catalog, [schema]) as lock:
+            with _locked(run, table) as lock:
                 end = run.session.mark().lsn
-                task = _task(run, table, chunk, position=end, captured=None, under_lock=True)
+                task = _task(run, table, chunk, position=end, captured=None, under_lock=lock is not None)
                 (result,) = _results(run, [task], here=run.is_little)
-                # A lost connection is a lost lock: rows read without it must not be committed.
-                lock.require_held(f"verifying that {table} is still locked")
+                if lock is not None:
+                    # A lost connection is a lost lock: rows read without it must not be committed.
+                    lock.require_held(f"verifying that {table} is still locked")
             _commit(run, table, [chunk], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
         show()
+
+
+@contextmanager
+def _locked(run: Run, table: TableId) -> Generator[TableLock | None]:
+    """A shared lock on the table, if its rows are not exact without one."""
+    is_captured = run.tables[table].captured.newest.streams
+    if not is_captured and run.database.connector.snapshot.isolation == "snapshot":
+        yield None
+        return
+    with run.database.source.locked(run.database.catalog, [run.schemas[table]]) as lock:
+        yield lock
 
 
 def _begin_tables(run: Run, tables: Iterable[TableId]) -> None:

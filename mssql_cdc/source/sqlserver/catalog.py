@@ -10,6 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 from mssql_cdc.config import Filters
@@ -76,8 +77,10 @@ class KnownCatalog:
 
     Reading the columns of 300 tables takes seconds, and they seldom change. Each ALTER of a table changes its
     `modify_date`. What neither that nor the indexes show, such as permissions on columns, is met after `_KEPT_SECONDS`.
+    With `uncaptured`, the tables without CDC are among them (SNP-03).
     """
 
+    uncaptured: bool = False
     _seen: Sequence[tuple[Any, ...]] = ()
     _tables: Sequence[CapturedTable] = ()
     _problems: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
@@ -92,13 +95,16 @@ class KnownCatalog:
             filters: Which tables and columns are wanted.
             problems: Takes the reason for each table that cannot be captured.
         """
-        indexes = control.rows(statements.INDEX_STATES, doing="reading the states of unique indexes")
-        instances = _capture_instances(control)
+        named = _tables(uncaptured=self.uncaptured)
+        indexes = control.rows(statements.INDEX_STATES.format(tables=named), doing="reading states of unique indexes")
+        instances = _capture_instances(control, uncaptured=self.uncaptured)
         seen = [tuple(row) for row in (*instances, *indexes)]
         if seen != self._seen or time.monotonic() > self._until:
             found: dict[TableId, str] = {}
             self._until, self._minima = 0.0, None  # In case that reading fails.
-            self._tables = captured_tables(control, filters, problems=found, instances=instances)
+            self._tables = captured_tables(
+                control, filters, problems=found, instances=instances, uncaptured=self.uncaptured
+            )
             self._seen, self._problems = seen, found
             self._until = time.monotonic() + _KEPT_SECONDS
         problems |= self._problems
@@ -110,12 +116,12 @@ class KnownCatalog:
         It is the `start_lsn` of `cdc.change_tables`, which `tables` compares, as soon as capture has reached it; until
         then, and where permissions are missing, there is none, and it is asked for again.
         """
-        if self._minima is None:
+        found = self._minima
+        if found is None:
             found = minima(control)
-            if not all(found.values()):
-                return found
-            self._minima = found
-        return self._minima
+            if all(found.values()):
+                self._minima = found
+        return {**found, **self._uncaptured}
 
     def minima_now(self, control: Control) -> Mapping[str, Lsn | None]:
         """The instances' minimum LSN as of now; asked for only if a `start_lsn` is not the one of `minima`.
@@ -123,13 +129,25 @@ class KnownCatalog:
         To look at the rows of 300 instances takes 3 ms, to call the function for each takes 66 ms.
         """
         known = self._minima
-        if known is not None and known == starts(control):
-            return known
-        return minima(control)
+        found = known if known is not None and known == starts(control) else minima(control)
+        return {**found, **self._uncaptured}
+
+    @property
+    def _uncaptured(self) -> dict[str, Lsn | None]:
+        """The starts of what stands for tables that are not captured."""
+        instances = (instance for table in self._tables for instance in table.instances)
+        return {instance.name: instance.start_lsn for instance in instances if not instance.streams}
 
 
-def _capture_instances(control: Control) -> list[Any]:
-    return control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances")
+def _capture_instances(control: Control, *, uncaptured: bool = False) -> list[Any]:
+    found = control.rows(statements.CAPTURE_INSTANCES, doing="reading capture instances")
+    if uncaptured:
+        found = [*found, *control.rows(statements.UNCAPTURED, doing="looking for tables that are not captured")]
+    return found
+
+
+def _tables(*, uncaptured: bool) -> str:
+    return statements.ALL_TABLES if uncaptured else statements.CAPTURED_TABLES
 
 
 def captured_tables(
@@ -138,6 +156,7 @@ def captured_tables(
     *,
     problems: dict[TableId, str] | None = None,
     instances: Sequence[Any] | None = None,
+    uncaptured: bool = False,
 ) -> list[CapturedTable]:
     """The tables under CDC that the filters let through, in the order of snapshots (SNP-26).
 
@@ -146,6 +165,7 @@ def captured_tables(
         filters: which tables and columns are wanted; None: all.
         problems: takes the tables that cannot be captured as they are, with the reason.
         instances: the capture instances, if they have just been read.
+        uncaptured: whether tables that are not captured are among them (SNP-03).
 
     Raises:
         SchemaError: there is such a table, and no `problems` were given.
@@ -154,7 +174,8 @@ def captured_tables(
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
     concealed = concealments(control)
     tables: dict[TableId, list[CaptureInstance]] = defaultdict(list)
-    for row, facts in _consistent(control, _capture_instances(control) if instances is None else instances):
+    before = _capture_instances(control, uncaptured=uncaptured) if instances is None else instances
+    for row, facts in _consistent(control, before, uncaptured=uncaptured):
         table_id = TableId(catalog, row.source_schema, row.source_table)
         if filters is not None and not filters.tables.matches(catalog, row.source_schema, row.source_table):
             continue
@@ -173,15 +194,15 @@ def captured_tables(
     return sorted(found, key=lambda t: filters.tables.order(catalog, t.table_id.schema, t.table_id.name))
 
 
-def _consistent(control: Control, before: Sequence[Any]) -> list[tuple[Any, _Facts]]:
+def _consistent(control: Control, before: Sequence[Any], *, uncaptured: bool) -> list[tuple[Any, _Facts]]:
     """The capture instances, each with its facts.
 
     These come by several statements, which are not one moment: they count if the instances and their tables are the
     same before and after. An instance without captured columns is not there yet.
     """
     for _ in range(_ATTEMPTS):
-        facts = _facts(control)
-        after = _capture_instances(control)
+        facts = _facts(control, uncaptured=uncaptured)
+        after = _capture_instances(control, uncaptured=uncaptured)
         if [tuple(row) for row in before] == [tuple(row) for row in after]:
             return [(row, found) for row in after if (found := facts(row)).captured]
         before = after
@@ -191,18 +212,21 @@ def _consistent(control: Control, before: Sequence[Any]) -> list[tuple[Any, _Fac
     )
 
 
-def _facts(control: Control) -> Callable[[Any], _Facts]:
+def _facts(control: Control, *, uncaptured: bool) -> Callable[[Any], _Facts]:
+    def of_tables(statement: str, doing: str) -> Mapping[int, list[Any]]:
+        return _grouped(control.rows(statement.format(tables=_tables(uncaptured=uncaptured)), doing=doing))
+
     collation = control.value(statements.DATABASE_COLLATION, doing="asking for the database's collation")
     change_columns = _grouped(control.rows(statements.CHANGE_TABLE_COLUMNS, doing="reading change tables' columns"))
-    source_columns = _grouped(control.rows(statements.SOURCE_COLUMNS, doing="reading the source tables' columns"))
+    source_columns = of_tables(statements.SOURCE_COLUMNS, "reading the source tables' columns")
     captured = _grouped(control.rows(statements.CAPTURED_COLUMNS, doing="reading captured columns"))
-    indexes = _grouped(control.rows(statements.UNIQUE_INDEXES, doing="reading unique indexes"))
+    indexes = of_tables(statements.UNIQUE_INDEXES, "reading unique indexes")
     switched = {row.object_id for row in control.rows(statements.SWITCHED, doing="looking for partitioned tables")}
-    descriptions = _descriptions(control)
+    descriptions = _descriptions(control, uncaptured=uncaptured)
 
     def of(row: Any) -> _Facts:
         return _Facts(
-            captured=captured[row.object_id],
+            captured=captured[row.object_id] if _streams(row) else _all_columns(source_columns[row.object_id]),
             change=change_columns[row.object_id],
             source=source_columns[row.source_object_id],
             indexes=indexes[row.source_object_id],
@@ -212,6 +236,21 @@ def _facts(control: Control) -> Callable[[Any], _Facts]:
         )
 
     return of
+
+
+def _streams(row: Any) -> bool:
+    """Whether the row is a capture instance; a table that is not captured has its own object id in its place."""
+    return row.object_id != row.source_object_id
+
+
+def _all_columns(columns: Sequence[Any]) -> list[Any]:
+    """What `CAPTURED_COLUMNS` would say of a table that is not captured."""
+    return [
+        SimpleNamespace(
+            column_name=one.name, column_id=one.column_id, column_ordinal=place, is_computed=one.is_computed
+        )
+        for place, one in enumerate(columns, start=1)
+    ]
 
 
 def captured_names(control: Control) -> list[TableId]:
@@ -232,13 +271,14 @@ class _Facts:
     switched: bool
 
 
-def _descriptions(control: Control) -> Mapping[int, Mapping[int, str]]:
+def _descriptions(control: Control, *, uncaptured: bool) -> Mapping[int, Mapping[int, str]]:
     """The extended properties MS_Description: by object, then by column id; 0 is the table itself.
 
     They are only shown: a login that may not read them sees none.
     """
     try:
-        rows = control.rows(statements.DESCRIPTIONS, doing="reading descriptions")
+        statement = statements.DESCRIPTIONS.format(tables=_tables(uncaptured=uncaptured))
+        rows = control.rows(statement, doing="reading descriptions")
     except ConfigurationError:
         return {}
     found: dict[int, dict[int, str]] = defaultdict(dict)
@@ -287,10 +327,11 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         ordinals=tuple(ordinals),
         has_command_id=_COMMAND_ID in change,
         warnings=(
-            *doubtful_columns(table_id, columns, facts.collation),
+            *(doubtful_columns(table_id, columns, facts.collation) if _streams(row) else ()),
             *([_switched(table_id, row.capture_instance)] if facts.switched else []),
         ),
         keys=keys,
+        streams=_streams(row),
     )
 
 

@@ -21,6 +21,18 @@ LEFT JOIN sys.schemas cs ON cs.schema_id = co.schema_id
 WHERE ct.start_lsn IS NOT NULL  -- Before that nothing can be read from the instance.
 ORDER BY ct.source_object_id, ct.start_lsn, ct.create_date"""
 
+# Tables that are not captured, as instances: their own object id stands for that of a change table.
+UNCAPTURED = """
+SELECT t.object_id, t.object_id AS source_object_id, QUOTENAME(s.name) + '.' + QUOTENAME(t.name) AS capture_instance,
+       CAST(0x00000000000000000001 AS binary(10)) AS start_lsn, t.create_date, s.name AS source_schema,
+       t.name AS source_table, NULL AS change_schema, NULL AS change_table, t.modify_date AS source_modified,
+       t.modify_date AS change_modified
+FROM sys.tables t
+JOIN sys.schemas s ON s.schema_id = t.schema_id
+WHERE t.is_ms_shipped = 0 AND s.name <> 'cdc'
+  AND NOT EXISTS (SELECT 1 FROM cdc.change_tables ct WHERE ct.source_object_id = t.object_id)
+ORDER BY t.object_id"""
+
 # By the object ids of their change tables. Of a table without partitions `partition_switch` is always 1.
 SWITCHED = """
 SELECT ct.object_id FROM cdc.change_tables ct
@@ -37,15 +49,19 @@ SELECT c.object_id, c.name, c.column_id, COALESCE(b.name, t.name) AS type_name, 
 FROM sys.columns c
 JOIN sys.types t ON t.user_type_id = c.user_type_id
 LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id{joins}
-WHERE c.object_id IN (SELECT {ids} FROM cdc.change_tables)
+WHERE c.object_id IN ({ids})
 ORDER BY c.object_id, c.column_id"""
 
-CHANGE_TABLE_COLUMNS = _TYPED_COLUMNS.format(more="", joins="", ids="object_id")
+CHANGE_TABLE_COLUMNS = _TYPED_COLUMNS.format(more="", joins="", ids="SELECT object_id FROM cdc.change_tables")
+
+CAPTURED_TABLES = "SELECT source_object_id FROM cdc.change_tables"
+ALL_TABLES = "SELECT object_id FROM sys.tables"
+"""Which tables the statements below are about."""
 
 SOURCE_COLUMNS = _TYPED_COLUMNS.format(
     more=", c.is_nullable, c.is_identity, c.is_computed, d.definition AS default_text, t.name AS declared_type",
     joins="\nLEFT JOIN sys.default_constraints d ON d.object_id = c.default_object_id",
-    ids="source_object_id",
+    ids="{tables}",
 )
 
 # Of every table, captured or not.
@@ -78,7 +94,7 @@ JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.inde
 JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
 JOIN sys.types t ON t.user_type_id = c.user_type_id
 LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
-WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN (SELECT source_object_id FROM cdc.change_tables)
+WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN ({tables})
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 # Of tables (column 0) and their columns. sql_variant holds up to 8,000 bytes.
@@ -86,10 +102,10 @@ DESCRIPTIONS = """
 SELECT p.major_id AS object_id, p.minor_id AS column_id, CAST(p.value AS nvarchar(4000)) AS description
 FROM sys.extended_properties p
 WHERE p.class = 1 AND p.name = N'MS_Description'
-  AND p.major_id IN (SELECT source_object_id FROM cdc.change_tables)"""
+  AND p.major_id IN ({tables})"""
 
 # What a table's modify_date may not show.
 INDEX_STATES = """
 SELECT object_id, index_id, is_disabled FROM sys.indexes
-WHERE is_unique = 1 AND object_id IN (SELECT source_object_id FROM cdc.change_tables)
+WHERE is_unique = 1 AND object_id IN ({tables})
 ORDER BY object_id, index_id"""

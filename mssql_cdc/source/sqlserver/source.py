@@ -53,7 +53,8 @@ class SqlServerSource:
         """A session on one database (autocommit; every statement is separate), over a kept connection (`kept`)."""
         kept = self.kept.setdefault(catalog, KeptControl())
         with kept.session(self.connector.connection, catalog) as opened:
-            yield SqlServerSession(opened, self.connector, self.known.setdefault(catalog, KnownCatalog()))
+            known = self.known.setdefault(catalog, KnownCatalog(uncaptured=self.connector.snapshot.reads_uncaptured))
+            yield SqlServerSession(opened, self.connector, known)
 
     @contextmanager
     def check_session(self, catalog: str) -> Generator[SqlServerCheckSession, None, None]:
@@ -141,7 +142,8 @@ class SqlServerSource:
             names = ", ".join(schema.table_id.text for schema in schemas)
             raise ConfigurationError(
                 f"snapshot.locking.mode=none: the rows of {names} can be read exactly only under a lock, because the "
-                "table has no usable key or snapshot.isolation.mode is exclusive. Remove the property, or add a key"
+                "table has no usable key, is not captured, or snapshot.isolation.mode is exclusive. Remove the "
+                "property, or add a key; tables that are not captured need none with snapshot.isolation.mode=snapshot"
             )
         first = custom_statements(settings, schemas) if settings.snapshot.locking == "custom" else ()
         most = settings.snapshot.lock_timeout_ms
@@ -241,11 +243,16 @@ class SqlServerSession:
 
     def standing(self) -> Standing:
         """Settled, captured and maximum, read in this order (`positions`)."""
-        return positions.standing(self.control)
+        found = positions.standing(self.control)
+        if found.captured is not None or not self.known.uncaptured:
+            return found
+        end = log_end.log_end(self.control)  # Nothing is captured, and nothing has to be.
+        return Standing(end, end, end)
 
     def captured(self) -> Lsn | None:
-        """The newest captured transaction (`positions`)."""
-        return positions.captured(self.control)
+        """The newest captured transaction (`positions`); of a database that captures no table, the end of its log."""
+        found = positions.captured(self.control)
+        return log_end.log_end(self.control) if found is None and self.known.uncaptured else found
 
     def captured_before(self, at: datetime) -> Lsn | None:
         """The newest captured transaction that was committed before an instant (`positions`)."""
@@ -322,8 +329,9 @@ class SqlServerSession:
         log_end.require_mark(self.control, known)
 
     def passed(self, known: LogMark) -> bool:
-        """Whether capture has passed a mark (`log_end`)."""
-        return log_end.passed(self.control, known)
+        """Whether capture has passed a mark (`log_end`); where nothing is captured, nothing has to be waited for."""
+        nothing = self.known.uncaptured and positions.captured(self.control) is None
+        return nothing or log_end.passed(self.control, known)
 
     def count_rows(self, parts: Parts) -> dict[str, int]:
         """Change rows per instance name (`volume`)."""

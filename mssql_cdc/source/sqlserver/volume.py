@@ -41,7 +41,10 @@ def _count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRang
     if all(wanted.is_empty for _, wanted in parts):
         return counts
     # An empty range is asked for all the same, for the text's sake; a function refuses one.
-    asked = sorted(((i, w) for i, w in parts if i.change_table or not w.is_empty), key=lambda part: part[0].name)
+    streams = [(i, w) for i, w in parts if i.streams and (i.change_table or not w.is_empty)]
+    asked = sorted(streams, key=lambda part: part[0].name)
+    if not asked:
+        return counts
     ranges = "".join(digits(wanted.from_) + digits(wanted.to) for _, wanted in asked)
     selects = [_count(number, instance) for number, (instance, _) in enumerate(asked)]
     statement = f"DECLARE @ranges varchar(max) = ?; {' UNION ALL '.join(selects)}"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from mssql_cdc_tests.conformance.courses.classic import CLASSIC
 from mssql_cdc_tests.conformance.courses.converters import CONVERTERS
-from mssql_cdc_tests.conformance.courses.databases import DATABASES, STRUCTURE
+from mssql_cdc_tests.conformance.courses.databases import DATABASES, ONCE, STRUCTURE
 from mssql_cdc_tests.conformance.courses.evolution import EVOLUTION
 from mssql_cdc_tests.conformance.courses.filters import FILTERS
 from mssql_cdc_tests.conformance.courses.moving import DROPPED, FAILING, MOVED
@@ -27,6 +27,7 @@ COURSES: dict[str, Course] = {
         FAILING,
         DATABASES,
         STRUCTURE,
+        ONCE,
         FILTERS,
         TYPES,
         CONVERTERS,

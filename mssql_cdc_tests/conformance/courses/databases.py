@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mssql_cdc_tests.conformance.workload import SCHEMAS, Course, Reading, Script, captured
+from mssql_cdc_tests.conformance.workload import NULLS, SCHEMAS, Course, Reading, Script, captured
 
 _TRANSACTIONS = {"provide.transaction.metadata": "true"}
 _ONLY = {"schema.history.internal.store.only.captured.tables.ddl": "true"}
@@ -168,3 +168,55 @@ STRUCTURE = Course(
         ),
     ),
 )
+
+_MODE = {"snapshot.mode": "initial_only"}
+ONCE = Course(
+    name="once",
+    databases=("conf_once",),
+    properties=SCHEMAS | NULLS | _MODE,
+    streams=False,
+    scripts=(
+        Script(
+            name="captured table, once",
+            group="snapshots",
+            features=("SNP-03",),
+            restates="SqlServerConnectorIT.shouldNotStreamWhenUsingSnapshotModeInitialOnly",
+            tables=("dbo.taken_once",),
+            setup=(
+                "CREATE TABLE dbo.taken_once (id int PRIMARY KEY, v varchar(10))",
+                captured("taken_once"),
+                "INSERT INTO dbo.taken_once VALUES (1, 'a'), (2, NULL)",
+            ),
+        ),
+        Script(
+            name="table without CDC, once",
+            group="snapshots",
+            features=("SNP-03",),
+            restates="SqlServerConnectorIT.shouldNotStreamWhenUsingSnapshotModeInitialOnly",
+            tables=("dbo.plain_once",),
+            setup=(
+                """CREATE TABLE dbo.plain_once (id int NOT NULL PRIMARY KEY, at datetime2(7), twice AS id * 2,
+                stamp rowversion, price decimal(9, 2) NOT NULL DEFAULT 1.5, doc nvarchar(max), raw varbinary(20))""",
+                """INSERT INTO dbo.plain_once (id, at, doc, raw) VALUES (1, '2024-05-06 07:08:09.1234567', N'é', 0x01),
+                (2, NULL, NULL, NULL)""",
+                "INSERT INTO dbo.plain_once (id, price) VALUES (3, 2.25)",
+            ),
+        ),
+        Script(
+            name="table without CDC and without a key, once",
+            group="snapshots",
+            features=("SNP-03",),
+            restates="SqlServerConnectorIT.shouldNotStreamWhenUsingSnapshotModeInitialOnly",
+            tables=("dbo.heap_once",),
+            setup=(
+                "CREATE TABLE dbo.heap_once (a int, b varchar(10))",
+                "INSERT INTO dbo.heap_once VALUES (1, 'x'), (1, 'x'), (NULL, NULL)",
+            ),
+        ),
+    ),
+    readings=(
+        Reading(name="snapshot only", features=("SNP-03",)),
+        Reading(name="structure of captured tables only", properties=_ONLY, features=("SNP-03", "SCH-11")),
+    ),
+)
+"""`initial_only`, which reads tables without CDC, too."""
