@@ -6,7 +6,7 @@ only classes of `errors`; the implementation decides which one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -84,6 +84,8 @@ class ChunkRead:
         under_lock: the caller holds a lock on the whole table.
         recompile: the server makes a plan of its own for each statement (INC-17).
         hidden: columns that nothing uses, and that are not read (SNP-22).
+        begun: called as soon as the rows of the table are those of one moment, whoever writes from then on; only a
+            reader in this process, under SNAPSHOT isolation, is given it.
     """
 
     schema: TableSchema
@@ -100,6 +102,7 @@ class ChunkRead:
     under_lock: bool = False
     recompile: bool = False
     hidden: frozenset[str] = frozenset()
+    begun: Callable[[], None] | None = None
 
 
 class SourceSession(Protocol):

@@ -6,7 +6,7 @@ The bounds of a group's chunks are found just before it is read, and kept by its
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from time import monotonic
 
@@ -21,7 +21,7 @@ from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.protocol import ChunkRead, TableLock
+from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.values import Chunk
 from mssql_cdc.spark.lazy import is_ready
 from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks
@@ -150,10 +150,9 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
 
 
 def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
-    """Tables without a key, each whole and under a shared lock: its rows are exact at the log's end E.
+    """Tables without a key, each whole: its rows are exact at the log's end E.
 
-    So are tables that are not captured, since no change mends what another moment shows. Under SNAPSHOT isolation these
-    need no lock: the rows of one statement are of one moment, whichever it is.
+    So are tables that are not captured, since no change mends what another moment shows (SNP-03).
 
     Args:
         run: The run of the snapshot.
@@ -171,31 +170,43 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
             continue
         (chunk,) = table_plan.chunks
         _begin_tables(run, [table])
-        if not run.is_little:
-            run.database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
         try:
-            with _locked(run, table) as lock:
-                end = run.session.mark().lsn
-                task = _task(run, table, chunk, position=end, captured=None, under_lock=lock is not None)
-                (result,) = _results(run, [task], here=run.is_little)
-                if lock is not None:
-                    # A lost connection is a lost lock: rows read without it must not be committed.
-                    lock.require_held(f"verifying that {table} is still locked")
+            end, result = _read_whole(run, table, chunk)
             _commit(run, table, [chunk], end, Written.from_value(result.unwrap()))
         except MssqlCdcError as error:
             fail(run, table, error)
         show()
 
 
-@contextmanager
-def _locked(run: Run, table: TableId) -> Generator[TableLock | None]:
-    """A shared lock on the table, if its rows are not exact without one."""
-    is_captured = run.tables[table].captured.newest.streams
-    if not is_captured and run.database.connector.snapshot.isolation == "snapshot":
-        yield None
-        return
-    with run.database.source.locked(run.database.catalog, [run.schemas[table]]) as lock:
-        yield lock
+def _read_whole(run: Run, table: TableId, chunk: Chunk) -> tuple[Lsn, TaskResult]:
+    """Read a table as it is at the log's end E.
+
+    A shared lock keeps writers away: until all is read, or only until a transaction under SNAPSHOT isolation has begun,
+    which goes on seeing this moment (case A of correctness C). Such a transaction belongs to this process, which takes
+    E. Nothing has to fit the rows of a table that is not captured: under SNAPSHOT isolation it needs no lock at all.
+    """
+    database, isolated = run.database, run.database.connector.snapshot.isolation == "snapshot"
+    if isolated and not run.tables[table].captured.newest.streams:
+        end = run.session.mark().lsn
+        task = _task(run, table, chunk, position=end, captured=None, under_lock=False)
+        return end, _results(run, [task], here=run.is_little)[0]
+    if not run.is_little and not isolated:
+        database.spark()  # Before the lock; otherwise writers would wait for Spark to start.
+    with ExitStack() as stack:
+        lock = stack.enter_context(database.source.locked(database.catalog, [run.schemas[table]]))
+        end = run.session.mark().lsn
+
+        def unlock() -> None:
+            # A lost connection is a lost lock: rows read without it must not be committed.
+            lock.require_held(f"verifying that {table} is still locked")
+            stack.close()
+
+        begun = unlock if isolated else None
+        task = _task(run, table, chunk, position=end, captured=None, under_lock=not isolated, begun=begun)
+        (result,) = _results(run, [task], here=run.is_little or isolated)
+        if not isolated:
+            unlock()
+    return end, result
 
 
 def _begin_tables(run: Run, tables: Iterable[TableId]) -> None:
@@ -216,7 +227,14 @@ def _results(run: Run, tasks: list[WriteTask], *, here: bool) -> list[TaskResult
 
 
 def _task(
-    run: Run, table: TableId, chunk: Chunk, *, position: Lsn, captured: Lsn | None, under_lock: bool
+    run: Run,
+    table: TableId,
+    chunk: Chunk,
+    *,
+    position: Lsn,
+    captured: Lsn | None,
+    under_lock: bool,
+    begun: Callable[[], None] | None = None,
 ) -> WriteTask:
     state, schema = run.states[table], run.schemas[table]
     wanted = ChunkRead(
@@ -231,6 +249,7 @@ def _task(
         statement=run.plan.of(table).select,
         under_lock=under_lock,
         hidden=schema.hidden,
+        begun=begun,
     )
     reader = run.database.source.chunk_reader(run.database.catalog, wanted)
     return WriteTask(reader, schema, state.target, state.batch + 1, run.database.connector, str(run.plan.number))

@@ -102,12 +102,21 @@ class ChunkReader:
             begin(bulk, self.isolation, self.wanted.captured, doing=self._doing)
             structure.require(bulk, doing=self._doing)
             whole.require(bulk, doing=self._doing)
+            if self.wanted.begun is not None:
+                self._fix_view(bulk)
+                self.wanted.begun()
             try:
                 yield from self._rows(bulk, plan)
             except SourceError as error:
                 raise self._cause(bulk, structure, error) from None
             structure.require(bulk, doing=self._doing)
             whole.require(bulk, doing=self._doing)
+
+    def _fix_view(self, bulk: Bulk) -> None:
+        """A transaction under SNAPSHOT isolation sees what was committed before its first read of a table."""
+        statement = f"SELECT TOP (1) CAST(1 AS int) AS n FROM {table_name(self.wanted.schema)}"
+        for _ in bulk.read(statement, [pa.field("n", pa.int32())], doing=self._doing, rows=1):
+            pass
 
     @contextmanager
     def _opened(self, plan: RowPlan) -> Generator[Bulk]:
