@@ -381,15 +381,25 @@ def _bounded(
     lowest = min(position for _, position in unread)
     most = database.connector.streaming.max_transactions
     volume = session.measure(parts, captured)
-    facts = replace(
-        facts,
-        row_bound=volume.bound,
-        transaction_bound=session.nth_transaction(lowest, most, captured) if most else None,
-    )
-    end = volume.bound or captured
+    transactions = session.nth_transaction(lowest, most, captured) if most else None
+    row_bound, transaction_bound = (_reaching(session, facts, bound) for bound in (volume.bound, transactions))
+    facts = replace(facts, row_bound=row_bound, transaction_bound=transaction_bound)
+    end = row_bound or captured
     counted = {
         (instance.object_id, LsnRange(wanted.from_, end, wanted.epoch)): volume.rows[instance.name]
         for instance, wanted in parts
-        if wanted.from_ < end
+        if wanted.from_ < end and row_bound == volume.bound
     }
     return facts, counted
+
+
+def _reaching(session: SourceSession, facts: Facts, bound: Lsn | None) -> Lsn | None:
+    """The bound, or the first transaction at or behind what one table has read, if that is further (A4).
+
+    A range ends at a transaction, which its readers look for (A2); a table that was read whole stands at the log's end.
+    """
+    streaming = [m.position for m in facts.members if m.status == "streaming" and m.position is not None]
+    furthest = max((at for at in streaming if facts.captured is not None and at <= facts.captured), default=None)
+    if bound is None or furthest is None or bound >= furthest or facts.captured is None:
+        return bound
+    return session.nth_transaction(furthest.decrement(), 1, facts.captured)

@@ -444,6 +444,15 @@ def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(st
     storm.look()
 
 
+def test_bounded_range_ends_at_a_transaction_though_a_table_stands_at_the_logs_end(storm: Storm):
+    """`notes`, read whole, stands between two transactions; no range can end there, and none may end before it."""
+    storm.begin(storm.profile, [], running=False, bound=1, pause=None, beside=True)
+    storm.look(2)
+    storm.snapshot_while_capture_lags("notes", "orders", 3, [2], anew=True, denied="orders", early=True, looks=2)
+    storm.transaction([("people", 3, "a"), ("orders", 0, "b")])
+    storm.come_to_rest()
+
+
 def test_table_that_a_requested_snapshot_has_to_leave_out_is_named(storm: Storm):
     """The request is answered by the snapshot of the other table: nothing would ask for this one again."""
     lines = list[str]()
