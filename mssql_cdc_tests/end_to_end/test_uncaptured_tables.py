@@ -7,11 +7,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from mssql_cdc.cli import main
 from mssql_cdc.config import load_connector
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.run.databases import open_databases
+from mssql_cdc.run.discover import table_list_path
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.end_to_end.kit import Place
 
@@ -51,11 +53,20 @@ def test_tables_that_are_not_captured_are_read_once(once: Place, capsys: pytest.
     assert len(rows(once)) == 2
     if captured:
         assert [row["id"] for row in once.query("SELECT id FROM t", "orders")] == [1]
-        capsys.readouterr()
-        assert once.check() == 0
-        shown = capsys.readouterr()
-        assert "not captured: " in shown.out + shown.err
-        assert "dbo.items" in shown.out + shown.err
+    capsys.readouterr()
+    assert once.check() == 0
+    shown = capsys.readouterr()
+    assert "not captured: " in shown.out + shown.err
+    assert "dbo.items" in shown.out + shown.err
+    assert once.command("status") == 0
+    assert once.command("records", "--output", str(once.folder / "records.jsonl")) == 0
+
+
+def test_discover_lists_them_for_dagster(once: Place):
+    assert main(["discover", "--config", str(once.config)]) == 0
+    listed = table_list_path(once.config).read_text(encoding="utf-8")
+    assert '"items"' in listed
+    assert '"notes"' in listed
 
 
 def test_another_mode_leaves_them_out(once: Place):
