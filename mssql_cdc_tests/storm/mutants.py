@@ -273,6 +273,23 @@ MUTANTS = (
         "capture.snapshot.begin:_still_holds", "survey.offsets.is_in(snapshot, known.table.text) and ", "",
     ),
     Mutant(
+        "B15", "an object id that was read in an earlier epoch tells of a rename",
+        "lake.offset_entries:Entries.identities", 'filter(pc.and_(read, pc.equal(self.items.field("epoch"), epoch)))',
+        "filter(read)",
+    ),
+    Mutant(
+        "A4", "a bounded range ends at the log's end at which a table was read whole",
+        "capture.survey:_bounded", "(_reaching(session, facts, bound) for bound in", "(bound for bound in",
+    ),
+    Mutant(
+        "25", "a table that is tried again gets no cut that names it",
+        "plan.planner:_next_range", "any(m.revived or _at(m) < reached for m in ready)",
+        "any(_at(m) < reached for m in ready)",
+        also=((
+            "run.follower:Follower._tried", "(self._given_up or set()).difference(tables)", "set()",
+        ),),
+    ),
+    Mutant(
         "25", "a planned snapshot leaves out a table that was given up",
         "capture.snapshot.take:_has_another", 'status in {"snapshot", "streaming"}', 'status != "new"',
     ),

@@ -63,6 +63,15 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a planned snapshot leaves out a table that was given up": (
         partial(fixed.test_table_that_was_given_up_is_read_at_the_next_start, beside=True)
     ),
+    "an object id that was read in an earlier epoch tells of a rename": (
+        partial(fixed.test_table_whose_identity_a_restore_gave_to_another_one_is_missed, event="disable")
+    ),
+    "a bounded range ends at the log's end at which a table was read whole": (
+        fixed.test_bounded_range_ends_at_a_transaction_though_a_table_stands_at_the_logs_end
+    ),
+    "a table that is tried again gets no cut that names it": (
+        fixed.test_table_that_a_run_has_read_and_could_not_say_so_is_no_longer_given_up
+    ),
     "rows of a chunk that is read again are not swept": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
     "a table without a key is not read again": (
         fixed.test_table_without_a_key_is_read_again_when_its_instance_was_replaced
