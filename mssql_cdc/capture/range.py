@@ -15,7 +15,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.capture.write_task import WriteTask, Written, write, write_together
-from mssql_cdc.errors import MssqlCdcError, TaskError
+from mssql_cdc.errors import MssqlCdcError, StaleReaderError, TaskError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.offsets import Offsets, append_offsets
@@ -102,6 +102,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
             _check_quiet(session, outcomes, counts)
         # Also after a range that only opens tables: detect a source that goes back right after its first snapshot.
         witness = session.witness(decision.range.to)
+        _require_same_history(session, survey)
     row = _offset_row(database, survey, decision, outcomes, witness)
     if row is None:
         return RangeResult(decision, outcomes, None, survey.offsets, history)
@@ -279,6 +280,23 @@ def _check_quiet(session: SourceSession, outcomes: dict[TableId, TableOutcome], 
             session.require_held(part.instance.name, minima.get(part.instance.name), part.read_from)
         except MssqlCdcError as error:
             outcomes[part.table] = TableOutcome(part, error=error)
+
+
+def _require_same_history(session: SourceSession, survey: Survey) -> None:
+    """The witness is of the history that was surveyed: one of another history would hide that the source went back.
+
+    Raises:
+        SourceRestoredError: what was captured before is gone.
+        StaleReaderError: less is captured than when the range was planned.
+    """
+    if survey.offsets.witness is not None:
+        session.require_witness(survey.offsets.witness)
+    planned, captured = survey.facts.captured, session.captured()
+    if planned is not None and (captured is None or captured < planned):
+        raise StaleReaderError(
+            f"The source shows changes only up to {captured.text if captured else 'nothing'}, expected {planned.text}, "
+            "which it showed when the range was planned. It will be planned anew"
+        )
 
 
 def _offset_row(

@@ -282,6 +282,10 @@ MUTANTS = (
         "capture.survey:_bounded", "(_reaching(session, facts, bound) for bound in", "(bound for bound in",
     ),
     Mutant(
+        "A7", "the witness of a range may be of another history than was surveyed",
+        "capture.range:capture_range", "_require_same_history(session, survey)", "pass",
+    ),
+    Mutant(
         "25", "a table that is tried again gets no cut that names it",
         "plan.planner:_next_range", "any(m.revived or _at(m) < reached for m in ready)",
         "any(_at(m) < reached for m in ready)",

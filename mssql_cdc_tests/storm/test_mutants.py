@@ -69,6 +69,9 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a bounded range ends at the log's end at which a table was read whole": (
         fixed.test_bounded_range_ends_at_a_transaction_though_a_table_stands_at_the_logs_end
     ),
+    "the witness of a range may be of another history than was surveyed": (
+        fixed.test_restore_between_a_survey_and_the_cut_that_it_decides_on_is_noticed
+    ),
     "a table that is tried again gets no cut that names it": (
         fixed.test_table_that_a_run_has_read_and_could_not_say_so_is_no_longer_given_up
     ),

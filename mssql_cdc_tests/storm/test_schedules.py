@@ -444,6 +444,20 @@ def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(st
     storm.look()
 
 
+def test_restore_between_a_survey_and_the_cut_that_it_decides_on_is_noticed(storm: Storm):
+    """It reads nothing, since the run before has died behind its commits: its witness was of the new history."""
+    changes = [[("people", 1, "a")], [("orders", 2, "b"), ("notes", 3, "c")]]
+    storm.begin(storm.profile, changes, running=True, bound=2, pause=None, beside=True, denied="orders")
+    storm.backlog("people", 3)
+    storm.come_to_rest()
+    storm.permission_is_revoked("people")
+    storm.back_up()
+    work = [[("orders", 1, "d"), ("orders", 2, "e"), ("people", 2, None)]]
+    storm.run_dies_in_a_range(work=work, write="range.append_offsets", call=2, after=True, looks=2)
+    storm.step_while_it_is_restored(at=1)
+    storm.come_to_rest()
+
+
 def test_bounded_range_ends_at_a_transaction_though_a_table_stands_at_the_logs_end(storm: Storm):
     """`notes`, read whole, stands between two transactions; no range can end there, and none may end before it."""
     storm.begin(storm.profile, [], running=False, bound=1, pause=None, beside=True)
