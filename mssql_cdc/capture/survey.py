@@ -213,13 +213,14 @@ def _absent(
     Tables that the filters now exclude, and renamed tables, do not count.
     """
     present = {table.captured.object_id for table in tables.values()}
+    shown = {table.text for table in (*tables, *problems)}
     missing: dict[TableId, int | None] = {}
     for name, entry in offsets.entries.items():
         versions = history.versions.get(name)
-        if entry.status == "excluded" or not versions:
+        if entry.status == "excluded" or name in shown or not versions:
             continue
         table, number = versions[-1].table_id, versions[-1].object_id
-        if table not in tables and table not in problems and database.connector.filters.tables.matches(*table.parts):
+        if database.connector.filters.tables.matches(*table.parts):
             # Behind a restore, another table may have its identity; one that was renamed has its versions.
             missing[table] = None if number in present else number
     if not missing:

@@ -215,6 +215,16 @@ def test_tables_that_exchange_their_names_keep_their_folders_positions_and_versi
         assert chains == {"shop.dbo.orders": [101, 101], "shop.dbo.people": [100, 100]}
 
 
+def test_a_renamed_table_that_takes_over_a_name_is_not_missed_under_its_own(database: Database, source: ModelSource):
+    before = homes(survey(database))
+    rename(source, "orders", "orders_old")
+    rename(source, "people", "orders")
+    seen = survey(database)
+    assert homes(seen) == {"orders_old": before["orders"], "orders": before["people"]}
+    assert seen.facts.absent == ()
+    assert standings(seen).missing == {}
+
+
 def test_a_new_table_that_takes_the_name_of_a_renamed_one_begins_afresh(database: Database, source: ModelSource):
     """Review, bug 24: the renamed table went on in a new folder, and its last changes were in no change log."""
     written(database)
