@@ -10,6 +10,8 @@ from mssql_cdc.config import Secret
 from mssql_cdc.config.filters import ColumnFilter, TableFilter
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.structures import structures
@@ -204,3 +206,13 @@ def test_a_partitioned_table_whose_partitions_may_be_switched_has_a_warning(
     )
     found = shop.instance("sales").warnings
     assert [("SWITCH" in line and "@allow_partition_switch = 0" in line) for line in found] == [True] * noticed
+
+
+def test_a_table_whose_identity_another_one_has_is_looked_for_by_its_name(shop: Shop) -> None:
+    """B15: behind a restore. It is told whether it is there without CDC, or gone."""
+    shop.run("CREATE TABLE dbo.dark (id int NOT NULL PRIMARY KEY)")
+    dark, gone = (TableId(shop.catalog, "dbo", name) for name in ("dark", "gone"))
+    found = absences(shop.control, {dark: None, gone: None})
+    assert "CDC is no longer enabled on it; enable it" in found[dark].reason
+    assert "it was dropped" in found[gone].reason
+    assert all(one.lost for one in found.values())

@@ -28,6 +28,7 @@ PROFILES = profiles(FAMILIES)
 BOUNDS = st.sampled_from((None, None, 1, 2))
 """`max.iteration.transactions`."""
 DENIED = st.sampled_from((None, None, None, *TABLES))
+"""The table that the login may not read at first."""
 PAUSES = st.sampled_from((None, None, 3, 5))
 """Rules between two quiet points."""
 

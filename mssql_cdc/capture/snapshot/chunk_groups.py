@@ -1,4 +1,4 @@
-"""Reads a snapshot: groups of chunks, each with one Spark job and one commit per table; keyless tables under a lock.
+"""Reads a snapshot: groups of chunks, each with one Spark job and one commit per table; some tables whole.
 
 The bounds of a group's chunks are found just before it is read, and kept by its commit.
 """

@@ -30,7 +30,7 @@ class TablePlan:
 
     `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
     was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
-    `locked` tables are read whole, under a lock (a table without a key, rule C21). `again`: the lake has rows of the
+    `locked` tables are read whole (C21: without a key, or not captured). `again`: the lake has rows of the
     table from before, which have to be swept afterwards (rule C19). `key` is the definition of the key that the
     chunks' bounds are made of. `refused` says why the signal's filter is not run, so that the table is not read.
     """

@@ -1,7 +1,7 @@
 """Takes a snapshot (case B of correctness C): groups of chunks, each one Spark job and a commit per table.
 
 An interrupted snapshot resumes from its commits (A6). While it runs, its tables have the status `snapshot` in
-`_offsets`; all others keep streaming (C22). A table without a key is read whole under a lock (C21).
+`_offsets`; all others keep streaming (C22). A table without a key, or one that is not captured, is read whole (C21).
 """
 
 from __future__ import annotations
