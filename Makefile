@@ -3,7 +3,8 @@ VENV ?= .venv
 PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 ORACLE := $(VENV)/.oracle
-PYTEST := $(PYTHON) -m pytest -n 2 --dist loadscope --no-loadscope-reorder
+# Tests wait for a third of their time, for capture, disks and processes: three at once keep two cores busy.
+PYTEST := $(PYTHON) -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,29 @@ def shop(server: dict[str, Any]) -> Iterator[Shop]:
         yield found
 
 
+@pytest.fixture(scope="session")
+def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Dagster instance whose databases have their tables: creating them takes seconds."""
+    home = tmp_path_factory.mktemp("home")
+    with opened_instance(home):
+        return home
+
+
 @pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.instance_for_test() as made:
+def instance(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dg.DagsterInstance]:
+    home = shutil.copytree(empty_home, tmp_path_factory.mktemp("home"), dirs_exist_ok=True)
+    with opened_instance(home) as made:
         yield made
+
+
+def opened_instance(home: Path) -> AbstractContextManager[dg.DagsterInstance]:
+    """An instance with one event log for all runs, as PostgreSQL's is; SQLite's own has a database for each run."""
+    events = {
+        "module": "dagster._core.storage.event_log",
+        "class": "ConsolidatedSqliteEventLogStorage",
+        "config": {"base_dir": str(home / "events")},
+    }
+    return dg.instance_for_test(overrides={"event_log_storage": events}, temp_dir=str(home))
 
 
 @pytest.fixture

@@ -210,7 +210,15 @@ def test_a_server_needs_a_token(capsys: pytest.CaptureFixture[str]):
     assert remote.TOKEN_VARIABLE in done.stderr
 
 
-@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "signal_number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
+        signal.SIGKILL,
+    ],
+    ids=lambda one: one.name,
+)
 def test_a_signal_ends_the_server_and_leaves_no_process(signal_number: signal.Signals):
     with served() as found:
         found.process.send_signal(signal_number)
