@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import dagster as dg
 import pytest
@@ -13,16 +12,8 @@ from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.dagster.kit import failures, metadata, shown
 from mssql_cdc_tests.dagster.sensing import ask, attempt, entry
-from mssql_cdc_tests.sandbox_source.kit import Shop
 
 pytestmark = [pytest.mark.spark]
-
-
-@pytest.fixture
-def faults(shop: Shop) -> Iterator[None]:
-    """Faults that a test injects end with the test."""
-    yield
-    shop.run("EXEC sandbox.clear_faults")
 
 
 @pytest.mark.feature("SNP-02")
@@ -114,7 +105,6 @@ def test_runs_of_another_project_delay_nothing(streaming):
     assert attempt(ask(streaming)) == 1
 
 
-@pytest.mark.usefixtures("faults")
 def test_a_failing_table_is_retried_alone_then_set_to_failed_and_manually_recovered(streaming, spark):
     location, shop = streaming, streaming.shop
     location = location.reloaded(dagster_max_attempts=2)

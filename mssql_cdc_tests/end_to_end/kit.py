@@ -116,9 +116,10 @@ def open_place(server: Server, folder: Path, database: str, *, collation: str | 
     first.configure()
     connection = load_connector(first.config).connection
     with control(connection, "master") as master:
-        if server.is_sandbox:  # Other tests have moved its clock.
+        if server.is_sandbox:  # Other tests have moved its clock, and ordered faults that did not happen.
             now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"
-            master.execute(f"EXEC sandbox.set_clock @utc = '{now}'", doing="preparing a test")
+            for statement in (f"EXEC sandbox.set_clock @utc = '{now}'", "EXEC sandbox.clear_faults"):
+                master.execute(statement, doing="preparing a test")
         collated = f" COLLATE {collation}" if collation else ""
         quoted = quote(database)
         master.execute(f"CREATE DATABASE {quoted}{collated}", doing="preparing a test")

@@ -30,9 +30,9 @@ def test_warnings_are_events_with_a_level_and_a_code(place: Place):
     with followed(place, control=True) as found:
         found.wait_for(lambda one: any(event["event"] == "streaming" for event in one.events))
         place.sql("BEGIN TRAN; INSERT INTO dbo.items VALUES (3, NULL); DELETE dbo.items WHERE id = 3; COMMIT")
+        found.changes(2)
         found.command(command="signal", id="1", type="dance", data={})
         found.command(command="signal", id="2", type="log", data={"message": "hello at {}"})
-        found.changes(2)
         found.wait_for(lambda one: "signal-log" in codes(one))
         assert found.end() == 0
     assert codes(found) == {

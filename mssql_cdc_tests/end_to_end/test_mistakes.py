@@ -143,7 +143,7 @@ def shop(own_server: Server, tmp_path: Path) -> Iterator[Place]:
         place.settle()
         assert main(["discover", "--config", str(place.config)]) == 0
         yield place
-        place.sql("EXEC sandbox.agent_start", "EXEC sandbox.clear_faults")
+        place.sql("EXEC sandbox.agent_start")
 
 
 def make(mistake: Mistake, place: Place) -> str:
@@ -253,7 +253,7 @@ def test_every_wrong_property_is_listed(shop: Place, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert main(["check-config", "--config", str(shop.config)]) == 2
     found = json.loads(capsys.readouterr().out)["errors"]
-    assert list(found) == ["snapshot.mode", "poll.interval.ms"]
+    assert set(found) == {"snapshot.mode", "poll.interval.ms"}
     assert "found 'sometimes'" in found["snapshot.mode"][0]
 
 

@@ -163,6 +163,7 @@ def open_shop(server: dict[str, Any], *, agent: bool = True, collation: str | No
         login_timeout_s=20,
     )
     with control(login, "master") as master:
+        master.execute("EXEC sandbox.clear_faults", doing="preparing a test")  # Those that did not happen.
         collated = f" COLLATE {collation}" if collation else ""
         master.execute(f"CREATE DATABASE {name}{collated}", doing="preparing a test")
     connector = connector_from_mapping(
