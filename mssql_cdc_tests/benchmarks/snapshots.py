@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.config import load_connector
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc.run.execute import refresh_current
@@ -81,5 +82,8 @@ def _snapshot(server: Server, folder: Path) -> tuple[float, float]:
     with open_databases(connector, warehouse=str(folder / "snap"), quiet=True, lasting=True) as databases:
         start(databases)
         look(databases[0])
-        log = seconds(partial(until_idle, Follower(databases[0], merge=False, ready=True)))
+        follower = Follower(databases[0], merge=False, ready=True)
+        log = seconds(partial(until_idle, follower))
+        while not survey(databases[0]).facts.behind:  # Capture has not passed the snapshot yet.
+            follower.step()
         return log, seconds(partial(refresh_current, databases[0]))
