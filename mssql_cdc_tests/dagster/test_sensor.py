@@ -69,7 +69,7 @@ def test_a_range_is_not_requested_again_while_it_runs(streaming):
 
 
 @pytest.mark.feature("PRE-03", "STR-14")
-def test_a_capture_that_stands_still_is_a_red_tick(streaming, faults):
+def test_a_capture_that_stands_still_is_a_red_tick(streaming):
     assert "no changes" in streaming.tick().skip_message
     streaming.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
     for _ in range(2):  # a thorough look, then a quiet one
