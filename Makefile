@@ -85,7 +85,7 @@ kills: $(ORACLE)  ## kill runs (KILLS=200) and `records --follow` (FOLLOW_KILLS=
 		$(PYTHON) -m pytest mssql_cdc_tests/end_to_end/test_snapshot_kills.py \
 		mssql_cdc_tests/end_to_end/test_follow_kills.py mssql_cdc_tests/end_to_end/test_take_over.py
 
-bench: $(ORACLE)  ## run the benchmarks in small (ARGS="--full --json FILE": every target, three hours; or some parts)
+bench: $(ORACLE)  ## run the benchmarks in small (ARGS="--full --json FILE": every target, for hours; or some parts)
 	$(PYTHON) -m mssql_cdc_tests.benchmarks $(ARGS)
 
 # Maven fetches Debezium's test jars.
