@@ -18,7 +18,7 @@ from mssql_cdc.cli import main
 from mssql_cdc.config.catalogue import ALL
 from mssql_cdc_tests.conformance.compare import is_heartbeat, payload, plain, row_change
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, Record
-from mssql_cdc_tests.conformance.source import FENCE, WAIT_SECONDS, Source
+from mssql_cdc_tests.conformance.source import FENCE, LAST_INSERT, LAST_UPDATE, WAIT_SECONDS, Source
 from mssql_cdc_tests.conformance.workload import Course, Reading, Script
 
 Records = list[dict[str, Any]]
@@ -152,17 +152,19 @@ class _Run:
         """Let the scripts change rows, and both connectors read the changes."""
         course = self.course
         with ExitStack() as stack:
-            engines = {one.name: stack.enter_context(self._engine(one)) for one in course.readings if one.is_live}
+            live = [one for one in course.readings if one.is_live]
+            engines = {one.name: stack.enter_context(self._engine(one)) for one in live}
             for engine in engines.values():
                 engine.wait_until(self._is_snapshot_complete, timeout=WAIT_SECONDS)
             with self._told("scripts"):
                 self._scripts(lambda script: script.changes, read=partial(self._let_read, engines, ours))
                 self.source.finish()
-            for name, engine in engines.items():
-                self.theirs[name] = [plain(one) for one in engine.wait_until(self._is_over, timeout=WAIT_SECONDS)]
+            for reading in live:
+                found = engines[reading.name].wait_until(self._end_of(reading), timeout=WAIT_SECONDS)
+                self.theirs[reading.name] = [plain(one) for one in found]
         with self._told("streams of Debezium"):
             for reading in stopped:
-                self._read(reading, self._is_over)
+                self._read(reading, self._end_of(reading))
         with self._told("streams of mssql_cdc"):
             self._capture(ours)
 
@@ -197,10 +199,16 @@ class _Run:
         }
         return len(done) == len(self.course.databases)
 
-    def _is_over(self, records: list[Record]) -> bool:
-        """Whether the last row of every database has arrived."""
-        ends = {record.source_partition["database"] for record in records if _is_last(record)}
-        return len(ends) == len(self.course.databases)
+    def _end_of(self, reading: Reading) -> Callable[[list[Record]], bool]:
+        """Return a function that says whether the last row that a reading shows has arrived from every database."""
+        skipped = {**self.course.properties, **reading.properties}.get("skipped.operations", "")
+        last = LAST_UPDATE if "c" in skipped.split(",") else LAST_INSERT
+
+        def is_over(records: list[Record]) -> bool:
+            ends = {one.source_partition["database"] for one in records if _shows(one, last)}
+            return len(ends) == len(self.course.databases)
+
+        return is_over
 
     def _read(self, reading: Reading, is_done: Callable[[list[Record]], bool]) -> None:
         """Let Debezium read until it has come so far; it goes on where it stopped the last time."""
@@ -276,10 +284,6 @@ class _Run:
 
 def _captured(properties: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in properties.items() if name not in _RENDERED}
-
-
-def _is_last(record: Record) -> bool:
-    return _shows(record, "last")
 
 
 def _shows(record: Record, sign: str) -> bool:

@@ -15,6 +15,8 @@ from mssql_cdc_tests.conformance.workload import RESTART, WAIT, Step, captured
 
 WAIT_SECONDS = 240.0
 FENCE = "dbo.fence"
+LAST_UPDATE, LAST_INSERT = "updated", "last"
+"""What the last two rows of a course say."""
 """A table of every course's first database: its last row ends the stream."""
 MARKER = "dbo.marker"
 """A captured table that neither connector includes; its rows show how far the capture job has come."""
@@ -84,12 +86,12 @@ class Source:
     def finish(self) -> None:
         """Commit the last rows of the course, and wait until everything is captured."""
         for database in (*self.databases[1:], self.databases[0]):
-            # An update and an insert, so that one of them arrives whichever operations are skipped.
+            # The insert is the end of the stream; the update before it, for a reading that skips inserts.
             self.execute(
                 [
                     f"INSERT INTO {FENCE} VALUES (1000, 'ending')",
-                    f"UPDATE {FENCE} SET what = 'last' WHERE id = 1000",
-                    f"INSERT INTO {FENCE} VALUES (1001, 'last')",
+                    f"UPDATE {FENCE} SET what = '{LAST_UPDATE}' WHERE id = 1000",
+                    f"INSERT INTO {FENCE} VALUES (1001, '{LAST_INSERT}')",
                 ],
                 database=database,
             )
