@@ -95,13 +95,17 @@ class SweepBound:
     number: int
 
 
+CHANGES_WENT = "changes went"
+"""What stopped a snapshot of a part of a table: the changes that it was to go on from were removed meanwhile."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotEnded:
     """A table's snapshot ended.
 
     The current table stays closed until capture has passed `mark` (C18). `low` is the lowest position that its rows
     stand at, `sweep` what has to be deleted afterwards; `gap`: changes were cleaned up while the snapshot ran.
-    `stopped` is the id of the signal that stopped it: only a part of the table was read.
+    `stopped` is the id of the signal that stopped it, or CHANGES_WENT: it does not stand for the whole table.
     """
 
     step: Literal["snapshot ended"] = "snapshot ended"

@@ -271,7 +271,8 @@ def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
             continue
         if member.status in {"new", "snapshot"} and member.instances:
             return False
-        if member.closed_until is not None:
+        # A table that was lost or given up does not stream, so it would never open.
+        if member.closed_until is not None and member.status == "streaming":
             return False
         behind = member.position is None or member.position < goal
         if member.status == "streaming" and behind and seen.facts.policy.stream:

@@ -13,8 +13,8 @@ from mssql_cdc.capture.snapshot.chunk_commits import groups_done
 from mssql_cdc.capture.snapshot.chunk_plan import SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text, resumed
 from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run
+from mssql_cdc.capture.snapshot.statements import statement_of
 from mssql_cdc.capture.snapshot_controls import heard_until
-from mssql_cdc.capture.snapshot_extensions import chosen_query
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
@@ -254,8 +254,9 @@ def _table_plan(
         raise DataLostError("No capture instance exists any more; nothing can be read")
     member = survey.tables[table]
     schema = member.captured.newest.schema
-    asked = wanted.filters.get(table)
-    select = asked.text if asked is not None else chosen_query(database, schema).statement
+    asked, held, seen = wanted.filters.get(table), _held(member, wanted.epoch), survey.member(table)
+    assert seen is not None  # verified by `_require_possible`
+    select = statement_of(database, member, seen, held, asked)
     whole = not schema.key_columns or not member.captured.newest.streams
     require_sealed(database.connector, schema)
     if not whole and not select:
@@ -264,12 +265,12 @@ def _table_plan(
         table,
         (),
         low_mark(captured, member.captured.newest.start_lsn),
-        _held(member, wanted.epoch),
+        held,
         select,
         whole,
         again=member.entry is not None or (member.state is not None and member.state.batch > 0),
         key=_key(member),
-        refused=asked.refused if asked is not None else None,
+        refused=asked.refused if asked is not None and select is not None else None,
         edition=edition,
     )
 

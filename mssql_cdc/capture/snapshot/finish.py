@@ -12,7 +12,7 @@ from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import SnapshotEnded, SweepBound, snapshot_ended, status_changed
+from mssql_cdc.lake.steps import CHANGES_WENT, SnapshotEnded, SweepBound, snapshot_ended, status_changed
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
@@ -30,6 +30,10 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     table = table_plan.table
     outcome = conclude(table_plan, run.done[table], minimum, oldest)
     if isinstance(outcome, Reread):
+        return
+    if outcome.gap and table_plan.select is not None:
+        # A part of the rows cannot stand for changes that went: the next look finds the loss (A9).
+        _stop_table(run, table, by=CHANGES_WENT, why="changes that it was to go on from were removed")
         return
     mark = run.session.mark()
     for begun in run.offsets.begun_marks:
@@ -57,7 +61,8 @@ def obey(run: Run) -> None:
         elif plan.locked and run.done[table]:
             _say_refused(run, table, f"signal {signal} does not stop {table}: it was read whole already")
         else:
-            _stop_table(run, table, signal)
+            _stop_table(run, table, by=signal, why=f"stopped by signal {signal}")
+            run.stopped[table] = signal
     run.paused = controls.paused(run.heard)
 
 
@@ -78,8 +83,8 @@ def _say_refused(run: Run, table: TableId, line: str) -> None:
         run.database.log(line)
 
 
-def _stop_table(run: Run, table: TableId, signal: str) -> None:
-    """Give up a table that a signal stops: it streams on from P, as if its snapshot had not begun.
+def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
+    """Give up a table: it streams on from P, as if its snapshot had not begun.
 
     The rows that were read stay. Each is exact with the changes behind its low mark (C18), and P is not behind these:
     so the table is closed until the stream has passed E, like behind a snapshot that was read to its end. What was not
@@ -91,7 +96,7 @@ def _stop_table(run: Run, table: TableId, signal: str) -> None:
     run.notes.stopped(table)
     run.notes.flush()
     # Fences a late run, whose next group would be committed behind E.
-    facts = {"kind": "snapshot", "snapshot": plan.id, "stopped": signal, "epoch": run.epoch, "partition": plan.id}
+    facts = {"kind": "snapshot", "snapshot": plan.id, "stopped": by, "epoch": run.epoch, "partition": plan.id}
     facts |= {"run_id": run.database.run_id, "operations": {}}
     state = run.states[table] = commit(run.states[table], [], facts, spark=run.database.spark)
     entry = member.new_entry(
@@ -111,14 +116,13 @@ def _stop_table(run: Run, table: TableId, signal: str) -> None:
             signal=plan.signal,
             mark=run.session.mark(),
             low=low,
-            stopped=signal,
+            stopped=by,
         )
         row = snapshot_ended(run.database.stamp(run.epoch), entry, ended)
     else:
         row = status_changed(run.database.stamp(run.epoch), {table.text: entry})
     run.offsets = append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)
-    run.database.log(f"{table}: the snapshot is stopped by signal {signal} after {run.rows[table]} rows; it streams on")
-    run.stopped[table] = signal
+    run.database.log(f"{table}: the snapshot ends after {run.rows[table]} rows: {why}; the table streams on")
     del run.tables[table]
 
 
@@ -191,7 +195,9 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         filled=run.schemas[table].version,
     )
     table_plan = run.plan.of(table)
-    sweeps = (table_plan.again or ended.again) and not table_plan.select and not table_plan.locked
+    # What a statement leaves out may exist; of a table that never streamed, all rows are of such statements.
+    again = table_plan.again or ended.again
+    sweeps = again and not table_plan.locked and (table_plan.select is None or table_plan.held is None)
     facts = SnapshotEnded(
         table=table.text,
         snapshot=run.plan.id,

@@ -283,25 +283,15 @@ def _furthest(offsets: Offsets, epoch: int) -> Lsn | None:
 def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, Filter]:
     """The SELECT statements of the signal's `additional-conditions` (BLK-04).
 
-    A table that lost changes or has another key is read whole: what a filter leaves out would stay wrong or missing. A
-    new one is not failed by a filter that is refused, since it is read whole without a signal, too.
+    A new table is not failed by a filter that is refused, since it is read in full without a signal, too.
     """
     request = next((one for one in survey.requests if one.signal_id == decision.signal), None)
     found = request.filters(decision.tables) if request is not None else {}
-    why = {table: _must_be_whole(_member(survey, table), one) for table, one in found.items()}
-    for table, reason in why.items():
+    refused = {table: one.refused for table, one in found.items() if _member(survey, table).status == "new"}
+    for table, reason in refused.items():
         if reason:
             database.log(f"{table}: read in full without the signal's filter because {reason}")
-    return {table: one for table, one in found.items() if not why[table]}
-
-
-def _must_be_whole(member: Member, asked: Filter) -> str | None:
-    """Why a snapshot of a part of the table would leave its current table wrong; None when it would not."""
-    if member.status == "lost":
-        return "changes were lost"
-    if member.status == "new" and asked.refused:
-        return asked.refused
-    return "its key definition changed" if member.rekeyed else None
+    return {table: one for table, one in found.items() if not refused.get(table)}
 
 
 def _answer_signal(database: Database, survey: Survey, decision: Snapshot) -> None:
