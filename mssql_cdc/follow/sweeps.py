@@ -47,6 +47,11 @@ class Due:
         """The flag of the sweep's rows and its commit."""
         return f"sweep:{self.number}"
 
+    @property
+    def bound(self) -> tuple[int, Lsn, int]:
+        """What the rows that it deletes are below."""
+        return self.epoch, self.low, self.number
+
 
 @dataclass(frozen=True, slots=True)
 class Sweeps:
@@ -184,7 +189,7 @@ def _apply(database: Database, table: LakeTable, history: SchemaHistory, up_to: 
 
 
 def due_sweeps(identities: Mapping[TableId, int], offsets: Offsets) -> Iterator[Due]:
-    """Return the newest pending sweep of each open table.
+    """Return the pending sweep of each open table: of several, the one with the highest bound, which holds the others.
 
     A table is told by its object id: it may have been renamed, or have exchanged its name, since its snapshot ended
     (B15). Under its new name it is swept once a row of `_offsets` names it so.
@@ -208,8 +213,11 @@ def due_sweeps(identities: Mapping[TableId, int], offsets: Offsets) -> Iterator[
             if table in newest and newest[table].number == facts.number:
                 del newest[table]
         elif facts.sweep is not None:
-            newest[table] = Due(table, facts.sweep.number, Lsn.parse(facts.sweep.low), row.epoch, row.at)
-            unmerged[table] = facts.batch if isinstance(facts, IncrementalEnded) else 0
+            due = Due(table, facts.sweep.number, Lsn.parse(facts.sweep.low), row.epoch, row.at)
+            # An incremental snapshot that began before the one of the pending sweep has the lower bound.
+            newest[table] = max(due, newest.get(table, due), key=lambda one: one.bound)
+            batch = facts.batch if isinstance(facts, IncrementalEnded) else 0
+            unmerged[table] = max(batch, unmerged.get(table, 0))
     cut = offsets.last_cut()
     for table, due in newest.items():
         entry = offsets.entry(table.text)

@@ -50,6 +50,28 @@ def test_rows_outside_every_cut_are_not_taken_for_deleted(tmp_path: Path):
     assert list(due_sweeps(tables, known)) == []
 
 
+def test_a_snapshot_that_ends_later_does_not_lower_the_bound_of_a_pending_sweep():
+    """An incremental snapshot began before a blocking one and ended behind it: rows between the two bounds stayed."""
+    name, entry, tables = ORDERS.text, Entry("streaming", to=lsn(30).text, batch=5, object_id=1), {ORDERS: 1}
+    ended = SnapshotEnded(
+        table=name, snapshot="p", number=6, signal=None, mark=LogMark(lsn(20), 1, 1), low=lsn(20).text,
+        sweep=SweepBound(low=lsn(20).text, number=6),
+    )  # fmt: skip
+    known = Offsets().with_row(snapshot_ended(STAMP, entry, ended), 1)
+    known = known.with_row(incremental_ended(STAMP, table=name, object_id=1, number=5, batch=7, low=lsn(10).text), 2)
+    cut = OffsetRow("range", AT, {name: replace(entry, batch=6)}, lsn(30).text, complete=True)
+    known = known.with_row(cut, 3)
+    assert list(due_sweeps(tables, known)) == [], "the rows of the incremental snapshot are in no cut yet"
+
+    cut = OffsetRow("range", AT, {name: replace(entry, batch=7, to=lsn(31).text)}, lsn(31).text, complete=True)
+    known = known.with_row(cut, 4)
+    (due,) = due_sweeps(tables, known)
+    assert (due.number, due.low) == (6, lsn(20))
+
+    known = known.with_row(rows_swept(STAMP, table=name, object_id=1, number=6), 5)
+    assert list(due_sweeps(tables, known)) == []
+
+
 def test_sweep_of_an_earlier_epoch_is_never_due():
     """Its snapshot was not opened: what it read is in no current table, where all rows would look deleted."""
     name, entry = ORDERS.text, Entry("streaming", to=lsn(9).text, batch=5, object_id=1)
