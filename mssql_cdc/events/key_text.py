@@ -17,6 +17,8 @@ from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.schema.tables import Column, TableSchema
 
 _NULL_PART = "N"
+_SURROGATES = "utf16:"
+"""What the exact text of a string with a lone surrogate begins with (`SqlServerType.loss`)."""
 
 
 def key_texts(
@@ -82,7 +84,16 @@ def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa
         return text
     if loss == "base type":
         return pc.if_else(sidecar.is_valid(), pc.binary_join_element_wise(sidecar, text, "\x1f"), text)
-    return pc.coalesce(sidecar, text)
+    return pc.coalesce(sidecar, _escaped(text) if loss == "surrogates" else text)
+
+
+def _escaped(text: pa.Array) -> pa.Array:
+    """The texts, of which none looks like the exact text of another one with a lone surrogate."""
+    alike = pc.fill_null(pc.starts_with(text, _SURROGATES), fill_value=False)
+    if not pc.any(alike).as_py():
+        return text
+    exact = [_SURROGATES + one.encode("utf-16-be").hex() for one in text.filter(alike).to_pylist()]
+    return pc.replace_with_mask(text, alike, pa.array(exact, text.type))
 
 
 def hex_text(values: pa.Array) -> pa.Array:

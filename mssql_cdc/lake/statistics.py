@@ -44,7 +44,7 @@ class Statistics:
             {
                 "numRecords": self.rows,
                 "minValues": {self._columns[n]: _lower(v) for n, v in self._smallest.items()},
-                "maxValues": {self._columns[n]: _upper(v) for n, v in self._largest.items()},
+                "maxValues": {self._columns[n]: up for n, v in self._largest.items() if (up := _upper(v)) is not None},
                 "nullCount": {self._columns[n]: count for n, count in self._nulls.items()},
             },
             ensure_ascii=False,
@@ -56,9 +56,10 @@ def _lower(value: Any) -> Any:
 
 
 def _upper(value: Any) -> Any:
+    """The bound that stands for a maximum; None: there is none."""
     # A truncated maximum must still be at least as large as every value with this prefix.
     if isinstance(value, str) and len(value) > _TEXT_LENGTH:
-        return value[:_TEXT_LENGTH] + _LAST_CHARACTER
+        return None if value[_TEXT_LENGTH] == _LAST_CHARACTER else value[:_TEXT_LENGTH] + _LAST_CHARACTER
     return _plain(value)
 
 

@@ -138,6 +138,17 @@ def test_key_text_is_exact_where_arrow_is_not():
     assert other["_key"] == "27:2026-01-02 03:04:05.67890128:bigint\x1f14:00ff4:1.50"
 
 
+def test_key_text_of_a_lone_surrogate_is_that_of_no_other_text():
+    """A row whose key spells the exact text of another one's vanished behind it."""
+    schema = orders(column("name", "nvarchar", length=80), keys=("name",))
+    lone = Change(1, "c", after={"name": "\ufffd"}, exact={"after": {"name": "utf16:d83d"}})
+    spelled = "".join(f"{ord(character):04x}" for character in "utf16:d83d")
+    others = [Change(at, "c", after={"name": name}) for at, name in enumerate(("utf16:d83d", f"utf16:{spelled}"), 2)]
+    found = [r["_key"] for r in rows(schema, lone, *others, Change(4, "c", after={"name": "utf8"}))]
+    assert len(set(found)) == 4
+    assert (found[0], found[3]) == ("10:utf16:d83d", "4:utf8")
+
+
 def test_keyless_table_has_no_key():
     (found,) = rows(orders(keys=()), Change(1, "c", after=row()))
     assert found["_key"] is None
