@@ -40,7 +40,8 @@ Notices appear in the command line, in the log of each Dagster run and sensor, a
   `delta.key.secret` they are resolved only where the value is used.
 * A list of regular expressions (*regexes*) is separated by commas; `\,` is a comma in an expression. An expression
   matches the whole name and ignores case. Tables are `schema.table`; an expression with two dots or more may name
-  `db.schema.table` as well.
+  `db.schema.table` as well. `discover`, `check-config` and each start name the expressions of tables and columns that
+  match nothing, such as a misspelled column of a mask; of several databases, where the expression names one of them.
 * The first mask that matches a column wins, in this order: truncate, asterisks, hash version 1, hash version 2.
 """
 

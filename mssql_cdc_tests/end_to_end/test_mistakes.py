@@ -324,3 +324,20 @@ def test_a_heartbeat_table_that_is_not_captured_is_a_warning(shop: Place, capsys
     shop.configure(heartbeat_interval_ms="1000", heartbeat_action_query="INSERT INTO dbo.beat VALUES (1)")
     assert main(["discover", "--config", str(shop.config)]) == 0
     assert "dbo.beat, which is not enabled for CDC" in capsys.readouterr().err
+
+
+@pytest.mark.feature("FLT-04", "FLT-07")
+@pytest.mark.parametrize("command", ["discover", "check-config", "run"])
+def test_expressions_that_match_nothing_are_named_and_nothing_fails(
+    command: str, shop: Place, capsys: pytest.CaptureFixture[str]
+):
+    shop.sql("CREATE TABLE dbo.plain (id int NOT NULL PRIMARY KEY)")
+    names = {"table.include.list": r"dbo\.orders,dbo.plain", "column.mask.with.3.chars": "dbo.orders.nmae"}
+    shop.configure(**{name.replace(".", "_"): value for name, value in names.items()})
+    more = {"run": ["--until-caught-up", "--warehouse", str(shop.warehouse)]}.get(command, [])
+    capsys.readouterr()
+    assert main([command, "--config", str(shop.config), *more]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("matches") == 2
+    assert f"table.include.list: no table under CDC in {shop.database} matches 'dbo.plain'" in said
+    assert f"column.mask.with.3.chars: no captured column of {shop.database} matches 'dbo.orders.nmae'" in said
