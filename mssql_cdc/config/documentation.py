@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from mssql_cdc.config.catalogue import ALL
-from mssql_cdc.config.driver import TWINS, WITHOUT_TWIN
+from mssql_cdc.config.driver import TWINS, WITHOUT_TWIN, Twin
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.config.property import Effect, Group, Property
 from mssql_cdc.config.record_settings import RecordKeys
@@ -47,9 +47,13 @@ Notices appear in the command line, in the log of each Dagster run and sensor, a
 
 _JDBC = """## JDBC settings
 
-Set them as `driver.<name>` or `database.<name>`. An `odbc.<keyword>` of your own wins over a translated one.
-`loginTimeout` limits the time of a login. Connections are encrypted unless `database.encrypt=false` says otherwise, as
-Debezium's are. Microsoft's driver also verifies the server's certificate; FreeTDS only encrypts.
+Set them as `driver.<name>` or `database.<name>`, or the keyword as `odbc.<keyword>`. It is an error if two of these
+families give one setting different values. `loginTimeout` limits the time of a login. Connections are encrypted unless
+`database.encrypt=false` says otherwise, as Debezium's are. Microsoft's driver also verifies the server's certificate;
+FreeTDS only encrypts.
+
+What FreeTDS has no keyword for is named by a notice. It is refused with FreeTDS if it guards the connection or the
+values: then only what changes nothing is accepted, such as `trustServerCertificate=true`.
 """
 
 _EFFECTS = {
@@ -67,11 +71,15 @@ def configuration_document() -> str:
     for group in Group:
         rows = [_row(one) for one in ALL if one.group is group]
         parts += [f"## {group}\n", *_table("property | type | default | effect | meaning", rows)]
-    own = [f"`{one.jdbc}` | `{one.odbc}` | {_code(one.freetds)}" for one in TWINS]
+    own = [f"`{one.jdbc}` | `{one.odbc}` | {_of_freetds(one)}" for one in TWINS]
     others = [f"{why} | {_codes(names.split())}" for why, names in WITHOUT_TWIN.items()]
     parts += [_JDBC, *_table("JDBC | Microsoft's ODBC driver | FreeTDS", own)]
     parts += ["The others have no effect; a notice gives the reason:\n", *_table("reason | JDBC", others)]
     return "\n".join(parts)
+
+
+def _of_freetds(one: Twin) -> str:
+    return _code(one.freetds) or ("refused" if one.guards else "none")
 
 
 def _table(head: str, rows: Iterable[str]) -> list[str]:

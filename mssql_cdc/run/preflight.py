@@ -66,6 +66,8 @@ def preflight(
         _require_signal_table(connector, source, session, catalog, found.tables)
         _check_heartbeat(connector, session, [*(table.table_id.text for table in found.tables), *others], warn)
         notices = [line for line in (session.concealed(), session.stalled()) if line is not None]
+    for line in source.notices():
+        warn(line)
     for line in layout_notices(connector, found.name, [table.table_id for table in found.tables]):
         warn(line)
     for line in unmatched_notices(connector, found.name, captured=found.tables, unreadable=unreadable, left_out=others):

@@ -290,7 +290,7 @@ def tick(place: Place) -> str:
 @pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
 @pytest.mark.parametrize(
     ("encrypt", "says"),
-    [("off", "does not encrypt connections.*database.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
+    [("off", "does not encrypt connections.*driver.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
     ids=["server without TLS", "certificate that nobody knows"],
 )
 def test_refused_tls_names_the_property(
@@ -310,6 +310,37 @@ def test_refused_tls_names_the_property(
         place.configure(**{"driver_encrypt": "false"} | ({"odbc_Driver": driver} if driver else {}))
         with control(load_connector(place.config).connection, "master") as opened:
             assert opened.value("SELECT 1", doing="testing") == 1
+
+
+TLS_BY = {
+    "none": {}, "driver": {"driver_encrypt": "true"}, "database": {"database_encrypt": "true"},
+    "both": {"driver_encrypt": "true", "database_encrypt": "true"}, "Microsoft's": {"odbc_Encrypt": "yes"},
+    "FreeTDS's": {"odbc_Encryption": "require"},
+}  # fmt: skip
+
+
+@pytest.mark.feature("PRE-09")
+@pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
+def test_the_advice_to_turn_encryption_off_works_as_it_is_printed(
+    driver: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with sandbox_server(tmp_path, "--encrypt", "off") as server:
+        place = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
+        for given in TLS_BY.values():
+            properties: dict[str, Any] = {
+                "driver_encrypt": None,
+                **({"odbc_Driver": driver} if driver else {}),
+                **given,
+            }
+            place.configure(**properties)
+            assert main(["discover", "--config", str(place.config)]) == 2
+            said = " ".join(capsys.readouterr().err.split())
+            advice = re.search(r"turn encryption off with (.*)", said)
+            assert advice is not None, said
+            followed = dict(re.findall(r"(\w+\.\w+)=(\w+)", advice[1]))
+            place.configure(**properties | {name.replace(".", "_"): value for name, value in followed.items()})
+            with control(load_connector(place.config).connection, "master") as opened:
+                assert opened.value("SELECT 1", doing="testing") == 1
 
 
 def test_the_list_of_tables_is_not_written_over_by_a_mistake(shop: Place):
@@ -341,3 +372,10 @@ def test_expressions_that_match_nothing_are_named_and_nothing_fails(
     assert said.count("matches") == 2
     assert f"table.include.list: no table under CDC in {shop.database} matches 'dbo.plain'" in said
     assert f"column.mask.with.3.chars: no captured column of {shop.database} matches 'dbo.orders.nmae'" in said
+
+
+def test_a_setting_that_freetds_lacks_is_named(shop: Place, capsys: pytest.CaptureFixture[str]):
+    shop.configure(driver_multiSubnetFailover="true", odbc_Driver="FreeTDS")
+    capsys.readouterr()
+    assert main(["discover", "--config", str(shop.config)]) == 0
+    assert "driver.multiSubnetFailover: no effect, FreeTDS has no such keyword" in capsys.readouterr().err
