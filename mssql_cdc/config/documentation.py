@@ -32,8 +32,9 @@ value and all properties that exclude each other. The column *effect* says what 
 | no records | Consumers would receive other records. Capture works; `mssql-cdc records` refuses to render any. |
 | refused | It is not built, and rows would differ without it. Only its default is accepted. |
 
-Notices appear in the command line, in the log of each Dagster run and sensor, and in the metadata of each
-`schema_history` asset.
+A property without one that it needs, such as `heartbeat.action.query` without `heartbeat.interval.ms`, has no effect;
+one notice names them all. Notices appear in the command line, in the log of each Dagster run and sensor, and in the
+metadata of each `schema_history` asset.
 
 * Any value may contain `${env:NAME}` and `${file:path:key}`; any other `${provider:…}` is refused. References are
   resolved when the file is loaded. In passwords, users, `driver.*`, `odbc.*`, `spark.*`, `delta.storage.*` and

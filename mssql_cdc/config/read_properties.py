@@ -20,6 +20,7 @@ from mssql_cdc.config.property import Effect, GivenProperty, Property, split
 from mssql_cdc.config.report import Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.config.signal_settings import own_channels
+from mssql_cdc.config.without_effect import without_effect
 from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
 from mssql_cdc.extensions import installed_names
 
@@ -65,6 +66,7 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
     for name in names if _REMOTE in names else ():
         if name != _REMOTE:
             report.notice(name, f"no effect with {_REMOTE}: the server has options of its own")
+    report.ineffective.extend(without_effect(connector, given))
     return replace(connector, notices=report.lines(), unrendered=tuple(report.unrendered))
 
 

@@ -122,6 +122,13 @@ class SignalSettings:
     """Sets an option of the client of the channel `kafka`, by the names of librdkafka."""
 
     @model_validator(mode="after")
+    def _check_source(self, info: ValidationInfo) -> SignalSettings:
+        if self.tables and SOURCE_CHANNEL not in self.channels:
+            text = f"signals in it are not read, because {_CHANNELS} lacks {SOURCE_CHANNEL}"
+            Report.of(info).notice("signal.data.collection", text)
+        return self
+
+    @model_validator(mode="after")
     def _check_kafka(self, info: ValidationInfo) -> SignalSettings:
         named = dict(self.kafka_consumer)
         servers = self.kafka_servers or named.get("bootstrap.servers")
