@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
+from mssql_cdc.config.driver_given import NOT_OF_FREETDS, GivenSetting, conflicts, dropped, given_settings
 from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.property import Effect, GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.redaction import Redactor
@@ -74,8 +75,8 @@ class Connection:
     )
     """Sets an option of the JDBC driver as well, if no other property has that name."""
     odbc_extra: Annotated[tuple[OdbcSetting, ...], BeforeValidator(_odbc_settings)] = prop("odbc.*", (), late=True)
-    """Adds a keyword to the ODBC connection string as it is, and wins over `driver.*`. `odbc.Driver` chooses the driver
-    by its registered name or by the path of its library."""
+    """Adds a keyword to the ODBC connection string as it is. `odbc.Driver` chooses the driver by its registered name or
+    by the path of its library."""
     connection_timeout_ms: int = prop("database.connection.timeout.ms", 600_000, ge=0)
     """Limits the wait for a connection in milliseconds. `driver.loginTimeout` wins; when neither is set, the limit is
     30 s."""
@@ -122,6 +123,24 @@ class Connection:
             derived["port"] = None
         return derived | given
 
+    @model_validator(mode="after")
+    def _check_driver(self, info: ValidationInfo) -> Connection:
+        report = Report.of(info)
+        for name, problem in conflicts(self.given_settings):
+            report.complain(name, problem)
+        try:
+            guards, _ = dropped(self.given_settings, self.odbc_driver or "")
+        except MissingSecretError:
+            return self  # It is resolved where the value is used, and this is asked again.
+        for name in guards:
+            report.complain(name, NOT_OF_FREETDS)
+        return self
+
+    @property
+    def given_settings(self) -> tuple[GivenSetting, ...]:
+        """The settings of the driver by their properties."""
+        return tuple(given_settings(self.driver_settings, self.database_settings, self.odbc_extra))
+
     @property
     def address(self) -> str:
         """The server, as messages name it."""
@@ -153,10 +172,11 @@ class Connection:
         return expression is not None and java_pattern(expression).fullmatch(message) is not None
 
     def odbc_settings(self, driver: str) -> tuple[OdbcSetting, ...]:
-        """Keywords beside driver, server, port, database, UID and PWD: translated ones, then `odbc.*` (which win)."""
+        """Keywords beside driver, server, port, database, UID and PWD: translated ones, then those of `odbc.*`."""
         own = {setting.keyword.lower() for setting in self.odbc_extra}
         translated = translate((*self.driver_settings, *self.database_settings), driver)
-        return (*(one for one in translated if one.keyword.lower() not in own), *self.odbc_extra)
+        once = {one.keyword: one for one in translated if one.keyword.lower() not in own}
+        return (*once.values(), *self.odbc_extra)
 
 
 def _by_name(given: Mapping[str, Any], family: str) -> dict[str, GivenProperty]:

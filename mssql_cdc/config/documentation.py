@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from mssql_cdc.config.catalogue import ALL
-from mssql_cdc.config.driver import TWINS, WITHOUT_TWIN
+from mssql_cdc.config.driver import TWINS, WITHOUT_TWIN, Twin
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.config.property import Effect, Group, Property
 from mssql_cdc.config.record_settings import RecordKeys
@@ -32,23 +32,29 @@ value and all properties that exclude each other. The column *effect* says what 
 | no records | Consumers would receive other records. Capture works; `mssql-cdc records` refuses to render any. |
 | refused | It is not built, and rows would differ without it. Only its default is accepted. |
 
-Notices appear in the command line, in the log of each Dagster run and sensor, and in the metadata of each
-`schema_history` asset.
+A property without one that it needs, such as `heartbeat.action.query` without `heartbeat.interval.ms`, has no effect;
+one notice names them all. Notices appear in the command line, in the log of each Dagster run and sensor, and in the
+metadata of each `schema_history` asset.
 
 * Any value may contain `${env:NAME}` and `${file:path:key}`; any other `${provider:…}` is refused. References are
   resolved when the file is loaded. In passwords, users, `driver.*`, `odbc.*`, `spark.*`, `delta.storage.*` and
   `delta.key.secret` they are resolved only where the value is used.
 * A list of regular expressions (*regexes*) is separated by commas; `\,` is a comma in an expression. An expression
   matches the whole name and ignores case. Tables are `schema.table`; an expression with two dots or more may name
-  `db.schema.table` as well.
+  `db.schema.table` as well. `discover`, `check-config` and each start name the expressions of tables and columns that
+  match nothing, such as a misspelled column of a mask; of several databases, where the expression names one of them.
 * The first mask that matches a column wins, in this order: truncate, asterisks, hash version 1, hash version 2.
 """
 
 _JDBC = """## JDBC settings
 
-Set them as `driver.<name>` or `database.<name>`. An `odbc.<keyword>` of your own wins over a translated one.
-`loginTimeout` limits the time of a login. Connections are encrypted unless `database.encrypt=false` says otherwise, as
-Debezium's are. Microsoft's driver also verifies the server's certificate; FreeTDS only encrypts.
+Set them as `driver.<name>` or `database.<name>`, or the keyword as `odbc.<keyword>`. It is an error if two of these
+families give one setting different values. `loginTimeout` limits the time of a login. Connections are encrypted unless
+`database.encrypt=false` says otherwise, as Debezium's are. Microsoft's driver also verifies the server's certificate;
+FreeTDS only encrypts.
+
+What FreeTDS has no keyword for is named by a notice. It is refused with FreeTDS if it guards the connection or the
+values: then only what changes nothing is accepted, such as `trustServerCertificate=true`.
 """
 
 _EFFECTS = {
@@ -66,11 +72,15 @@ def configuration_document() -> str:
     for group in Group:
         rows = [_row(one) for one in ALL if one.group is group]
         parts += [f"## {group}\n", *_table("property | type | default | effect | meaning", rows)]
-    own = [f"`{one.jdbc}` | `{one.odbc}` | {_code(one.freetds)}" for one in TWINS]
+    own = [f"`{one.jdbc}` | `{one.odbc}` | {_of_freetds(one)}" for one in TWINS]
     others = [f"{why} | {_codes(names.split())}" for why, names in WITHOUT_TWIN.items()]
     parts += [_JDBC, *_table("JDBC | Microsoft's ODBC driver | FreeTDS", own)]
     parts += ["The others have no effect; a notice gives the reason:\n", *_table("reason | JDBC", others)]
     return "\n".join(parts)
+
+
+def _of_freetds(one: Twin) -> str:
+    return _code(one.freetds) or ("refused" if one.guards else "none")
 
 
 def _table(head: str, rows: Iterable[str]) -> list[str]:

@@ -17,7 +17,9 @@ from mssql_cdc.config.secret import Secret, reveal
 
 _YES_NO = {"true": "yes", "false": "no", "yes": "yes", "no": "no"}
 _ENCRYPT = {"true": "yes", "false": "no", "mandatory": "yes", "optional": "no", "strict": "strict"}
+_FREETDS_KEYWORD = "Encryption"
 _FREETDS_ENCRYPT = {"yes": "require", "no": "off", "strict": "strict"}
+_ENCRYPT_OF_FREETDS = {theirs: ours for ours, theirs in _FREETDS_ENCRYPT.items()}
 _MSI = "ActiveDirectoryMsi"
 _AUTHENTICATION = {"notspecified": "", "activedirectorymanagedidentity": _MSI, "activedirectorymsi": _MSI}
 
@@ -27,6 +29,8 @@ class Twin:
     """One JDBC setting and its keywords in Microsoft's ODBC driver and in FreeTDS.
 
     `values` are ODBC's by JDBC's, in lower case; others are an error unless `open`. Without them, all values pass.
+    What `guards` decides who is trusted, which login is used or whether values are decrypted: a driver that has no
+    keyword for it cannot be used, unless the value is one of the `harmless` ones (JDBC's, in lower case).
     """
 
     jdbc: str
@@ -34,6 +38,24 @@ class Twin:
     freetds: str | None = None
     values: Mapping[str, str] = field(default_factory=dict[str, str])
     open: bool = False
+    guards: bool = False
+    harmless: tuple[str, ...] = ()
+
+    def keyword(self, *, freetds: bool) -> str | None:
+        """The keyword of FreeTDS or of Microsoft's driver; None: there is none."""
+        return self.freetds if freetds else self.odbc
+
+    def meaning(self, text: str) -> str:
+        """A value of any family in one form; texts of settings with names for their values have no case."""
+        if not self.values:
+            return text
+        word = text.strip().lower()
+        return self.values.get(word) or _ENCRYPT_OF_FREETDS.get(word, word).lower()
+
+    def word(self, value: str, keyword: str) -> str:
+        """A value of JDBC's as this keyword writes it."""
+        word = self.values.get(value, value)
+        return _FREETDS_ENCRYPT.get(word, word) if keyword.lower() == _FREETDS_KEYWORD.lower() else word
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +79,34 @@ class OdbcSetting:
 
 
 TWINS: tuple[Twin, ...] = (
-    Twin("encrypt", "Encrypt", "Encryption", _ENCRYPT),
-    Twin("trustServerCertificate", "TrustServerCertificate", None, _YES_NO),
-    Twin("hostNameInCertificate", "HostnameInCertificate"),
-    Twin("serverCertificate", "ServerCertificate"),
+    Twin("encrypt", "Encrypt", _FREETDS_KEYWORD, _ENCRYPT),
+    Twin("trustServerCertificate", "TrustServerCertificate", None, _YES_NO, guards=True, harmless=("true", "yes")),
+    Twin("hostNameInCertificate", "HostnameInCertificate", guards=True),
+    Twin("serverCertificate", "ServerCertificate", guards=True),
     Twin("applicationIntent", "ApplicationIntent", "ApplicationIntent"),
     Twin("applicationName", "APP", "APP"),
     Twin("workstationID", "WSID", "WSID"),
     Twin("multiSubnetFailover", "MultiSubnetFailover", None, _YES_NO),
     Twin("connectRetryCount", "ConnectRetryCount"),
     Twin("connectRetryInterval", "ConnectRetryInterval"),
-    Twin("authentication", "Authentication", None, _AUTHENTICATION, open=True),
+    Twin(
+        "authentication",
+        "Authentication",
+        None,
+        _AUTHENTICATION,
+        open=True,
+        guards=True,
+        harmless=("notspecified", "sqlpassword"),
+    ),
     Twin("integratedSecurity", "Trusted_Connection", "Trusted_Connection", _YES_NO),
     Twin("serverSpn", "ServerSPN", "ServerSPN"),
     Twin("ipAddressPreference", "IpAddressPreference"),
-    Twin("columnEncryptionSetting", "ColumnEncryption"),
+    Twin("columnEncryptionSetting", "ColumnEncryption", guards=True, harmless=("disabled",)),
     Twin("keyStoreAuthentication", "KeystoreAuthentication"),
     Twin("keyStorePrincipalId", "KeystorePrincipalId"),
     Twin("keyStoreSecret", "KeystoreSecret"),
-    Twin("clientCertificate", "ClientCertificate"),
-    Twin("clientKey", "ClientKey"),
+    Twin("clientCertificate", "ClientCertificate", guards=True),
+    Twin("clientKey", "ClientKey", guards=True),
     Twin("failoverPartner", "Failover_Partner"),
 )
 
@@ -147,7 +177,7 @@ def translate(settings: tuple[DriverSetting, ...], driver: str) -> tuple[OdbcSet
     found: list[OdbcSetting] = []
     for setting in settings:
         twin = _twins().get(setting.name.lower())
-        keyword = None if twin is None else (twin.freetds if freetds else twin.odbc)
+        keyword = None if twin is None else twin.keyword(freetds=freetds)
         if twin is None or keyword is None:
             continue
         value = setting.value
@@ -156,6 +186,16 @@ def translate(settings: tuple[DriverSetting, ...], driver: str) -> tuple[OdbcSet
         if value != "":
             found.append(OdbcSetting(keyword, value))
     return tuple(found)
+
+
+def twin_of(name: str) -> Twin | None:
+    """The twin of a JDBC setting, in any case; None: it has none."""
+    return _twins().get(name.lower())
+
+
+def twin_of_keyword(keyword: str) -> Twin | None:
+    """The twin that an ODBC keyword of either driver belongs to, in any case."""
+    return next((one for one in TWINS if keyword.lower() in {one.odbc.lower(), (one.freetds or "").lower()}), None)
 
 
 def is_freetds(driver: str) -> bool:
@@ -170,7 +210,7 @@ def _translate_value(twin: Twin, text: str, *, freetds: bool) -> str:
     value = twin.values.get(text.strip().lower(), text if twin.open else None)
     if value is None:
         raise ValueError(f"found {text!r}, expected {either(tuple(twin.values))}")
-    return _FREETDS_ENCRYPT[value] if freetds and twin.freetds == "Encryption" else value
+    return _FREETDS_ENCRYPT[value] if freetds and twin.freetds == _FREETDS_KEYWORD else value
 
 
 @cache

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.config.property import GivenProperty
-from mssql_cdc.config.report import Report
+from mssql_cdc.config.report import Report, shown_name
 from mssql_cdc.config.secret import Secret
 
 _TEXT_TYPES = frozenset(
@@ -38,7 +38,7 @@ class MaskRule:
     """What one `column.truncate…` or `column.mask…` property does to a value.
 
     `length` counts characters (`truncate`, `fill`); `algorithm` (hashlib's name), `salt` and `version` (1 or 2) are
-    for `hash`.
+    for `hash`. `name` is the property's, without a salt.
     """
 
     kind: MaskKind
@@ -47,6 +47,7 @@ class MaskRule:
     algorithm: str = ""
     salt: Secret | None = None
     version: int = 2
+    name: str = field(default="", compare=False)
 
     def applies_to(self, type_name: str) -> bool:
         """Whether values of this SQL Server type are changed at all; others pass through, as in Debezium.
@@ -64,7 +65,8 @@ def length_rule(kind: MaskKind, least: int) -> ParseRule:
         (length,) = one.parts
         if not re.fullmatch("[0-9]{1,9}", length) or int(length) < least:
             raise ValueError(f"found {length!r} as <n>, expected a whole number of at least {least}")
-        return MaskRule(kind=kind, columns=PatternList.parse(one.text), length=int(length))
+        columns = PatternList.parse(one.text)
+        return MaskRule(kind=kind, columns=columns, length=int(length), name=shown_name(one.name))
 
     return parse
 
@@ -77,7 +79,13 @@ def hash_rule(version: int) -> ParseRule:
         known = _ALGORITHMS.get(algorithm.upper())
         if known is None:
             raise ValueError(f"the algorithm {algorithm!r} is not known; use one of {', '.join(_ALGORITHMS)}")
-        columns = PatternList.parse(one.text)
-        return MaskRule(kind="hash", columns=columns, algorithm=known, salt=Secret(salt), version=version)
+        return MaskRule(
+            kind="hash",
+            columns=PatternList.parse(one.text),
+            algorithm=known,
+            salt=Secret(salt),
+            version=version,
+            name=shown_name(one.name),
+        )
 
     return parse

@@ -7,6 +7,7 @@ whole name, whatever the case of ASCII's letters. What the names are is `filters
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,6 +20,28 @@ def split_list(text: str) -> tuple[str, ...]:
     r"""The expressions of a list; blank ones are dropped, `\,` becomes a comma, other escapes stay."""
     parts = re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL)
     return tuple(part for part in (raw.strip().replace("\\,", ",") for raw in parts) if part)
+
+
+def split_expression(source: str) -> tuple[str, ...]:
+    """The parts of an expression between its dots that stand for a dot of a name."""
+    return tuple(_SEPARATOR.split(source))
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """One expression over dotted names.
+
+    Attributes:
+        text: how it is shown.
+        source: the expression.
+        pattern: the compiled one.
+        takes_long: whether it is tried on names with the database in front as well.
+    """
+
+    text: str
+    source: str
+    pattern: re.Pattern[str]
+    takes_long: bool
 
 
 @dataclass(frozen=True)
@@ -66,6 +89,15 @@ class PatternList:
 
     def __getstate__(self) -> dict[str, object]:
         return {"text": self.text, "parts": self.parts, "long_form": self.long_form}
+
+    def each(self, *, always_long: bool = False) -> Iterator[Expression]:
+        """The expressions one by one.
+
+        Args:
+            always_long: each is tried on names with the database in front, however many dots it has.
+        """
+        for text, pattern, takes_long in zip(split_list(self.text), self.expressions, self._takes_long, strict=True):
+            yield Expression(text, text, pattern, always_long or takes_long)
 
     def first_match(self, name: str, long_name: str | None = None) -> int | None:
         """The index of the first expression that matches the name (or its long form), else None."""

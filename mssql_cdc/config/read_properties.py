@@ -19,6 +19,8 @@ from mssql_cdc.config.model import Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
 from mssql_cdc.config.report import Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
+from mssql_cdc.config.signal_settings import own_channels
+from mssql_cdc.config.without_effect import without_effect
 from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
 from mssql_cdc.extensions import installed_names
 
@@ -28,13 +30,11 @@ _NAME_OTHERS = ("converters", "post.processors")
 _PROCESSORS = "post.processors."
 """May stand before the name of a post-processor; Debezium calls the form without it deprecated."""
 _NAME_EXTENSIONS = (
-    "signal.enabled.channels",
-    "notification.enabled.channels",
     "snapshot.mode.custom.name",
     "snapshot.locking.mode.custom.name",
     "snapshot.query.mode.custom.name",
 )
-"""Each name here is the prefix of further properties, which its extension reads."""
+"""Each name here is the prefix of further properties, which its extension reads; so is that of a channel."""
 
 
 def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connector:
@@ -66,6 +66,7 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
     for name in names if _REMOTE in names else ():
         if name != _REMOTE:
             report.notice(name, f"no effect with {_REMOTE}: the server has options of its own")
+    report.ineffective.extend(without_effect(connector, given))
     return replace(connector, notices=report.lines(), unrendered=tuple(report.unrendered))
 
 
@@ -130,6 +131,7 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
 def _extension_prefixes(given: Mapping[str, str]) -> tuple[str, ...]:
     """What properties of extensions begin with: the names of those that are chosen, and of installed actions."""
     named = [one for name in _NAME_EXTENSIONS for one in split(given.get(name, ""))]
+    named += own_channels(given)
     return tuple(f"{one}." for one in (*named, *installed_names(ExtensionGroup.SIGNAL_ACTIONS)))
 
 

@@ -292,8 +292,6 @@ class RecordSettings:
         report = Report.of(info)
         if self.writes_cloud_events and (self.value_schemas, self.value_nulls, self.value_decimals) != (None,) * 3:
             report.notice("value.converter", "CloudEventsConverter reads value.converter.json.… instead")
-        if not self.writes_cloud_events and self.cloud_events != CloudEventSettings():
-            report.notice("value.converter", f"only {CLOUD_EVENTS} reads the options of CloudEvents")
         header = (self.header_schemas, self.header_nulls, self.header_decimals)
         if (self.value_converter or "").strip() == STRINGS:
             report.notice(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import ValidationInfo
@@ -18,12 +18,14 @@ class Report:
     """What is found while a configuration is read: problems make it fail, notices are shown.
 
     `problems` are pairs of a property and what is wrong, `notices` of a property and what it does not do. `unrendered`
-    names the properties without which records would differ from those that consumers expect.
+    names the properties without which records would differ from those that consumers expect, `ineffective` those that
+    have no effect beside the others, with the reason.
     """
 
     problems: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     notices: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     unrendered: list[str] = field(default_factory=list[str])
+    ineffective: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     @classmethod
     def of(cls, info: ValidationInfo) -> Report:
@@ -50,7 +52,17 @@ class Report:
             names.setdefault(text, []).append(name)
         if self.unrendered:
             names[_UNRENDERED] = self.unrendered
-        return tuple(_line(text, listed) for text, listed in names.items())
+        return (*(_line(text, listed) for text, listed in names.items()), *self._ineffective_line())
+
+    def _ineffective_line(self) -> Iterator[str]:
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.ineffective:
+            reasons.setdefault(why, []).append(name)
+        if len(self.ineffective) == 1:
+            yield "{} has no effect {}".format(*self.ineffective[0])
+        elif reasons:
+            listed = "; ".join(f"{', '.join(names)} {why}" for why, names in reasons.items())
+            yield f"{len(self.ineffective)} settings have no effect in this configuration: {listed}"
 
 
 def _line(text: str, names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +13,36 @@ from typing import Annotated
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
-from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
+from mssql_cdc.config.property import GivenProperty, Group, members, prop, section, split
 from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, reveal
 from mssql_cdc.extensions import installed_names
 
 SOURCE_CHANNEL, FILE_CHANNEL, KAFKA_CHANNEL = "source", "file", "kafka"
 LOG_CHANNEL, SINK_CHANNEL = "log", "sink"
+_JMX = "jmx"
 
 _CHANNELS = "signal.enabled.channels"
 _SERVERS = "signal.kafka.bootstrap.servers"
 _GROUP, _POLL_TIMEOUT_MS = "kafka-signal", 100
 _CLIENT, _EXTRA = "confluent_kafka", "pip install 'mssql-cdc[kafka]'"
 _NOTIFICATIONS = "notification.enabled.channels"
+
+
+def own_channels(given: Mapping[str, str]) -> Iterator[str]:
+    """The channels of a configuration that are extensions: properties may begin with their names.
+
+    Args:
+        given: the configured texts by the properties' names.
+    """
+    installed = installed_names(ExtensionGroup.SIGNAL_CHANNELS)
+    for name in split(given.get(_CHANNELS, "")):
+        built_in = name.lower() in {SOURCE_CHANNEL, FILE_CHANNEL}
+        if not built_in and (name in installed or name.lower() not in {KAFKA_CHANNEL, _JMX}):
+            yield name
+    for name in split(given.get(_NOTIFICATIONS, "")):
+        if name.lower() not in {LOG_CHANNEL, SINK_CHANNEL, _JMX}:
+            yield name
 
 
 def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
@@ -36,7 +54,7 @@ def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str,
             found.append(built_in)
         elif name in installed_names(ExtensionGroup.SIGNAL_CHANNELS):
             found.append(name)
-        elif built_in == "jmx":
+        elif built_in == _JMX:
             report.notice(_CHANNELS, "jmx has no meaning here")
         elif built_in == KAFKA_CHANNEL:
             if find_spec(_CLIENT) is None:
@@ -53,7 +71,7 @@ def _notification_channels(names: tuple[str, ...], info: ValidationInfo) -> tupl
     report, found = Report.of(info), list[str]()
     for name in names:
         built_in = name.lower()
-        if built_in == "jmx":
+        if built_in == _JMX:
             report.notice(_NOTIFICATIONS, "jmx has no meaning here")
         elif built_in in {LOG_CHANNEL, SINK_CHANNEL}:
             found.append(built_in)
@@ -102,6 +120,13 @@ class SignalSettings:
         "signal.consumer.*", (), "SIG-05", late=True
     )
     """Sets an option of the client of the channel `kafka`, by the names of librdkafka."""
+
+    @model_validator(mode="after")
+    def _check_source(self, info: ValidationInfo) -> SignalSettings:
+        if self.tables and SOURCE_CHANNEL not in self.channels:
+            text = f"signals in it are not read, because {_CHANNELS} lacks {SOURCE_CHANNEL}"
+            Report.of(info).notice("signal.data.collection", text)
+        return self
 
     @model_validator(mode="after")
     def _check_kafka(self, info: ValidationInfo) -> SignalSettings:

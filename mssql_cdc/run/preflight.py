@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mssql_cdc.capture.notices import layout_notices
+from mssql_cdc.capture.unmatched import unmatched_notices
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.source.protocol import Source, SourceSession
@@ -51,7 +52,8 @@ def preflight(
     """
     with source.session(catalog) as session:
         found = Found(session.require_ready(), session.tables())
-        for table, reason in session.unreadable().items():
+        unreadable = dict(session.unreadable())
+        for table, reason in unreadable.items():
             warn(f"{table} cannot be captured: {reason}")
         others = session.left_out()
         if not found.tables:
@@ -64,7 +66,11 @@ def preflight(
         _require_signal_table(connector, source, session, catalog, found.tables)
         _check_heartbeat(connector, session, [*(table.table_id.text for table in found.tables), *others], warn)
         notices = [line for line in (session.concealed(), session.stalled()) if line is not None]
+    for line in source.notices():
+        warn(line)
     for line in layout_notices(connector, found.name, [table.table_id for table in found.tables]):
+        warn(line)
+    for line in unmatched_notices(connector, found.name, captured=found.tables, unreadable=unreadable, left_out=others):
         warn(line)
     for line in notices:
         warn(f"{found.name}: {line}")

@@ -374,6 +374,10 @@ class CheckSource(Protocol):
 class Source(Protocol):
     """A source of one connector."""
 
+    def notices(self) -> Sequence[str]:
+        """What settings do not do with the driver that reaches this source, one line for all of one reason."""
+        ...
+
     def session(self, catalog: str) -> AbstractContextManager[SourceSession]:
         """A session on one database."""
         ...

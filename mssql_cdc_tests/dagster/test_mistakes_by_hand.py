@@ -66,7 +66,7 @@ def test_a_mistake_is_named_by_a_run_that_an_operator_launches(what: str, name: 
 @pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
 @pytest.mark.parametrize(
     ("encrypt", "says"),
-    [("off", "does not encrypt connections.*database.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
+    [("off", "does not encrypt connections.*driver.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
     ids=["server without TLS", "certificate that nobody knows"],
 )
 def test_refused_tls_names_the_property_in_a_run(encrypt: str, says: str, driver: str | None, tmp_path: Path):

@@ -290,7 +290,7 @@ def tick(place: Place) -> str:
 @pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
 @pytest.mark.parametrize(
     ("encrypt", "says"),
-    [("off", "does not encrypt connections.*database.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
+    [("off", "does not encrypt connections.*driver.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
     ids=["server without TLS", "certificate that nobody knows"],
 )
 def test_refused_tls_names_the_property(
@@ -312,6 +312,37 @@ def test_refused_tls_names_the_property(
             assert opened.value("SELECT 1", doing="testing") == 1
 
 
+TLS_BY = {
+    "none": {}, "driver": {"driver_encrypt": "true"}, "database": {"database_encrypt": "true"},
+    "both": {"driver_encrypt": "true", "database_encrypt": "true"}, "Microsoft's": {"odbc_Encrypt": "yes"},
+    "FreeTDS's": {"odbc_Encryption": "require"},
+}  # fmt: skip
+
+
+@pytest.mark.feature("PRE-09")
+@pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
+def test_the_advice_to_turn_encryption_off_works_as_it_is_printed(
+    driver: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    with sandbox_server(tmp_path, "--encrypt", "off") as server:
+        place = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
+        for given in TLS_BY.values():
+            properties: dict[str, Any] = {
+                "driver_encrypt": None,
+                **({"odbc_Driver": driver} if driver else {}),
+                **given,
+            }
+            place.configure(**properties)
+            assert main(["discover", "--config", str(place.config)]) == 2
+            said = " ".join(capsys.readouterr().err.split())
+            advice = re.search(r"turn encryption off with (.*)", said)
+            assert advice is not None, said
+            followed = dict(re.findall(r"(\w+\.\w+)=(\w+)", advice[1]))
+            place.configure(**properties | {name.replace(".", "_"): value for name, value in followed.items()})
+            with control(load_connector(place.config).connection, "master") as opened:
+                assert opened.value("SELECT 1", doing="testing") == 1
+
+
 def test_the_list_of_tables_is_not_written_over_by_a_mistake(shop: Place):
     before = table_list_path(shop.config).read_text(encoding="utf-8")
     shop.configure(table_include_list="dbo.nothing")
@@ -324,3 +355,27 @@ def test_a_heartbeat_table_that_is_not_captured_is_a_warning(shop: Place, capsys
     shop.configure(heartbeat_interval_ms="1000", heartbeat_action_query="INSERT INTO dbo.beat VALUES (1)")
     assert main(["discover", "--config", str(shop.config)]) == 0
     assert "dbo.beat, which is not enabled for CDC" in capsys.readouterr().err
+
+
+@pytest.mark.feature("FLT-04", "FLT-07")
+@pytest.mark.parametrize("command", ["discover", "check-config", "run"])
+def test_expressions_that_match_nothing_are_named_and_nothing_fails(
+    command: str, shop: Place, capsys: pytest.CaptureFixture[str]
+):
+    shop.sql("CREATE TABLE dbo.plain (id int NOT NULL PRIMARY KEY)")
+    names = {"table.include.list": r"dbo\.orders,dbo.plain", "column.mask.with.3.chars": "dbo.orders.nmae"}
+    shop.configure(**{name.replace(".", "_"): value for name, value in names.items()})
+    more = {"run": ["--until-caught-up", "--warehouse", str(shop.warehouse)]}.get(command, [])
+    capsys.readouterr()
+    assert main([command, "--config", str(shop.config), *more]) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert said.count("matches") == 2
+    assert f"table.include.list: no table under CDC in {shop.database} matches 'dbo.plain'" in said
+    assert f"column.mask.with.3.chars: no captured column of {shop.database} matches 'dbo.orders.nmae'" in said
+
+
+def test_a_setting_that_freetds_lacks_is_named(shop: Place, capsys: pytest.CaptureFixture[str]):
+    shop.configure(driver_multiSubnetFailover="true", odbc_Driver="FreeTDS")
+    capsys.readouterr()
+    assert main(["discover", "--config", str(shop.config)]) == 0
+    assert "driver.multiSubnetFailover: no effect, FreeTDS has no such keyword" in capsys.readouterr().err

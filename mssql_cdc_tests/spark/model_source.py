@@ -208,6 +208,9 @@ class ModelSource:
     def share(self, readers: Any) -> Any:
         raise AssertionError(f"`shares` accepts none of {readers}")
 
+    def notices(self) -> Sequence[str]:
+        return ()
+
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         name, statement = wanted.schema.table_id.name, wanted.statement
         self.statements[name] = statement

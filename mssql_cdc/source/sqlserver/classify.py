@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mssql_cdc.config import Connection
 from mssql_cdc.errors import (
     AccessDeniedError,
     ConfigurationError,
@@ -16,7 +17,7 @@ from mssql_cdc.errors import (
     SourceError,
     SourceUnavailableError,
 )
-from mssql_cdc.source.sqlserver import grants
+from mssql_cdc.source.sqlserver import grants, tls
 
 DEADLOCK = 1205
 
@@ -74,8 +75,14 @@ def driver_message(error: BaseException) -> DriverMessage:
     return DriverMessage("", 0, str(error))
 
 
-def classify(error: BaseException, doing: str) -> MssqlCdcError:
-    """The exception to raise instead; `doing` completes "while …"."""
+def classify(error: BaseException, doing: str, connection: Connection | None = None) -> MssqlCdcError:
+    """The exception to raise instead.
+
+    Args:
+        error: what a driver raised.
+        doing: completes "while …".
+        connection: the configuration, whose properties the advice names.
+    """
     if isinstance(error, MssqlCdcError):
         return error
     found = driver_message(error)
@@ -85,7 +92,7 @@ def classify(error: BaseException, doing: str) -> MssqlCdcError:
         return DeadlockError(shown)
     if found.number in _LOGIN or found.state == "28000":
         return ConfigurationError(f"{shown}. Check database.user, database.password and database.names")
-    remedy = _tls_remedy(found.text)
+    remedy = tls.remedy(found.text, connection)
     if remedy:
         return ConfigurationError(f"TLS failed: {shown}. {remedy}")
     if found.number in grants.NUMBERS:
@@ -105,22 +112,3 @@ def _without_values(found: DriverMessage) -> str:
     if not count and found.number in _QUOTING and re.search(r"['(:=]", found.text):
         return "The server's message may quote a value of a row and is left out"
     return text
-
-
-def _tls_remedy(text: str) -> str | None:
-    """What to do about a refused TLS connection; None when the text speaks of something else."""
-    if "Encryption not supported" in text:
-        return (
-            "The server does not encrypt connections: install a certificate on it, or turn encryption off with "
-            "database.encrypt=false"
-        )
-    if "SSL Provider" in text and re.search(r"host ?name|subject name", text, re.IGNORECASE):
-        return "Set driver.hostNameInCertificate to the certificate's host name"
-    if "SSL Provider" in text and "certificate" in text:
-        return (
-            "The server's certificate is not trusted: install its certificate authority on this machine, set "
-            "odbc.ServerCertificate, or accept any certificate with driver.trustServerCertificate=true"
-        )
-    if "SSL Provider" in text and re.search(r"unsupported protocol|wrong version|no protocols", text):
-        return "The server and this machine have no TLS version in common: update the server or its TLS settings"
-    return None

@@ -18,9 +18,11 @@ import arrow_odbc
 import pyodbc
 
 from mssql_cdc.config import Connection, Secret
-from mssql_cdc.config.driver import DriverSetting, is_freetds
+from mssql_cdc.config.driver import DriverSetting, is_freetds, twin_of, twin_of_keyword
+from mssql_cdc.config.driver_given import NOT_OF_FREETDS, dropped
 from mssql_cdc.config.redaction import redacted
 from mssql_cdc.errors import ConfigurationError, LoginRefusedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.source.sqlserver import tls
 from mssql_cdc.source.sqlserver.address import address_pairs
 from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
 from mssql_cdc.source.sqlserver.reach import require_reachable
@@ -44,10 +46,14 @@ def connection_string(connection: Connection, catalog: str, *, with_login: bool 
         with_login: False leaves out user and password.
 
     Raises:
-        ConfigurationError: no driver is installed, or a secret cannot be resolved.
+        ConfigurationError: no driver is installed, it is FreeTDS and would drop a setting that guards something, or a
+            secret cannot be resolved.
     """
     driver = find_driver(connection)
     freetds = is_freetds(driver)
+    guards, _ = dropped(connection.given_settings, driver)
+    if guards:
+        raise ConfigurationError(f"{', '.join(guards)}: {NOT_OF_FREETDS}")
     pairs: list[tuple[str, str]] = [("DRIVER", driver), *address_pairs(connection, freetds=freetds)]
     pairs.append(("DATABASE", catalog))
     settings = [(one.keyword, one.read()) for one in connection.odbc_settings(driver)]
@@ -258,7 +264,7 @@ def _connect(connection: Connection, catalog: str, *, autocommit: bool = True) -
 
 def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> MssqlCdcError:
     """Why a server that accepts connections refused this one; where a driver does not say, the server is asked."""
-    found = classify(error, f"connecting to database {catalog!r} on {connection.address}")
+    found = classify(error, f"connecting to database {catalog!r} on {connection.address}", connection)
     number = driver_message(error).number
     if number in LOGIN_FAILED:
         if catalog.lower() == "master" or not _logs_in(connection):
@@ -269,8 +275,8 @@ def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> Mssql
         )
     if number == 0 and not isinstance(found, ConfigurationError) and _answers_without_tls(connection, catalog):
         return ConfigurationError(
-            f"{connection.address} does not encrypt connections, and TLS is asked for. Install a certificate on the "
-            "server, or turn encryption off with database.encrypt=false"
+            f"{connection.address} does not encrypt connections, and TLS is asked for. "
+            f"{tls.turn_off(connection, driver=find_driver(connection))}"
         )
     return type(found)(without_secrets(connection, str(found)))
 
@@ -288,11 +294,15 @@ def _answers_without_tls(connection: Connection, catalog: str) -> bool:
     """Whether FreeTDS, which does not tell, reaches the server's login without encryption; no secret is sent."""
     if not is_freetds(find_driver(connection)):
         return False
-    plain = tuple(one for one in connection.driver_settings if one.name.lower() != "encrypt")
+    encrypt = twin_of("encrypt")
     stranger = replace(
         connection,
-        driver_settings=(*plain, DriverSetting("encrypt", "false")),
-        database_settings=tuple(one for one in connection.database_settings if one.name.lower() != "encrypt"),
+        driver_settings=(
+            *(one for one in connection.driver_settings if twin_of(one.name) is not encrypt),
+            DriverSetting("encrypt", "false"),
+        ),
+        database_settings=tuple(one for one in connection.database_settings if twin_of(one.name) is not encrypt),
+        odbc_extra=tuple(one for one in connection.odbc_extra if twin_of_keyword(one.keyword) is not encrypt),
         user=Secret("mssql_cdc_encryption_probe"),
         password=None,
     )
@@ -309,7 +319,7 @@ def translated(connection: Connection, doing: str) -> Generator[None, None, None
     try:
         yield
     except (pyodbc.Error, arrow_odbc.Error) as error:
-        found = classify(error, doing)
+        found = classify(error, doing, connection)
         kind = type(found)
         if connection.is_retriable(driver_message(error).text):
             kind = SourceUnavailableError

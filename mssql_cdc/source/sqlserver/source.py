@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from mssql_cdc.config import Connector
+from mssql_cdc.config.driver_given import dropped
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema, TableStructure
@@ -19,7 +20,7 @@ from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, dat
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.concealed import UNSEEN_POLICIES, WholeRows, sees_policies, trusted_policies
-from mssql_cdc.source.sqlserver.connect import Control, control
+from mssql_cdc.source.sqlserver.connect import Control, control, find_driver
 from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
@@ -47,6 +48,12 @@ class SqlServerSource:
     connector: Connector
     known: dict[str, KnownCatalog] = field(default_factory=dict[str, KnownCatalog], compare=False, repr=False)
     kept: dict[str, KeptControl] = field(default_factory=dict[str, KeptControl], compare=False, repr=False)
+
+    def notices(self) -> list[str]:
+        """The settings that FreeTDS has no keyword for, where it is the driver (`driver_given`)."""
+        connection = self.connector.connection
+        _, names = dropped(connection.given_settings, find_driver(connection))
+        return [f"{', '.join(names)}: no effect, FreeTDS has no such keyword"] if names else []
 
     @contextmanager
     def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:

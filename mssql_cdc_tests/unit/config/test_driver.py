@@ -2,8 +2,13 @@
 
 import pytest
 
-from mssql_cdc.config import Connector, Secret
-from mssql_cdc_tests.unit.config.samples import connector_with
+from mssql_cdc.config import Connector, Secret, connector_from_mapping
+from mssql_cdc.config.driver import TWINS, Twin
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.source.sqlserver import connect
+from mssql_cdc.source.sqlserver.connect import connection_string
+from mssql_cdc.source.sqlserver.source import SqlServerSource
+from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of
 
 MICROSOFT = "ODBC Driver 18 for SQL Server"
 
@@ -50,12 +55,103 @@ def test_directory_authentication_is_translated() -> None:
     assert keywords(connector_with({"driver.authentication": "NotSpecified"})) == {}
 
 
-def test_odbc_settings_pass_verbatim_and_take_precedence() -> None:
+def test_odbc_settings_pass_verbatim_and_take_the_place_of_translated_ones() -> None:
     connector = connector_with(
-        {"driver.encrypt": "true", "odbc.Driver": "FreeTDS", "odbc.encrypt": "optional", "odbc.TDS_Version": "7.4"}
+        {"driver.encrypt": "false", "odbc.Driver": "FreeTDS", "odbc.encryption": "OFF", "odbc.TDS_Version": "7.4"}
     )
     assert connector.connection.odbc_driver == "FreeTDS"
-    assert keywords(connector) == {"encrypt": "optional", "TDS_Version": "7.4"}
+    assert keywords(connector) == {"Encrypt": "no", "encryption": "OFF", "TDS_Version": "7.4"}
+    assert keywords(connector, "FreeTDS") == {"encryption": "OFF", "TDS_Version": "7.4"}
+
+
+CONTRADICTIONS = [
+    ({"driver.encrypt": "true", "database.encrypt": "false"}, "database.encrypt", "driver.encrypt"),
+    ({"database.Encrypt": "true", "odbc.ENCRYPT": "no"}, "odbc.ENCRYPT", "database.Encrypt"),
+    ({"driver.encrypt": "strict", "odbc.Encryption": "require"}, "odbc.Encryption", "driver.encrypt"),
+    ({"odbc.Encrypt": "yes", "odbc.Encryption": "off"}, "odbc.Encryption", "odbc.Encrypt"),
+    ({"driver.applicationName": "a", "odbc.APP": "b"}, "odbc.APP", "driver.applicationName"),
+    ({"driver.keyStoreSecret": "a", "database.keyStoreSecret": "b"}, "database.keyStoreSecret", "driver.keyStoreS"),
+    ({"driver.loginTimeout": "3", "database.loginTimeout": "4"}, "database.loginTimeout", "driver.loginTimeout"),
+    ({"driver.encrypt": "${env:CDC_TEST_A}", "database.encrypt": "true"}, "database.encrypt", "driver.encrypt"),
+]
+
+
+@pytest.mark.feature("PRE-09")
+@pytest.mark.parametrize(
+    ("given", "name", "other"), CONTRADICTIONS, ids=lambda one: one if isinstance(one, str) else ""
+)
+def test_two_families_that_contradict_each_other_are_refused(given: dict[str, object], name: str, other: str) -> None:
+    said = problems_of(MINIMAL | given)
+    assert f"{name}: contradicts {other}" in said
+    assert "1 problem" not in said
+    assert "env:" not in said
+
+
+@pytest.mark.feature("PRE-09")
+def test_one_value_in_several_families_is_one_setting() -> None:
+    agreeing = {
+        "driver.encrypt": "true", "database.encrypt": "Mandatory", "odbc.Encrypt": "Yes", "odbc.Encryption": "require",
+        "driver.trustServerCertificate": "true", "database.trustservercertificate": "TRUE",
+        "driver.loginTimeout": "3", "database.loginTimeout": "3",
+        "driver.keyStoreSecret": "${env:CDC_TEST_A}", "odbc.KeystoreSecret": "${env:CDC_TEST_A}",
+        "driver.fetchSize": "3", "database.fetchSize": "4",
+    }  # fmt: skip
+    found = [one.keyword for one in connector_with(agreeing).connection.odbc_settings(MICROSOFT)]
+    assert sorted(found) == ["Encrypt", "Encryption", "KeystoreSecret", "TrustServerCertificate"]
+
+
+AS_BY_DEFAULT = {("encrypt", "true"), ("encrypt", "mandatory"), ("authentication", "notspecified")}
+EVERY_VALUE = [
+    (twin, value)
+    for twin in TWINS
+    for value in (twin.values or {"other": "", "disabled": ""})
+    if (twin.jdbc, value) not in AS_BY_DEFAULT
+]
+
+
+@pytest.mark.feature("PRE-09", "HA-01")
+@pytest.mark.parametrize("family", ["driver", "database"])
+@pytest.mark.parametrize("driver", [MICROSOFT, "FreeTDS"])
+@pytest.mark.parametrize(("twin", "value"), EVERY_VALUE, ids=lambda one: getattr(one, "jdbc", one))
+def test_every_setting_differs_or_is_named_or_is_refused(twin: Twin, value: str, driver: str, family: str) -> None:
+    name, base = f"{family}.{twin.jdbc}", MINIMAL | {"odbc.Driver": driver}
+    if driver == "FreeTDS" and twin.freetds is None and twin.guards and value not in twin.harmless:
+        assert f"{name}: FreeTDS has no keyword" in problems_of(base | {name: value})
+        return
+    connector = connector_from_mapping("c", base | {name: value})
+    without = connector_from_mapping("c", base).connection
+    said = SqlServerSource(connector).notices()
+    differs = connection_string(connector.connection, "shop") != connection_string(without, "shop")
+    assert differs is (said == [])
+    assert differs or said == [f"{name}: no effect, FreeTDS has no such keyword"]
+
+
+GUARDS = {
+    "trustServerCertificate": "false", "hostNameInCertificate": "db", "serverCertificate": "/cert.pem",
+    "authentication": "ActiveDirectoryPassword", "clientCertificate": "/cert.pem", "clientKey": "/key.pem",
+    "columnEncryptionSetting": "Enabled",
+}  # fmt: skip
+
+
+@pytest.mark.feature("PRE-09", "HA-07")
+@pytest.mark.parametrize("name", GUARDS)
+def test_what_guards_a_connection_is_refused_with_freetds_however_it_was_chosen(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {f"driver.{name}": GUARDS[name]}
+    assert f"driver.{name}: FreeTDS" in problems_of(MINIMAL | given | {"odbc.Driver": "FreeTDS"})
+    monkeypatch.setenv("CDC_TEST_VALUE", GUARDS[name])
+    monkeypatch.setattr(connect, "find_driver", lambda _: "/usr/lib/libtdsodbc.so")
+    for properties in (given, {f"driver.{name}": "${env:CDC_TEST_VALUE}"}):
+        with pytest.raises(ConfigurationError, match=f"driver.{name}: FreeTDS .* Microsoft's driver"):
+            connection_string(connector_with(properties).connection, "shop")
+
+
+def test_settings_that_freetds_only_lacks_are_named_on_one_line() -> None:
+    given = {"driver.multiSubnetFailover": "true", "database.trustServerCertificate": "true", "odbc.Driver": "FreeTDS"}
+    assert SqlServerSource(connector_with(given)).notices() == [
+        "driver.multiSubnetFailover, database.trustServerCertificate: no effect, FreeTDS has no such keyword"
+    ]
 
 
 def test_settings_without_an_equivalent_are_reported_by_their_configured_name() -> None:

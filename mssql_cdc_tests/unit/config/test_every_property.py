@@ -183,7 +183,12 @@ BESIDE: dict[str, dict[str, object]] = {
     "topic.key.field.replacement": BY_REGEX
     | {"topic.key.field.regex": r"(.*)\.things", "topic.key.field.replacement": "x$1"},
 }
-"""What else has to be set for a property to mean anything."""
+"""What else has to be set for a property to mean anything, or for its effect to be seen."""
+ONLY_SEEN_WITH = {
+    "name", "incremental.snapshot.max.rows.per.second", "delta.key.secret", "dagster.max.run.seconds", "dagster.window",
+    "dagster.window.days",
+}  # fmt: skip
+"""The properties that have an effect without the others of `BESIDE`, which what is observed does not show."""
 
 
 def name_and_value(prop: Property) -> tuple[str, str]:
@@ -369,6 +374,26 @@ def test_a_property_that_is_set_has_an_effect_a_notice_or_is_refused(
             seen = one(without)
             assert one(connector) != seen
             assert one(without) == seen  # What differs by itself, such as a time, is no effect.
+
+
+@pytest.mark.parametrize(
+    "prop", [one for one in ALL if one.name in set(BESIDE) - ONLY_SEEN_WITH], ids=lambda one: one.name
+)
+def test_a_property_without_those_that_it_needs_is_named_or_refused_or_has_an_effect(
+    prop: Property, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, value = name_and_value(prop)
+    refusal, connector = loaded(BASE | {name: value})
+    if connector is None:
+        assert f"{name}: " in refusal
+        return
+    without = connector_from_mapping("c", BASE)
+    if any(shown_name(name) in line for line in connector.notices):
+        return
+    observe = OBSERVED[prop.name]
+    assert not isinstance(observe, ShownBy)
+    assert any(one(connector) != one(without) for one in (observe if isinstance(observe, tuple) else (observe,)))
 
 
 def loaded(properties: Mapping[str, object]) -> tuple[str, Connector | None]:

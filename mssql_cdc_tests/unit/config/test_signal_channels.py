@@ -51,6 +51,31 @@ def test_other_channels_are_entry_points_whose_names_are_prefixes_of_properties(
         connector_with({"mail.password": "hunter2"})
 
 
+@pytest.mark.feature("SPI-06")
+@pytest.mark.parametrize(
+    ("channels", "wrong"),
+    [
+        ({"signal.enabled.channels": "source"}, "source.struct.verison"),
+        ({"signal.enabled.channels": "Source,FILE"}, "FILE.name"),
+        ({"signal.enabled.channels": "kafka", "signal.kafka.bootstrap.servers": "k:1"}, "kafka.topic"),
+        ({"signal.enabled.channels": "source,jmx"}, "jmx.port"),
+        ({"notification.enabled.channels": "log,jmx"}, "log.level"),
+        ({"notification.enabled.channels": "sink", "notification.sink.topic.name": "t"}, "sink.topic"),
+    ],
+)
+def test_a_built_in_channel_opens_no_prefix(channels: dict[str, object], wrong: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{wrong}: unknown property"):
+        connector_with({**channels, wrong: "x"})
+
+
+@pytest.mark.feature("SPI-06")
+def test_an_extension_with_the_name_of_a_built_in_channel_opens_its_prefix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path, "mine", {"mssql_cdc.signal_channels": {"kafka": "mine:Kafka"}}))
+    assert connector_with({"signal.enabled.channels": "kafka", "kafka.own": "x"}).signals.channels == ("kafka",)
+
+
 @pytest.mark.feature("INC-08")
 def test_watermarks_in_a_database_without_a_signal_table_are_told_to_have_no_effect() -> None:
     wanted = {"incremental.snapshot.watermarking.strategy": "insert_delete", "database.names": "shop,stock"}

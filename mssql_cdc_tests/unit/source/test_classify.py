@@ -18,6 +18,7 @@ from mssql_cdc.errors import (
 )
 from mssql_cdc.source.sqlserver.classify import classify, driver_message
 from mssql_cdc.source.sqlserver.connect import translated
+from mssql_cdc_tests.unit.config.samples import connector_with
 
 
 def odbc(state: str, number: int, text: str) -> pyodbc.Error:
@@ -216,3 +217,41 @@ def test_refused_tls_is_the_configurations_fault_and_names_the_property(text: st
     found = classify(error, "connecting")
     assert isinstance(found, ConfigurationError)
     assert property_ in str(found)
+
+
+UNTRUSTED = "SSL Provider: [error:0A000086:SSL routines::certificate verify failed:self-signed certificate]"
+OTHER_NAME = (
+    "SSL Provider: [error:0A000086:SSL routines::certificate verify failed:subject name does not match host name]"
+)
+
+
+@pytest.mark.feature("PRE-09")
+@pytest.mark.parametrize(
+    ("given", "text", "says"),
+    [
+        ({"driver.encrypt": "true"}, "Encryption not supported", "off with driver.encrypt=false"),
+        ({"database.Encrypt": "true"}, "Encryption not supported", "off with database.Encrypt=false"),
+        ({"odbc.Encrypt": "yes"}, "Encryption not supported", "off with odbc.Encrypt=no"),
+        ({"odbc.Encryption": "require"}, "Encryption not supported", "off with odbc.Encryption=off and database.encry"),
+        (
+            {"driver.encrypt": "true", "database.encrypt": "true"},
+            "Encryption not supported",
+            "off with driver.encrypt=false and database.encrypt=false",
+        ),
+        ({"database.trustServerCertificate": "false"}, UNTRUSTED, "with database.trustServerCertificate=true"),
+        ({"odbc.TrustServerCertificate": "no"}, UNTRUSTED, "with odbc.TrustServerCertificate=yes"),
+        ({"odbc.ServerCertificate": "/a.pem"}, UNTRUSTED, "set odbc.ServerCertificate to"),
+        ({"database.hostNameInCertificate": "db"}, OTHER_NAME, "Set database.hostNameInCertificate to"),
+        ({"odbc.HostnameInCertificate": "db"}, OTHER_NAME, "Set odbc.HostnameInCertificate to"),
+    ],
+)
+def test_advice_about_tls_names_the_property_that_is_given(given: dict[str, object], text: str, says: str) -> None:
+    error = pyodbc.Error("08001", f"[08001] [Microsoft][ODBC Driver 18 for SQL Server]{text} (-1) (SQLDriverConnect)")
+    assert says in str(classify(error, "connecting", connector_with(given).connection))
+
+
+def test_trust_is_no_way_out_in_strict_mode() -> None:
+    error = pyodbc.Error("08001", f"[08001] [Microsoft][ODBC Driver 18 for SQL Server]{UNTRUSTED} (-1)")
+    said = str(classify(error, "connecting", connector_with({"driver.encrypt": "strict"}).connection))
+    assert "install its certificate authority on this machine or set driver.serverCertificate" in said
+    assert "trustServerCertificate" not in said
