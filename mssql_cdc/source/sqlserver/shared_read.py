@@ -9,33 +9,41 @@ never returns, and what a structure that came and went may have done to values, 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lsn import Lsn
+from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.protocol import BatchReader
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
 from mssql_cdc.source.sqlserver.positions import require_held
-from mssql_cdc.source.sqlserver.sql import text
+from mssql_cdc.source.sqlserver.sql import DECLARE_IDS, IDS, MOST_IDS, id_lists
 from mssql_cdc.source.sqlserver.structure import Structure, read_structures
 
 _DOING = "checking the change tables"
+_OF_INSTANCES = (
+    f"{DECLARE_IDS}; SELECT own.object_id AS [n], {{value}} AS [m] FROM {IDS} AS i CROSS APPLY (SELECT x.object_id, "
+    "x.capture_instance, x.start_lsn FROM cdc.change_tables x WHERE x.object_id = i.id) AS own"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SharedRead:
-    """One connection that reads the tables of all `readers` in turn."""
+    """One connection that reads the tables of all `readers` in turn.
+
+    `minima` are those that `fn_cdc_get_min_lsn` has returned earlier, by the instances' names.
+    """
 
     readers: Sequence[ChangeReader]
     bulk: Bulk
     times: CommitTimeLoader
+    minima: Mapping[str, Lsn | None]
 
     @staticmethod
     def takes(reader: ChangeReader) -> bool:
@@ -65,29 +73,41 @@ class SharedRead:
         for number, (reader, structure) in enumerate(zip(self.readers, structures, strict=True)):
             name = reader.instance.name
             try:
-                require_held(name, minima.get(name), reader.range.from_)
+                require_held(name, minima.get(reader.instance.object_id), reader.range.from_)
                 structure.require_columns(found[number])
             except MssqlCdcError as error:
                 errors[number] = error
         return errors
 
-    def _minima(self) -> dict[str, Lsn]:
-        names = sorted({reader.instance.name for reader in self.readers})
-        selects = [
-            f"SELECT {number} AS [n], sys.fn_cdc_get_min_lsn({text(name)}) AS [m]" for number, name in enumerate(names)
-        ]
+    def _minima(self) -> dict[int, Lsn]:
+        """The minimum of each instance, by its object id; none of one that is gone, or whose minimum is not shown.
+
+        The function is asked only about those whose start is not the minimum that was known before (rule A9).
+        """
+        names = {reader.instance.object_id: reader.instance.name for reader in self.readers}
+        starts = self._by_instance("own.start_lsn", names)
+        known = {number: start for number, start in starts.items() if self.minima.get(names[number]) == start}
+        left = starts.keys() - known.keys()
+        return known | (self._by_instance("sys.fn_cdc_get_min_lsn(own.capture_instance)", left) if left else {})
+
+    def _by_instance(self, value: str, numbers: Iterable[int]) -> dict[int, Lsn]:
+        """An LSN of each of these instances, by its object id; zero and NULL are none."""
         fields = [pa.field("n", pa.int32()), pa.field("m", pa.binary(10))]
-        rows = [
-            row
-            for batch in self.bulk.read(" UNION ALL ".join(selects), fields, doing=_DOING, rows=len(names))
-            for row in batch.to_pylist()
-        ]
-        return {names[row["n"]]: Lsn(row["m"]) for row in rows if row["m"] is not None}
+        found: dict[int, Lsn] = {}
+        for ids in id_lists(numbers):
+            for batch in self.bulk.read(_OF_INSTANCES.format(value=value), fields, [ids], doing=_DOING, rows=MOST_IDS):
+                rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+                found |= {number: Lsn(raw) for number, raw in rows if raw is not None and raw != ZERO_LSN.raw}
+        return found
 
 
 @contextmanager
-def open_shared(readers: Sequence[ChangeReader]) -> Generator[SharedRead]:
+def open_shared(readers: Sequence[ChangeReader], minima: Mapping[str, Lsn | None]) -> Generator[SharedRead]:
     """Connect once for all of these readers of one database.
+
+    Args:
+        readers: What is read.
+        minima: The instances' minimum LSNs, as far as they are known (`SharedRead`).
 
     Raises:
         StaleReaderError: the connection does not see the end of a range.
@@ -95,6 +115,6 @@ def open_shared(readers: Sequence[ChangeReader]) -> Generator[SharedRead]:
     """
     first = readers[0]
     with open_bulk(first.connection, first.catalog, by_rows=False, fetch_rows=first.fetch_rows) as bulk:
-        shared = SharedRead(readers, bulk, CommitTimeLoader(bulk, first.connection.server_timezone))
+        shared = SharedRead(readers, bulk, CommitTimeLoader(bulk, first.connection.server_timezone), minima)
         shared.require_visible()
         yield shared

@@ -119,7 +119,9 @@ class SqlServerSource:
 
     def share(self, readers: Sequence[BatchReader]) -> AbstractContextManager[SharedRead]:
         """One connection for these readers (`shared_read`)."""
-        return open_shared([reader for reader in readers if isinstance(reader, ChangeReader)])
+        own = [reader for reader in readers if isinstance(reader, ChangeReader)]
+        known = self.known.get(own[0].catalog)
+        return open_shared(own, known.known_minima if known is not None else {})
 
     def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
         """The values of a bound as people read them (`chunks`).
