@@ -11,7 +11,7 @@ from mssql_cdc.capture.write_task import WriteTask, write, write_together
 from mssql_cdc.errors import DataLostError, StaleReaderError, StaleStructureError
 from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.source.sqlserver import sql
+from mssql_cdc.source.sqlserver import commit_times, sql
 from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
@@ -59,6 +59,19 @@ def test_shared_reads_return_the_rows_of_single_ones(shop: Shop, readers: list[C
     with shop.source().share(readers) as shared:
         found = [[row for batch in shared.read(reader) for row in batch.to_pylist()] for reader in readers]
         assert not shared.spoiled()
+    assert found == [rows(reader) for reader in readers]
+
+
+@pytest.mark.parametrize(("most", "statements"), [(4000, 1), (3, 4)], ids=["all fit", "too many for one statement"])
+def test_shared_reads_ask_for_the_commit_times_of_a_range_once(
+    shop: Shop, readers: list[ChangeReader], monkeypatch: pytest.MonkeyPatch, most: int, statements: int
+) -> None:
+    monkeypatch.setattr(commit_times, "_MOST_LISTED", most)
+    shop.run("EXEC sandbox.statement_log")
+    with shop.source().share(readers) as shared:
+        found = [[row for batch in shared.read(reader) for row in batch.to_pylist()] for reader in readers]
+    texts = shop.control.rows("SELECT text FROM sandbox.statements", doing="reading the log of statements")
+    assert len([row[0] for row in texts if row[0] and "AS [t] FROM [cdc].[lsn_time_mapping]" in row[0]]) == statements
     assert found == [rows(reader) for reader in readers]
 
 

@@ -20,7 +20,7 @@ from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.protocol import BatchReader
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.changes import ChangeReader
-from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver.columns import needs_rows
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
 from mssql_cdc.source.sqlserver.positions import require_held
 from mssql_cdc.source.sqlserver.sql import DECLARE_IDS, IDS, MOST_IDS, id_lists
@@ -48,7 +48,7 @@ class SharedRead:
     @staticmethod
     def takes(reader: ChangeReader) -> bool:
         """Whether the reader's rows can be fetched over a shared connection."""
-        return not RowPlan.of(reader.instance.schema.columns).by_rows and not reader.range.is_empty
+        return not needs_rows(reader.instance.schema.columns) and not reader.range.is_empty
 
     def read(self, reader: BatchReader) -> Iterator[pa.RecordBatch]:
         """The batches of one reader; they are complete only if `spoiled` does not name it afterwards."""
@@ -117,4 +117,6 @@ def open_shared(readers: Sequence[ChangeReader], minima: Mapping[str, Lsn | None
     with open_bulk(first.connection, first.catalog, by_rows=False, fetch_rows=first.fetch_rows) as bulk:
         shared = SharedRead(readers, bulk, CommitTimeLoader(bulk, first.connection.server_timezone), minima)
         shared.require_visible()
+        if len(readers) > 1:
+            shared.times.expect(min(one.range.from_ for one in readers), max(one.range.to for one in readers))
         yield shared
