@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -163,20 +164,18 @@ def test_a_column_without_a_size_limit_needs_a_connection_of_its_own(shop: Shop)
     assert [shop.source().shares(shop.changes(name)) for name in ("long", "short")] == [False, True]
 
 
+@pytest.mark.parametrize("many", [10, 10_000])
 def test_tasks_that_fail_together_give_the_results_of_single_ones(
-    shop: Shop, readers: list[ChangeReader], tmp_path: Path
+    shop: Shop, readers: list[ChangeReader], tmp_path: Path, many: int
 ) -> None:
     shop.create("long", "id int NOT NULL PRIMARY KEY, c nvarchar(max) NULL")
     shop.run("INSERT dbo.long VALUES (1, N'x')")
     every = [*readers, shop.changes("long"), *(shop.changes(name) for name in TABLES)]
     shop.run("ALTER TABLE dbo.b ALTER COLUMN c nvarchar(30) NULL")
     shop.scan()
-    tasks = [
-        WriteTask(reader, reader.instance.schema, FileTarget(str(tmp_path / str(number))), 1, shop.connector)
-        for number, reader in enumerate(every)
-    ]
+    tasks = tasks_of(shop, every, tmp_path)
 
-    results = write_together(shop.source(), tasks)
+    results = write_together(shop.source(), tasks, rows=many)
 
     for number, (task, result) in enumerate(zip(tasks, results, strict=True)):
         if number in {1, 5}:
@@ -185,6 +184,24 @@ def test_tasks_that_fail_together_give_the_results_of_single_ones(
         alone, together = write(task), result.unwrap()
         assert together["operations"] == alone["operations"]
         assert (together["first"], together["last"]) == (alone["first"], alone["last"])
+
+
+def tasks_of(shop: Shop, readers: Sequence[ChangeReader], folder: Path) -> list[WriteTask]:
+    return [
+        WriteTask(reader, reader.instance.schema, FileTarget(str(folder / str(number))), 1, shop.connector)
+        for number, reader in enumerate(readers)
+    ]
+
+
+@pytest.mark.parametrize(("tables", "many", "logins"), [(1, 10, 1), (3, 10, 1), (3, 10_000, 2), (1, 10_000, 1)])
+def test_a_few_small_tables_are_read_over_one_connection(
+    shop: Shop, readers: list[ChangeReader], tmp_path: Path, tables: int, many: int, logins: int
+) -> None:
+    shop.run("EXEC sandbox.statement_log")
+    results = write_together(shop.source(), tasks_of(shop, readers[:tables], tmp_path), rows=many)
+    assert [result.unwrap()["operations"] for result in results] == [{"c": 2}] * tables
+    sessions = shop.control.rows("SELECT DISTINCT session_id FROM sandbox.statements", doing="counting connections")
+    assert len(sessions) - 1 == logins
 
 
 STRUCTURES = [

@@ -61,7 +61,7 @@ class CommitTimeLoader:
         return len(self._known)
 
     def expect(self, from_: Lsn, to: Lsn) -> None:
-        """Reads the times of a range at once, for the pages of several tables; `load` then asks only for what is missing.
+        """Reads the times of a range at once, for pages of several tables; `load` asks only for what is missing then.
 
         Rows up to a visible end do not change: capture writes a commit's row with its changes, in LSN order, and only
         cleanup removes any. A range of more than `_MOST_LISTED` commits is left to `load`.
