@@ -11,17 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.protocol import BatchReader
-from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
+from mssql_cdc.source.sqlserver.bulk import Bulk
 from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.columns import needs_rows
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
+from mssql_cdc.source.sqlserver.kept_bulk import KeptBulks
 from mssql_cdc.source.sqlserver.positions import require_held
 from mssql_cdc.source.sqlserver.sql import DECLARE_IDS, IDS, MOST_IDS, id_lists
 from mssql_cdc.source.sqlserver.structure import Structure, read_structures
@@ -37,13 +38,15 @@ _OF_INSTANCES = (
 class SharedRead:
     """One connection that reads the tables of all `readers` in turn.
 
-    `minima` are those that `fn_cdc_get_min_lsn` has returned earlier, by the instances' names.
+    `minima` are those that `fn_cdc_get_min_lsn` has returned earlier, by the instances' names; `unfinished` the ids of
+    readers whose rows were not read to the end, be it for an error of theirs or of what took them.
     """
 
     readers: Sequence[ChangeReader]
     bulk: Bulk
     times: CommitTimeLoader
     minima: Mapping[str, Lsn | None]
+    unfinished: set[int] = field(default_factory=set[int])
 
     @staticmethod
     def takes(reader: ChangeReader) -> bool:
@@ -53,17 +56,14 @@ class SharedRead:
     def read(self, reader: BatchReader) -> Iterator[pa.RecordBatch]:
         """The batches of one reader; they are complete only if `spoiled` does not name it afterwards."""
         assert isinstance(reader, ChangeReader)
-        return reader.batches(self.bulk, self.times)
+        self.unfinished.add(id(reader))
+        yield from reader.batches(self.bulk, self.times)
+        self.unfinished.discard(id(reader))
 
     def spoiled(self) -> dict[int, MssqlCdcError]:
         """The readers, by their numbers, whose rows may be incomplete or were read with an outdated structure."""
         self.bulk.rollback()  # A new transaction sees what happened while the rows were read.
         return self._check()
-
-    def require_visible(self) -> None:
-        """Raise StaleReaderError unless the connection sees the ends of all ranges (rule A2)."""
-        for reader in {reader.visible or reader.range.to: reader for reader in self.readers}.values():
-            reader.require_visible(self.bulk)
 
     def _check(self) -> dict[int, MssqlCdcError]:
         minima = self._minima()
@@ -102,21 +102,29 @@ class SharedRead:
 
 
 @contextmanager
-def open_shared(readers: Sequence[ChangeReader], minima: Mapping[str, Lsn | None]) -> Generator[SharedRead]:
-    """Connect once for all of these readers of one database.
+def open_shared(
+    readers: Sequence[ChangeReader], minima: Mapping[str, Lsn | None], kept: KeptBulks
+) -> Generator[SharedRead]:
+    """One connection for all of these readers of one database.
 
     Args:
         readers: What is read.
         minima: The instances' minimum LSNs, as far as they are known (`SharedRead`).
+        kept: The database's connections.
 
     Raises:
         StaleReaderError: the connection does not see the end of a range.
         SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
     """
     first = readers[0]
-    with open_bulk(first.connection, first.catalog, by_rows=False, fetch_rows=first.fetch_rows) as bulk:
-        shared = SharedRead(readers, bulk, CommitTimeLoader(bulk, first.connection.server_timezone), minima)
-        shared.require_visible()
+
+    def require_visible(bulk: Bulk) -> None:
+        for reader in {reader.visible or reader.range.to: reader for reader in readers}.values():
+            reader.require_visible(bulk)
+
+    with kept.lend(first.connection, first.catalog, fetch_rows=first.fetch_rows, require=require_visible) as lent:
+        shared = SharedRead(readers, lent.bulk, CommitTimeLoader(lent.bulk, first.connection.server_timezone), minima)
         if len(readers) > 1:
             shared.times.expect(min(one.range.from_ for one in readers), max(one.range.to for one in readers))
         yield shared
+        lent.is_spent = bool(shared.unfinished)

@@ -22,6 +22,7 @@ from mssql_cdc.source.sqlserver.concealed import UNSEEN_POLICIES, WholeRows, see
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.kept import KeptControl
+from mssql_cdc.source.sqlserver.kept_bulk import KeptBulks
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.signal_table import signal_table
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
@@ -42,11 +43,12 @@ from mssql_cdc.source.values import (
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSource:
-    """The server of a connector; `known` and `kept` hold the catalog and the connection of each database."""
+    """The server of a connector; `known`, `kept`, `kept_bulks`: the catalog and the connections of each database."""
 
     connector: Connector
     known: dict[str, KnownCatalog] = field(default_factory=dict[str, KnownCatalog], compare=False, repr=False)
     kept: dict[str, KeptControl] = field(default_factory=dict[str, KeptControl], compare=False, repr=False)
+    kept_bulks: dict[str, KeptBulks] = field(default_factory=dict[str, KeptBulks], compare=False, repr=False)
 
     @contextmanager
     def session(self, catalog: str) -> Generator[SqlServerSession, None, None]:
@@ -121,7 +123,8 @@ class SqlServerSource:
         """One connection for these readers (`shared_read`)."""
         own = [reader for reader in readers if isinstance(reader, ChangeReader)]
         known = self.known.get(own[0].catalog)
-        return open_shared(own, known.known_minima if known is not None else {})
+        kept = self.kept_bulks.setdefault(own[0].catalog, KeptBulks())
+        return open_shared(own, known.known_minima if known is not None else {}, kept)
 
     def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
         """The values of a bound as people read them (`chunks`).
