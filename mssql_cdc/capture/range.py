@@ -192,8 +192,10 @@ def _read_and_commit(
         database.log(f"reading {rows} change rows of {len(states)} tables in {len(tasks)} tasks")
         wide = {owner for owner, task in zip(owners, tasks, strict=True) if not database.source.shares(task.reader)}
         work = rows + (WIDE_ROW - 1) * sum(counts[table] for table in wide)
-        is_little = work <= LITTLE_ROWS
-        done = write_together(database.source, tasks) if is_little else run_tasks(database.spark(), tasks, write)
+        if work <= LITTLE_ROWS:
+            done = write_together(database.source, tasks, rows=rows)
+        else:
+            done = run_tasks(database.spark(), tasks, write)
         for table, result in zip(owners, done, strict=True):
             results[table].append(result)
     commits = {

@@ -27,6 +27,8 @@ from mssql_cdc.spark.tasks import TaskResult, in_threads, run_here
 
 _CONNECTIONS = 2
 """Threads of one Python process gain little from more."""
+_FEW_TABLES, _FEW_ROWS = 3, 1_000
+"""So many tables with so few rows together are read sooner over one connection than a second one is opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ def write(task: WriteTask) -> dict[str, Any]:
     return _written(task, task.reader.read())
 
 
-def write_together(source: Source, tasks: Sequence[WriteTask]) -> list[TaskResult]:
+def write_together(source: Source, tasks: Sequence[WriteTask], *, rows: int) -> list[TaskResult]:
     """Run small tasks in this process; those of one connection are read over it together, the others side by side.
 
     A task that fails among others runs again by itself.
@@ -90,9 +92,11 @@ def write_together(source: Source, tasks: Sequence[WriteTask]) -> list[TaskResul
     Args:
         source: the source of the readers.
         tasks: what to read.
+        rows: about how many rows that is.
     """
     shared = [number for number, task in enumerate(tasks) if source.shares(task.reader)]
-    groups = [shared[start::_CONNECTIONS] for start in range(_CONNECTIONS)] if len(shared) > 1 else []
+    most = 1 if len(shared) <= _FEW_TABLES and rows <= _FEW_ROWS else _CONNECTIONS
+    groups = [group for start in range(most) if (group := shared[start::most])]
     actions = [partial(_write_group, source, [tasks[number] for number in group]) for group in groups]
     found: dict[int, TaskResult] = {}
     for group, values in zip(groups, in_threads(actions), strict=True):

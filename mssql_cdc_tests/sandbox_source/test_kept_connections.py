@@ -1,13 +1,16 @@
-"""One connection of a database is used by one session after another, as long as it works."""
+"""Connections of a database are used by one session, and by one range, after another, as long as they work."""
 
 from __future__ import annotations
 
 from unittest.mock import patch
 
+import pyarrow as pa
 import pytest
 
 from mssql_cdc.errors import MssqlCdcError, SourceUnavailableError
-from mssql_cdc.source.sqlserver import kept
+from mssql_cdc.source.sqlserver import kept, kept_bulk
+from mssql_cdc.source.sqlserver.bulk import Bulk
+from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
@@ -82,3 +85,83 @@ def test_a_server_that_is_gone_is_unavailable(shop: Shop) -> None:
         source.session(shop.catalog),
     ):
         raise AssertionError("the session opened")
+
+
+# -- Of ranges with few rows ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reader(shop: Shop) -> ChangeReader:
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1), (2)")
+    return shop.changes("t")
+
+
+def spid_of(bulk: Bulk) -> int:
+    fields = [pa.field("n", pa.int32())]
+    (batch,) = bulk.read("SELECT CAST(@@SPID AS int) AS [n]", fields, doing="asking for the session", rows=1)
+    return batch.column("n")[0].as_py()
+
+
+def read_over(source: SqlServerSource, reader: ChangeReader) -> Bulk:
+    """Read all rows of a range, as a step does; returns the connection that they were read over."""
+    with source.share([reader]) as shared:
+        assert sum(batch.num_rows for batch in shared.read(reader)) == 2
+        assert not shared.spoiled()
+        return shared.bulk
+
+
+def test_a_later_range_is_read_over_the_same_connection(shop: Shop, reader: ChangeReader) -> None:
+    source = shop.source()
+    first = read_over(source, reader)
+    shop.run("DELETE dbo.t", "INSERT dbo.t VALUES (3), (4)")
+    with source.share([shop.changes("t")]) as shared:  # It sees what came since then: nothing was left open.
+        assert shared.bulk is first
+        assert not shared.spoiled()
+
+
+def test_ranges_that_are_read_at_the_same_time_have_connections_of_their_own(shop: Shop, reader: ChangeReader) -> None:
+    source = shop.source()
+    with source.share([reader]) as shared:
+        assert shared.bulk is not read_over(source, reader)
+
+
+def test_a_connection_of_a_range_that_the_server_has_closed_is_replaced(shop: Shop, reader: ChangeReader) -> None:
+    source = shop.source()
+    closed = read_over(source, reader)
+    shop.run(f"KILL {spid_of(closed)}")
+    assert read_over(source, reader) is not closed
+
+
+def test_a_connection_is_not_kept_when_the_rows_of_a_range_were_not_read_to_the_end(
+    shop: Shop, reader: ChangeReader
+) -> None:
+    source = shop.source()
+    with source.share([reader]) as shared:
+        rows = shared.read(reader)
+        next(rows)
+    assert read_over(source, reader) is not shared.bulk
+
+
+def test_a_connection_of_a_range_is_not_kept_after_an_error(shop: Shop, reader: ChangeReader) -> None:
+    source = shop.source()
+    used: list[Bulk] = []
+
+    def fail() -> None:
+        with source.share([reader]) as shared:
+            used.append(shared.bulk)
+            shared.bulk.execute("RAISERROR('no', 16, 1)", doing="failing")
+
+    with pytest.raises(MssqlCdcError):
+        fail()
+    assert read_over(source, reader) not in used
+
+
+def test_a_connection_of_a_range_is_replaced_after_a_minute(shop: Shop, reader: ChangeReader) -> None:
+    source = shop.source()
+    first = read_over(source, reader)
+    with (
+        patch.object(kept_bulk.time, "monotonic", return_value=kept_bulk.time.monotonic() + 61),
+        source.share([reader]) as shared,
+    ):
+        assert shared.bulk is not first

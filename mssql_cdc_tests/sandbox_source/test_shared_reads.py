@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from mssql_cdc.capture.write_task import WriteTask, write, write_together
 from mssql_cdc.errors import DataLostError, StaleReaderError, StaleStructureError
 from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.source.sqlserver import commit_times, sql
 from mssql_cdc.source.sqlserver.changes import ChangeReader
+from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 TABLES = ("a", "b", "c")
@@ -25,9 +28,11 @@ def readers(shop: Shop) -> list[ChangeReader]:
     return [shop.changes(name) for name in TABLES]
 
 
-def spoiled_by(shop: Shop, readers: list[ChangeReader], *statements: str) -> dict[int, type[Exception]]:
+def spoiled_by(
+    shop: Shop, readers: list[ChangeReader], *statements: str, source: SqlServerSource | None = None
+) -> dict[int, type[Exception]]:
     """What is wrong with the readers when these statements run between their rows and the checks."""
-    with shop.source().share(readers) as shared:
+    with (source or shop.source()).share(readers) as shared:
         for reader in readers:
             list(shared.read(reader))
         shop.run(*statements)
@@ -35,10 +40,39 @@ def spoiled_by(shop: Shop, readers: list[ChangeReader], *statements: str) -> dic
         return {number: type(error) for number, error in shared.spoiled().items()}  # type: ignore[union-attr]
 
 
+def know_minima(source: SqlServerSource, shop: Shop) -> None:
+    """Let the source know the minima of all instances, as a survey does."""
+    with source.session(shop.catalog) as session:
+        assert session.tables()
+        assert all(session.catalog_minima().values())
+
+
+def asked_by_checks(shop: Shop, source: SqlServerSource, readers: list[ChangeReader], pattern: str = "") -> list[str]:
+    """The texts with the pattern that the checks behind the rows have sent."""
+    with source.share(readers) as shared:
+        shop.run("EXEC sandbox.statement_log")
+        shared.spoiled()
+        texts = shop.control.rows("SELECT text FROM sandbox.statements", doing="reading the log of statements")
+    return [row[0] for row in texts if row[0] and pattern in row[0] and "sandbox." not in row[0]]
+
+
 def test_shared_reads_return_the_rows_of_single_ones(shop: Shop, readers: list[ChangeReader]) -> None:
     with shop.source().share(readers) as shared:
         found = [[row for batch in shared.read(reader) for row in batch.to_pylist()] for reader in readers]
         assert not shared.spoiled()
+    assert found == [rows(reader) for reader in readers]
+
+
+@pytest.mark.parametrize(("most", "statements"), [(4000, 1), (3, 4)], ids=["all fit", "too many for one statement"])
+def test_shared_reads_ask_for_the_commit_times_of_a_range_once(
+    shop: Shop, readers: list[ChangeReader], monkeypatch: pytest.MonkeyPatch, most: int, statements: int
+) -> None:
+    monkeypatch.setattr(commit_times, "_MOST_LISTED", most)
+    shop.run("EXEC sandbox.statement_log")
+    with shop.source().share(readers) as shared:
+        found = [[row for batch in shared.read(reader) for row in batch.to_pylist()] for reader in readers]
+    texts = shop.control.rows("SELECT text FROM sandbox.statements", doing="reading the log of statements")
+    assert len([row[0] for row in texts if row[0] and "AS [t] FROM [cdc].[lsn_time_mapping]" in row[0]]) == statements
     assert found == [rows(reader) for reader in readers]
 
 
@@ -49,6 +83,7 @@ CHANGES = {
         "EXEC sys.sp_cdc_disable_table N'dbo', N'b', N'dbo_b'",
         "EXEC sys.sp_cdc_enable_table N'dbo', N'b', @role_name = NULL",
     ],
+    "renamed": ["EXEC sp_rename 'cdc.dbo_b_CT', 'gone'"],
 }
 
 
@@ -59,15 +94,58 @@ def test_shared_reads_name_the_table_that_changed_meanwhile(
     assert list(spoiled_by(shop, readers, *statements)) == [1]
 
 
-def test_shared_reads_name_the_table_whose_changes_were_removed_meanwhile(
+def test_shared_reads_name_the_tables_that_exchanged_their_names_meanwhile(
     shop: Shop, readers: list[ChangeReader]
+) -> None:
+    names = ("cdc.dbo_b_CT", "dbo_x_CT"), ("cdc.dbo_c_CT", "dbo_b_CT"), ("cdc.dbo_x_CT", "dbo_c_CT")
+    found = spoiled_by(shop, readers, *(f"EXEC sp_rename '{old}', '{new}'" for old, new in names))
+    assert found == {1: StaleStructureError, 2: StaleStructureError}
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["minima not known", "minima known"])
+def test_shared_reads_name_the_table_whose_changes_were_removed_meanwhile(
+    shop: Shop, readers: list[ChangeReader], *, known: bool
 ) -> None:
     shop.run("INSERT dbo.b VALUES (3, N'late')")
     end = shop.scan()
+    source = shop.source()
+    if known:
+        know_minima(source, shop)
 
-    found = spoiled_by(shop, readers, f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_b', 0x{end.raw.hex()}")
+    found = spoiled_by(
+        shop, readers, f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_b', 0x{end.raw.hex()}", source=source
+    )
 
     assert found == {1: DataLostError}
+
+
+def test_shared_reads_call_the_function_of_minima_only_if_a_start_has_moved(
+    shop: Shop, readers: list[ChangeReader]
+) -> None:
+    source = shop.source()
+    know_minima(source, shop)
+    assert asked_by_checks(shop, source, readers, "fn_cdc_get_min_lsn") == []
+    start = shop.scan()
+    shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_b', 0x{start.raw.hex()}")
+    assert len(asked_by_checks(shop, source, readers, "fn_cdc_get_min_lsn")) == 1
+
+
+def test_checks_of_shared_reads_have_the_same_texts_whichever_tables_are_read(
+    shop: Shop, readers: list[ChangeReader]
+) -> None:
+    """A server compiles each text anew, and keeps a plan of it."""
+    source = shop.source()
+    texts = [set(asked_by_checks(shop, source, some)) for some in (readers, readers[:1], readers[1:], readers[::2])]
+    assert texts[0]
+    assert texts == [texts[0]] * len(texts)
+
+
+def test_shared_reads_check_more_tables_than_one_statement_takes(
+    shop: Shop, readers: list[ChangeReader], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql, "MOST_IDS", 2)
+    shop.run("ALTER TABLE dbo.c ALTER COLUMN c nvarchar(30) NULL")
+    assert spoiled_by(shop, readers) == {2: StaleStructureError}
 
 
 def test_shared_reads_refuse_a_connection_that_does_not_see_the_end_of_the_range(
@@ -86,20 +164,18 @@ def test_a_column_without_a_size_limit_needs_a_connection_of_its_own(shop: Shop)
     assert [shop.source().shares(shop.changes(name)) for name in ("long", "short")] == [False, True]
 
 
+@pytest.mark.parametrize("many", [10, 10_000])
 def test_tasks_that_fail_together_give_the_results_of_single_ones(
-    shop: Shop, readers: list[ChangeReader], tmp_path: Path
+    shop: Shop, readers: list[ChangeReader], tmp_path: Path, many: int
 ) -> None:
     shop.create("long", "id int NOT NULL PRIMARY KEY, c nvarchar(max) NULL")
     shop.run("INSERT dbo.long VALUES (1, N'x')")
     every = [*readers, shop.changes("long"), *(shop.changes(name) for name in TABLES)]
     shop.run("ALTER TABLE dbo.b ALTER COLUMN c nvarchar(30) NULL")
     shop.scan()
-    tasks = [
-        WriteTask(reader, reader.instance.schema, FileTarget(str(tmp_path / str(number))), 1, shop.connector)
-        for number, reader in enumerate(every)
-    ]
+    tasks = tasks_of(shop, every, tmp_path)
 
-    results = write_together(shop.source(), tasks)
+    results = write_together(shop.source(), tasks, rows=many)
 
     for number, (task, result) in enumerate(zip(tasks, results, strict=True)):
         if number in {1, 5}:
@@ -108,6 +184,24 @@ def test_tasks_that_fail_together_give_the_results_of_single_ones(
         alone, together = write(task), result.unwrap()
         assert together["operations"] == alone["operations"]
         assert (together["first"], together["last"]) == (alone["first"], alone["last"])
+
+
+def tasks_of(shop: Shop, readers: Sequence[ChangeReader], folder: Path) -> list[WriteTask]:
+    return [
+        WriteTask(reader, reader.instance.schema, FileTarget(str(folder / str(number))), 1, shop.connector)
+        for number, reader in enumerate(readers)
+    ]
+
+
+@pytest.mark.parametrize(("tables", "many", "logins"), [(1, 10, 1), (3, 10, 1), (3, 10_000, 2), (1, 10_000, 1)])
+def test_a_few_small_tables_are_read_over_one_connection(
+    shop: Shop, readers: list[ChangeReader], tmp_path: Path, tables: int, many: int, logins: int
+) -> None:
+    shop.run("EXEC sandbox.statement_log")
+    results = write_together(shop.source(), tasks_of(shop, readers[:tables], tmp_path), rows=many)
+    assert [result.unwrap()["operations"] for result in results] == [{"c": 2}] * tables
+    sessions = shop.control.rows("SELECT DISTINCT session_id FROM sandbox.statements", doing="counting connections")
+    assert len(sessions) - 1 == logins
 
 
 STRUCTURES = [

@@ -76,21 +76,42 @@ def open_bulk(
         with control(connection, catalog, autocommit=False) as opened:
             yield _RowBulk(opened, fetch_rows or _MOST_ROWS)
         return
+    bulk = connect_bulk(connection, catalog, fetch_rows=fetch_rows)
+    try:
+        yield bulk
+    finally:
+        bulk.close()
+
+
+def connect_bulk(connection: Connection, catalog: str, *, fetch_rows: int | None = None) -> ArrowBulk:
+    """A connection for columnar buffers, which the caller closes.
+
+    Args:
+        connection: how to connect.
+        catalog: the database.
+        fetch_rows: the rows of one fetch; None or 0: what measurements recommend.
+
+    Raises:
+        SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
+    """
     with translated(connection, f"connecting to database {catalog!r} on {connection.address}"):
         raw = arrow_odbc.connect(
             connection_string(connection, catalog),
             login_timeout_sec=connection.login_timeout_s,
             autocommit=False,
         )
-    bulk = _ArrowBulk(raw, connection, fetch_rows or BATCH_ROWS)
+    bulk = ArrowBulk(raw, connection, fetch_rows or BATCH_ROWS)
     try:
         prepare(bulk, connection)
-        yield bulk
-    finally:
+    except BaseException:
         bulk.close()
+        raise
+    return bulk
 
 
-class _ArrowBulk:
+class ArrowBulk:
+    """A `Bulk` of columnar buffers; other threads may use it in turn."""
+
     def __init__(self, raw: arrow_odbc.Connection, connection: Connection, fetch_rows: int) -> None:
         self._raw = raw
         self._fetch_rows = fetch_rows
@@ -98,6 +119,7 @@ class _ArrowBulk:
         self._timeout = -(-connection.query_timeout_ms // 1000)
 
     def execute(self, sql: str, *, doing: str) -> None:
+        """As `Bulk.execute`."""
         with translated(self._connection, doing):
             self._raw.execute(in_ascii(sql), query_timeout_sec=self._timeout)
 
@@ -110,6 +132,7 @@ class _ArrowBulk:
         doing: str,
         rows: int | None = None,
     ) -> Generator[pa.RecordBatch]:
+        """As `Bulk.read`."""
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
@@ -130,14 +153,17 @@ class _ArrowBulk:
             yield batch
 
     def commit(self) -> None:
+        """Commits what `prepare` has run."""
         with translated(self._connection, "committing"):
             self._raw.commit()
 
     def rollback(self) -> None:
+        """As `Bulk.rollback`."""
         with translated(self._connection, "rolling back"):
             self._raw.rollback()
 
     def close(self) -> None:
+        """Rolls back and disconnects."""
         try:
             self._raw.rollback()
         except arrow_odbc.Error:

@@ -123,6 +123,11 @@ class KnownCatalog:
                 self._minima = found
         return {**found, **self._uncaptured}
 
+    @property
+    def known_minima(self) -> Mapping[str, Lsn | None]:
+        """The minima that need not be asked for while they are the rows' `start_lsn`; none before all are there."""
+        return self._minima or {}
+
     def minima_now(self, control: Control) -> Mapping[str, Lsn | None]:
         """The instances' minimum LSN as of now; asked for only if a `start_lsn` is not the one of `minima`.
 

@@ -16,7 +16,7 @@ from mssql_cdc.config import Connection
 from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceUnavailableError, StaleStructureError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
-from mssql_cdc.source.sqlserver.columns import RowPlan
+from mssql_cdc.source.sqlserver.columns import RowPlan, needs_rows
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
 from mssql_cdc.source.sqlserver.numpy_arrays import fixed_bytes
@@ -78,7 +78,7 @@ class ChangeReader:
         """
         if self.range.is_empty:
             return
-        by_rows, structure = RowPlan.of(self.instance.schema.columns).by_rows, Structure.of_instance(self.instance)
+        by_rows, structure = needs_rows(self.instance.schema.columns), Structure.of_instance(self.instance)
         with open_bulk(self.connection, self.catalog, by_rows=by_rows, fetch_rows=self.fetch_rows) as bulk:
             self.require_visible(bulk)
             self._require_held(bulk)

@@ -7,7 +7,7 @@ raw batches. `schema/types.py` decides how a type is stored; this module only fe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class RowPlan:
     @property
     def by_rows(self) -> bool:
         """Whether a column needs row-by-row fetching."""
-        return any(column.type.is_large for column in self.columns)
+        return needs_rows(self.columns)
 
     def select_list(self, alias: str = "", *, hidden: Collection[str] = ()) -> list[str]:
         """`expression AS [c<column>_<part>]`, in the order of `raw_fields`.
@@ -105,6 +105,15 @@ class RowPlan:
             except ValueError as error:
                 raise SourceError(f"Column {column.name!r} ({column.type.declaration}): {error}") from None
         return decoded
+
+
+def needs_rows(columns: Iterable[Column]) -> bool:
+    """Whether one of the columns needs row-by-row fetching (`RowPlan.by_rows`).
+
+    Raises:
+        SchemaError: the type table has no such type.
+    """
+    return any(column.type.is_large for column in columns)
 
 
 def fetch(sql_type: SqlServerType) -> Fetch:

@@ -23,6 +23,7 @@ from mssql_cdc.source.sqlserver.concealed import UNSEEN_POLICIES, WholeRows, see
 from mssql_cdc.source.sqlserver.connect import Control, control, find_driver
 from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.kept import KeptControl
+from mssql_cdc.source.sqlserver.kept_bulk import KeptBulks
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.signal_table import signal_table
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
@@ -43,11 +44,12 @@ from mssql_cdc.source.values import (
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSource:
-    """The server of a connector; `known` and `kept` hold the catalog and the connection of each database."""
+    """The server of a connector; `known`, `kept`, `kept_bulks`: the catalog and the connections of each database."""
 
     connector: Connector
     known: dict[str, KnownCatalog] = field(default_factory=dict[str, KnownCatalog], compare=False, repr=False)
     kept: dict[str, KeptControl] = field(default_factory=dict[str, KeptControl], compare=False, repr=False)
+    kept_bulks: dict[str, KeptBulks] = field(default_factory=dict[str, KeptBulks], compare=False, repr=False)
 
     def notices(self) -> list[str]:
         """The settings that FreeTDS has no keyword for, where it is the driver (`driver_given`)."""
@@ -126,7 +128,10 @@ class SqlServerSource:
 
     def share(self, readers: Sequence[BatchReader]) -> AbstractContextManager[SharedRead]:
         """One connection for these readers (`shared_read`)."""
-        return open_shared([reader for reader in readers if isinstance(reader, ChangeReader)])
+        own = [reader for reader in readers if isinstance(reader, ChangeReader)]
+        known = self.known.get(own[0].catalog)
+        kept = self.kept_bulks.setdefault(own[0].catalog, KeptBulks())
+        return open_shared(own, known.known_minima if known is not None else {}, kept)
 
     def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
         """The values of a bound as people read them (`chunks`).

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from mssql_cdc.errors import StaleReaderError
 from mssql_cdc.lsn import Lsn
 
@@ -30,6 +32,32 @@ LSN = "CONVERT(binary(10), ?, 2)"
 def digits(value: Lsn) -> str:
     """The parameter of `LSN`."""
     return value.raw.hex()
+
+
+_DIGITS = 8
+_ROW = 16
+MOST_IDS = _ROW * _ROW
+"""So many object ids fit into one parameter of `IDS`."""
+_UNITS, _ROWS = (", ".join(f"({_DIGITS * step * n})" for n in range(_ROW)) for step in (1, _ROW))
+_ID = f"SUBSTRING(@ids, u.n + r.n + 1, {_DIGITS})"
+DECLARE_IDS = f"DECLARE @ids varchar({_DIGITS * MOST_IDS}) = ?"
+IDS = (
+    f"(SELECT CONVERT(int, CONVERT(binary(4), {_ID}, 2)) AS id FROM (VALUES {_UNITS}) AS u (n) "
+    f"CROSS JOIN (VALUES {_ROWS}) AS r (n) WHERE {_ID} <> '{'0' * _DIGITS}')"
+)
+"""A source of FROM: the object ids of a parameter (`id_lists`), for CROSS APPLY to a seek for each.
+
+Neither the text nor the parameter's length depends on how many there are, so that the server has one plan for all sets
+of tables. STRING_SPLIT and OPENJSON would be shorter; neither exists before SQL Server 2016, nor in databases with an
+older compatibility level.
+"""
+
+
+def id_lists(ids: Iterable[int]) -> list[str]:
+    """The parameters of `DECLARE_IDS`, one for each statement: `MOST_IDS` different object ids at most."""
+    texts = [f"{one & 0xFFFFFFFF:0{_DIGITS}x}" for one in sorted(set(ids))]
+    parts = [texts[first : first + MOST_IDS] for first in range(0, len(texts), MOST_IDS)]
+    return ["".join(part).ljust(_DIGITS * MOST_IDS, "0") for part in parts]
 
 
 IS_VISIBLE = (

@@ -7,7 +7,7 @@ whatever it wrote. How values are fetched is in `columns`; reading the catalog f
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -17,7 +17,7 @@ from mssql_cdc.errors import SourceError, StaleStructureError
 from mssql_cdc.schema import Column, SqlServerType, TableSchema
 from mssql_cdc.source.sqlserver.bulk import Bulk
 from mssql_cdc.source.sqlserver.catalog import sql_type
-from mssql_cdc.source.sqlserver.sql import quote, text
+from mssql_cdc.source.sqlserver.sql import DECLARE_IDS, IDS, id_lists, quote, text
 from mssql_cdc.source.values import CaptureInstance
 
 _FIELDS = [
@@ -30,16 +30,29 @@ _FIELDS = [
     pa.field("scale", pa.int32()),
     pa.field("collation_name", pa.binary()),
 ]
+_NAMES = [pa.field("own_schema", pa.binary()), pa.field("own_name", pa.binary())]
 _OWN_COLUMNS = 6
-_STRUCTURE = """
+_SELECT = """
 SELECT c.object_id, CAST(c.name AS varbinary(256)) AS name, c.column_id,
        CAST(COALESCE(b.name, t.name) AS varbinary(256)) AS type_name, CAST(c.max_length AS int) AS max_length,
        CAST(c.precision AS int) AS precision, CAST(c.scale AS int) AS scale,
-       CAST(CAST(c.collation_name AS nvarchar(128)) AS varbinary(256)) AS collation_name
-FROM sys.columns c
+       CAST(CAST(c.collation_name AS nvarchar(128)) AS varbinary(256)) AS collation_name{more}
+FROM {columns} AS c
 JOIN sys.types t ON t.user_type_id = c.user_type_id
-LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
-WHERE c.object_id {tables}"""
+LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id"""
+_ONE = _SELECT.format(columns="sys.columns", more="") + "\nWHERE c.object_id = {table}"
+_SEVERAL = f"{DECLARE_IDS};" + _SELECT.format(
+    more=""",
+       CAST(c.own_schema AS varbinary(256)) AS own_schema, CAST(c.own_name AS varbinary(256)) AS own_name""",
+    columns=f"""(
+    SELECT own.*, n.own_schema, n.own_name
+    FROM (SELECT id, OBJECT_SCHEMA_NAME(id) AS own_schema, OBJECT_NAME(id) AS own_name FROM {IDS} AS i) AS n
+    CROSS APPLY (
+        SELECT x.object_id, x.name, x.column_id, x.user_type_id, x.max_length, x.precision, x.scale, x.collation_name
+        FROM sys.columns x WHERE x.object_id = n.id
+    ) AS own)""",
+)
+"""The same of several tables, with the names that they have now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +97,8 @@ class Structure:
             StaleStructureError: the table, or a column's type, is another by now.
             SourceError: a captured column is gone, or was dropped and added again: only a new capture instance helps.
         """
-        self.require_columns(_rows(bulk, f"= {self.object_id_text}", doing, _columns([self])))
-
-    @property
-    def object_id_text(self) -> str:
-        """T-SQL of the table's present object id."""
-        return f"OBJECT_ID({text(f'{quote(self.schema_name)}.{quote(self.name)}')})"
+        table = f"OBJECT_ID({text(f'{quote(self.schema_name)}.{quote(self.name)}')})"
+        self.require_columns(_rows(bulk.read(_ONE.format(table=table), _FIELDS, doing=doing, rows=_columns([self]))))
 
     def require_columns(self, rows: Sequence[SimpleNamespace]) -> None:
         """Check rows that `require` or `read_structures` has read."""
@@ -127,18 +136,22 @@ class Structure:
 def read_structures(bulk: Bulk, wanted: Sequence[Structure], *, doing: str) -> list[list[SimpleNamespace]]:
     """The columns of several tables by one statement, for `Structure.require_columns`.
 
-    A table is recognized by its object id: one that has another by now has no rows.
+    Tables are looked up by their object ids, and their rows count if they still have their names: readers read by
+    name. So the statement's text is always the same, and the server seeks; a list of names, in an OR of `OBJECT_ID`s,
+    was compiled for each set of tables, and evaluated for each column of the database.
 
     Args:
         bulk: The connection.
         wanted: The tables.
         doing: Completes "while …" in the text of an error.
     """
-    ids = ", ".join(sorted({one.object_id_text for one in wanted}))
-    found: dict[int, list[SimpleNamespace]] = defaultdict(list)
-    for row in _rows(bulk, f"IN ({ids})", doing, _columns(wanted)):
-        found[row.object_id].append(row)
-    return [[] if one.object_id is None else found.get(one.object_id, []) for one in wanted]
+    found: dict[tuple[int, str, str], list[SimpleNamespace]] = defaultdict(list)
+    for ids in id_lists(one.object_id for one in wanted if one.object_id is not None):
+        batches = bulk.read(_SEVERAL, [*_FIELDS, *_NAMES], [ids], doing=doing, rows=_columns(wanted))
+        for row in _rows(batches):
+            found[row.object_id, row.own_schema, row.own_name].append(row)
+    keys = ((one.object_id, one.schema_name, one.name) for one in wanted)
+    return [[] if number is None else found.get((number, schema, name), []) for number, schema, name in keys]
 
 
 def _columns(wanted: Sequence[Structure]) -> int:
@@ -146,10 +159,10 @@ def _columns(wanted: Sequence[Structure]) -> int:
     return sum(_OWN_COLUMNS + len(one.columns) for one in wanted)
 
 
-def _rows(bulk: Bulk, tables: str, doing: str, count: int) -> list[SimpleNamespace]:
+def _rows(batches: Iterable[pa.RecordBatch]) -> list[SimpleNamespace]:
     return [
         SimpleNamespace(**{key: _plain(value) for key, value in row.items()})
-        for batch in bulk.read(_STRUCTURE.format(tables=tables), _FIELDS, doing=doing, rows=count)
+        for batch in batches
         for row in batch.to_pylist()
     ]
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.commit_times import (
     CommitTimeLoader,
     CommitTimes,
@@ -197,6 +198,38 @@ def test_commits_that_follow_each_other_need_no_list() -> None:
 
     (text,) = mapping.texts
     assert " IN (" not in text
+
+
+def test_pages_of_a_range_whose_times_were_read_at_once_need_no_statement() -> None:
+    mapping = Mapping(datetime(2026, 1, 1, tzinfo=UTC), 1_000)
+    times = CommitTimeLoader(mapping, BERLIN)  # type: ignore[arg-type]
+    times.expect(Lsn((99).to_bytes(10, "big")), Lsn((500).to_bytes(10, "big")))
+    for numbers in (list(range(100, 300, 2)), [100, 500], list(range(101, 500, 2))):
+        times.load([matrix(numbers)])
+        assert times(matrix(numbers)).to_pylist() == [mapping.instant(n) for n in numbers]
+        assert times.kept == len(numbers)
+    assert len(mapping.texts) == 1
+
+
+def test_commits_that_were_not_read_with_the_range_are_asked_for() -> None:
+    mapping = Mapping(datetime(2026, 1, 1, tzinfo=UTC), 1_000)
+    times = CommitTimeLoader(mapping, BERLIN)  # type: ignore[arg-type]
+    times.expect(Lsn((99).to_bytes(10, "big")), Lsn((500).to_bytes(10, "big")))
+    times.load([matrix([490, 510])])
+
+    assert times(matrix([490, 510])).to_pylist() == [mapping.instant(n) for n in (490, 510)]
+    assert len(mapping.texts) == 2
+
+
+def test_a_range_of_many_commits_is_left_to_its_pages() -> None:
+    mapping = Mapping(datetime(2026, 1, 1, tzinfo=UTC), 20_000)
+    times = CommitTimeLoader(mapping, BERLIN)  # type: ignore[arg-type]
+    times.expect(Lsn((0).to_bytes(10, "big")), Lsn((19_999).to_bytes(10, "big")))
+    assert mapping.sent == 4_000
+    times.load([matrix([7])])
+
+    assert times(matrix([7])).to_pylist() == [mapping.instant(7)]
+    assert len(mapping.texts) == 2
 
 
 def test_of_many_commits_only_those_of_the_page_are_kept() -> None:
