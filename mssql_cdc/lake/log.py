@@ -169,9 +169,9 @@ def commit(
     except (DeltaError, OSError) as error:
         return _settle(state, mark, error)
     state.table.update_incremental()
-    # The next version is this commit, whose facts need not be searched for.
-    own = json.loads(text) if state.table.version() == state.delta_version + 1 else None
-    return _read(state, own)
+    if state.table.version() != state.delta_version + 1:
+        return _read(state)  # Another commit lies between, which may have changed more.
+    return replace(state, delta_version=state.delta_version + 1, batch=number, own_batch=number, own=json.loads(text))
 
 
 def create_table(
@@ -234,14 +234,13 @@ def _counter(owner: str) -> str:
     return f"{owner}:batch"
 
 
-def _read(state: TableState, own: Mapping[str, Any] | None = None) -> TableState:
+def _read(state: TableState) -> TableState:
     table = state.table
     committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
     properties = dict(metadata.configuration)
     # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
-    if own is None and (committed or properties.get(WIDENING)):
-        own = _newest_facts(table, state.app_id)
+    own = _newest_facts(table, state.app_id) if committed or properties.get(WIDENING) else None
     return replace(
         state,
         delta_version=table.version(),
