@@ -64,7 +64,7 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
     mark = uuid.uuid4().hex
     entries = _entries(log.version, change, app_id=app_id, batch=batch, facts=facts, mark=mark)
     content = _lines(entries)
-    folder, base = Folder(log.uri, log.storage), log
+    folder, base = log.opened(), log
     gone = {file.identity for file in change.removed}
     while not folder.put_new(f"{LOG}/{base.version + 1:020}.json", content):
         if commit_facts(folder, base.version + 1).get("txnId") == mark:
@@ -118,7 +118,7 @@ def create(
     made = folder.put_new(f"{LOG}/{0:020}.json", _lines(entries))
     if not made and commit_facts(folder, 0).get("txnId") != mark:
         raise OvertakenError(f"Another run has created {uri} at the same time; this run wrote nothing")
-    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage)
+    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage, folder=folder)
     return blank.advanced(0, entries)
 
 
@@ -151,7 +151,7 @@ def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> T
     """
     if known is None or known.unreadable or _is_old(known):
         return load_log(uri, storage)
-    stamp = commit_facts(Folder(uri, storage), known.version).get("timestamp")
+    stamp = commit_facts(known.opened(), known.version).get("timestamp")
     same = stamp is not None and known.committed == commit_time(stamp)
     return refresh_log(known) if same else load_log(uri, storage)
 
