@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-
 from mssql_cdc import __version__
-from mssql_cdc.errors import FencedError, OvertakenError
+from mssql_cdc.errors import FencedError, OvertakenError, StorageError
+from mssql_cdc.lake import checkpoints
+from mssql_cdc.lake.checkpoints import is_due
 from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import LOG, TableLog, commit_facts, commit_time, load_log, refresh_log
 
@@ -85,7 +85,7 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
             raise _overtaken(log, fresh, "files were added")
         base = fresh
     done = base.advanced(base.version + 1, entries)
-    if done.version % CHECKPOINT_INTERVAL == 0:
+    if is_due(log.uri, log.version, done.version, CHECKPOINT_INTERVAL):
         checkpoint(done)
     return done
 
@@ -123,16 +123,12 @@ def create(
 
 
 def checkpoint(log: TableLog) -> None:
-    """Write a checkpoint of the newest version and delete commits that are older than the table's retention.
-
-    It only makes reading faster: what prevents it, such as another run that does the same, leaves the table as it is.
-    """
+    """Write a checkpoint of the newest version (`checkpoints.checkpoint`)."""
     try:
-        table = DeltaTable(log.uri, storage_options=log.storage.resolved())
-        table.create_checkpoint()
-        table.cleanup_metadata()
-    except (DeltaError, OSError):
+        table = open_table(log.uri, log.storage)
+    except StorageError:
         return
+    checkpoints.checkpoint(table)
 
 
 def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> TableLog | None:
