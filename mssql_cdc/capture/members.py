@@ -36,7 +36,7 @@ class LakeTable:
     """A captured table as the lake knows it.
 
     `entry` is its newest `_offsets` entry, also under the name that it had before a rename; `state` its change log's
-    as the stream's writer sees it (None: not loaded, or no table yet); `incarnation` counts re-creations (rule B15).
+    as the stream's writer sees it (None: no table yet, or not `loaded`); `incarnation` counts re-creations (rule B15).
     `least_batch` is the largest `_batch` that the table, or another one under its name, ever had.
     `tampered`: another program changed the change log (rule A5); `problem`: it cannot be written to at all.
     """
@@ -51,6 +51,7 @@ class LakeTable:
     tampered: str | None = None
     problem: str | None = None
     least_batch: int = 0
+    loaded: bool = True
 
     @property
     def table(self) -> TableId:
@@ -67,6 +68,12 @@ class LakeTable:
         text = last_streamed_position(state)
         found = Position.parse(text) if text else None
         return Reached(found.epoch, found.commit_lsn.text) if found else None
+
+    @property
+    def is_as_recorded(self) -> bool:
+        """Whether the change log, which was loaded, holds what the table's entry says: nobody has moved it on since."""
+        known, own = self.entry.reached if self.entry is not None else None, self.own()
+        return not self.tampered and not self.problem and (own is None or (known is not None and own <= known))
 
     def reached(self, epoch: int) -> Reached | None:
         """The table's position in this epoch, from its own commits and its entry (rule A1)."""
@@ -172,8 +179,20 @@ def load_tables(
             tampered=tampered,
             problem=problem,
             least_batch=max(offsets.largest_batches.get(name, 0), (entry.batch or 0) if entry else 0),
+            loaded=states,
         )
     return members
+
+
+def with_state(database: Database, member: LakeTable) -> LakeTable:
+    """The table with the state of its change log, which `load_tables` was not asked for.
+
+    Args:
+        database: The database.
+        member: The table.
+    """
+    state, tampered, problem = _state(database, member.home, member.entry)
+    return replace(member, state=state, tampered=tampered, problem=problem, loaded=True)
 
 
 def _entry_of(table: CapturedTable, offsets: Offsets, history: SchemaHistory) -> Entry | None:
@@ -256,9 +275,12 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
 
     Raises:
         SchemaError: the table cannot take the schema.
-        FencedError: the table did not exist when this run began, and has rows of the stream now.
+        FencedError: the table did not exist when this run began, and has rows of the stream now; or it was not
+            loaded, since it had nothing to read.
     """
     home, wanted = member.home, change_log_schema(schema)
+    if writer == STREAM and not member.loaded:
+        raise FencedError(f"{home.changes} was not looked at, since {member.table} had no changes; now it has")
     state = member.state if writer == STREAM else _load(database, home, writer)
     if state is None:
         create_table(

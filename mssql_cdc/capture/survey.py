@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import LakeTable, load_tables
+from mssql_cdc.capture.members import LakeTable, load_tables, with_state
 from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.capture.snapshot_controls import Controls, heard_until, load_controls, stoppable
 from mssql_cdc.capture.snapshot_extensions import policy
@@ -58,6 +59,11 @@ class Survey:
         return next(i for i in self.tables[table].captured.instances if i.object_id == object_id)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether the logs of all tables were looked at."""
+        return all(lake.loaded for lake in self.tables.values())
+
+    @property
     def new(self) -> frozenset[str]:
         """The tables (`TableId.text`) that have to begin, or to begin anew."""
         return frozenset(member.table.text for member in self.facts.members if member.status == "new")
@@ -79,6 +85,7 @@ def survey(
     now: datetime | None = None,
     retry_failed: Collection[TableId] | None = (),
     quick: bool = False,
+    sparing: bool = False,
     currents: bool = True,
 ) -> Survey:
     """Collect everything that a decision depends on.
@@ -89,12 +96,33 @@ def survey(
         now: The time of the decision; by default the current time.
         retry_failed: The failed tables to treat as streaming, or as new ones where nothing of them was read; None: all.
         quick: Do not read the tables' logs if `_offsets` is sufficient; nothing may be committed from such a survey.
+        sparing: Read the logs of the tables with changes only, if `_offsets` is sufficient for the others; nothing but
+            a range may be committed from such a survey (`Survey.is_whole`).
         currents: Also find current tables that are behind.
 
     Raises:
         SourceUnavailableError, SourceError, ConfigurationError, StorageError, TamperedTableError.
     """
     now, cursor = now or datetime.now(UTC), cursor or Cursor()
+    found = None
+    if sparing:
+        found = _survey(database, cursor, now, retry_failed, logs="of changed tables", currents=currents)
+    if found is None:
+        found = _survey(database, cursor, now, retry_failed, logs="if needed" if quick else "all", currents=currents)
+    assert found is not None  # only a sparing survey finds that it has to be taken again
+    return found
+
+
+def _survey(
+    database: Database,
+    cursor: Cursor,
+    now: datetime,
+    retry_failed: Collection[TableId] | None,
+    *,
+    logs: Literal["all", "if needed", "of changed tables"],
+    currents: bool,
+) -> Survey | None:
+    """Take a survey that reads these logs; None if the logs of changed tables show that all have to be read."""
     offsets = load_offsets(database.layout, database.storage, known=database.tables)
     history = load_history(database.layout, database.storage, known=database.tables)
     requests, controls = open_requests(database, offsets), load_controls(database)
@@ -107,14 +135,21 @@ def survey(
         source = _source(session, offsets, idle_for)
         met = offsets.identities if source.restored is None else frozenset[int]()
         history = history.identified({table.table_id: table.object_id for table in source.tables}, met)
-        states = not (quick and _settled(offsets, cursor))
+        states = logs == "all" or not _settled(offsets, cursor)
         loaded = load_tables(database, source.tables, offsets, history, states=states)
+        spared = not states and logs == "of changed tables"
+        if spared:
+            members = _seen_as(loaded, source, offsets, history, retry_failed)
+            begins = bool(requests) or any(member.status == "new" for member in members)
+            if source.restored is not None or begins or not _unread(source.standing.captured, members):
+                # Then the decision is hardly a range.
+                loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
         problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
         behind: Mapping[TableId, bool] = _behind(database, offsets, history, tables, cursor) if currents else {}
         facts = Facts(
             now=now,
-            members=tuple(_members(tables.values(), source, offsets, history, retry_failed=retry_failed)),
+            members=_seen_as(tables, source, offsets, history, retry_failed),
             captured=source.standing.captured,
             absent=(*_absent(session, database, offsets, history, loaded, problems), *_unfit(offsets, problems)),
             scanned=source.scanned,
@@ -133,11 +168,28 @@ def survey(
             limits=_limits(database, source.retention),
             cursor=cursor,
         )
-        unread = _unread(facts)
-        if unread:
-            facts, counted = _bounded(session, database, facts, unread, tables)
-            return Survey(facts, offsets, history, tables, requests, controls, counted=counted)
-        return Survey(facts, offsets, history, tables, requests, controls, session.stalled())
+        unread = _unread(facts.captured, facts.members)
+        if not unread:
+            return Survey(facts, offsets, history, tables, requests, controls, session.stalled())
+        facts, counted = _bounded(session, database, facts, unread, tables)
+    seen = Survey(facts, offsets, history, tables, requests, controls, counted=counted)
+    return _with_changed(database, seen, unread) if spared else seen
+
+
+def _with_changed(database: Database, seen: Survey, unread: Sequence[tuple[Member, Lsn]]) -> Survey | None:
+    """The survey with the logs of the tables that have changes, loaded before these are read (A3).
+
+    None if one of them is not as `_offsets` says; or if the range has a bound, which must not lie below what any table
+    has read (A4).
+    """
+    if seen.facts.row_bound is not None or seen.facts.transaction_bound is not None:
+        return None
+    quiet = {object_id for (object_id, _), rows in seen.counted.items() if not rows}
+    changed = [m.table for m, at in unread if (i := m.instance_at(at)) is None or i.object_id not in quiet]
+    found = {table: with_state(database, seen.tables[table]) for table in changed}
+    if not all(lake.is_as_recorded for lake in found.values()):
+        return None
+    return replace(seen, tables={**seen.tables, **found})
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,17 +328,18 @@ def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn
     return dict(session.newest_before(sorted(starts)))
 
 
-def _members(
-    tables: Iterable[LakeTable],
+def _seen_as(
+    tables: Mapping[TableId, LakeTable],
     source: _Source,
     offsets: Offsets,
     history: SchemaHistory,
-    *,
     retry_failed: Collection[TableId] | None,
-) -> Iterator[Member]:
-    for lake in tables:
-        retries = retry_failed is None or lake.table in retry_failed
-        yield _rekeyed(_member(lake, source, offsets, retries=retries), lake, history)
+) -> tuple[Member, ...]:
+    """The tables as the planner sees them."""
+    return tuple(
+        _rekeyed(_member(lake, source, offsets, retries=retry_failed is None or table in retry_failed), lake, history)
+        for table, lake in tables.items()
+    )
 
 
 def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retries: bool) -> Member:
@@ -355,12 +408,12 @@ def _limits(database: Database, retention: timedelta | None) -> Limits:
     )
 
 
-def _unread(facts: Facts) -> list[tuple[Member, Lsn]]:
+def _unread(captured: Lsn | None, members: Iterable[Member]) -> list[tuple[Member, Lsn]]:
     """The streaming tables with changes to read, each with its position."""
-    if facts.captured is None:
+    if captured is None:
         return []
-    streaming = ((m, m.position) for m in facts.members if m.status == "streaming" and m.position is not None)
-    return [(member, position) for member, position in streaming if position < facts.captured]
+    streaming = ((m, m.position) for m in members if m.status == "streaming" and m.position is not None)
+    return [(member, position) for member, position in streaming if position < captured]
 
 
 def _bounded(

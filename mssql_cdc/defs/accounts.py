@@ -79,13 +79,15 @@ class Accounts:
             owed: The windows to report when the account is opened.
         """
         batch = lake.state.batch if lake.state is not None else 0
+        if not lake.loaded and lake.entry is not None:
+            batch = lake.entry.batch or 0
         account = self.tables.get(table)
         if account is None:
             account = self.tables[table] = Account(lake.home, batch, due=set(owed))
-            if lake.state is not None:
-                account.begun = datetime.fromtimestamp(lake.state.table.metadata().created_time / 1000, UTC)
         elif batch > account.batch:
             self._add(account, self._counted(account, batches=BatchSlice(account.batch, batch)), batch)
+        if account.begun is None and lake.state is not None:
+            account.begun = datetime.fromtimestamp(lake.state.table.metadata().created_time / 1000, UTC)
 
     def count(self, table: TableId, outcome: TableOutcome) -> None:
         """Add a range's rows to their windows, by commit time."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from mssql_cdc.capture.current_tables import behind_cut, is_due
@@ -113,7 +113,13 @@ def _merge_all(
     if slow is not None:
         left_alone = {table for table in wanted if table in slow.tables or slow.merges.waits(table)}
         wanted = {table: up_to for table, up_to in wanted.items() if table not in left_alone}
-    requests = [_request(database, tables[table], history, up_to) for table, up_to in wanted.items()]
+    requests = [
+        replace(
+            _request(database, tables[table], history, up_to),
+            log=database.current_logs.known(tables[table].home.current),  # `behind_cut` has just read it.
+        )
+        for table, up_to in wanted.items()
+    ]
     current = _current_tables(database)
     results = current.apply_all(requests) if slow is None else current.apply_quick(requests)
     for table, result in zip(wanted, results, strict=True):
@@ -121,6 +127,8 @@ def _merge_all(
             slow.begin(table, CurrentResult, partial(_finish, database, table, result))
         elif isinstance(result, CurrentResult):
             done[table] = result
+            if result.batch >= wanted[table]:
+                database.caught_up.keep(tables[table].home.current, history.versions[table.text][-1], result.batch)
         elif isinstance(result, OvertakenError):
             database.log(f"{table}: the current table is not updated yet: {result}")
             if slow is not None and slow.merges.overtaken(table):

@@ -8,7 +8,7 @@ count. What only Spark can write goes to `lake/merge.py`. Progress is the txn ve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +124,8 @@ class CurrentTables:
         for attempt in range(_ATTEMPTS):
             planned: dict[int, Planned] = {}
             for number in left:
-                match self._try(partial(self._plan, requests[number], quick=quick)):
+                request = requests[number] if not attempt else replace(requests[number], log=None)
+                match self._try(partial(self._plan, request, quick=quick)):
                     case Planned() as plan:
                         planned[number] = plan
                     case CurrentResult() | Handed() | MssqlCdcError() as result:
@@ -151,7 +152,8 @@ class CurrentTables:
         home, newest = request.home, request.versions[-1]
         if not newest.key_columns:
             raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
-        log = self._newest(home)
+        log = self._newest(home) if request.log is None else _own(home, request.log)
+        request = replace(request, log=None)  # What is done later reads it again.
         if log is None:
             return plan_new(request, self._logs, self._storage)
         wanted = structure_change(log, request.versions)
@@ -280,17 +282,21 @@ class CurrentTables:
 
     def _newest(self, home: TableHome) -> TableLog | None:
         log = self._logs.newest(home.current, self._storage)
-        owner = f"{home.app_id}:current"
-        if log is not None and log.properties.get(OWNER) != owner:
-            raise StorageError(
-                f"The Delta table {home.current} belongs to {log.properties.get(OWNER) or 'no connector'}, not to "
-                f"{owner}; give this connector another topic.prefix or delta.warehouse, or move the table away"
-            )
-        return log
+        return None if log is None else _own(home, log)
 
     def _facts(self, request: CurrentRequest, rows: int) -> dict[str, Any]:
         app_id = f"{request.home.app_id}:current"
         return {"v": 1, "app_id": app_id, "batch": request.up_to, "rows": rows, "run_id": self._run_id}
+
+
+def _own(home: TableHome, log: TableLog) -> TableLog:
+    owner = f"{home.app_id}:current"
+    if log.properties.get(OWNER) != owner:
+        raise StorageError(
+            f"The Delta table {home.current} belongs to {log.properties.get(OWNER) or 'no connector'}, not to "
+            f"{owner}; give this connector another topic.prefix or delta.warehouse, or move the table away"
+        )
+    return log
 
 
 def apply(

@@ -25,14 +25,19 @@ class CurrentLogs:
 
     def newest(self, uri: str, storage: Storage) -> TableLog | None:
         """The newest version of a table; None when there is none."""
-        found = current_log(uri, self._known.get(uri), storage)
+        known = self._known.pop(uri, None)  # Of a log that can no longer be read nothing is known.
+        found = current_log(uri, known, storage)
         if found is not None:
             self.keep(found)
         return found
 
     def seen(self, uri: str, storage: Storage) -> TableLog | None:
         """The version of a table that was read last; the newest one if none was."""
-        return self._known.get(uri) or self.newest(uri, storage)
+        return self.known(uri) or self.newest(uri, storage)
+
+    def known(self, uri: str) -> TableLog | None:
+        """The version of a table that was read last; None: none was, or it could not be read again."""
+        return self._known.get(uri)
 
     def keep(self, log: TableLog) -> None:
         """Remember a version."""

@@ -34,7 +34,8 @@ class CurrentRequest:
     """One table to bring forward.
 
     `versions` are all versions of the table from `_schema_history`, oldest first; `up_to` is the largest `_batch` of
-    its change log to apply (the number at the last complete cut).
+    its change log to apply (the number at the last complete cut). `log` is the current table's if it was read a moment
+    ago, so that it is not read again.
     """
 
     home: TableHome
@@ -42,6 +43,7 @@ class CurrentRequest:
     up_to: int
     vectors: Vectors = "auto"
     layout: DataLayout = AS_IT_COMES
+    log: TableLog | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
+from zlib import crc32
 
 from mssql_cdc.lake.log import TableState, load_state
 from mssql_cdc.lake.object_store import Folder
@@ -21,6 +22,7 @@ from mssql_cdc.schema import TableSchema
 
 T = TypeVar("T")
 _KEPT_SECONDS = 60.0
+_SPREAD = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ class KnownStates:
 class CaughtUp:
     """The current tables that had every row up to a `_batch` when their logs were read last.
 
-    Nothing takes rows away but a user who removes or replaces a table, which is noticed after `_KEPT_SECONDS`.
+    Nothing takes rows away but a user who removes or replaces a table, which is noticed after `_KEPT_SECONDS` at the
+    latest.
     """
 
     _known: dict[str, _Reached] = field(default_factory=dict[str, "_Reached"])
@@ -142,7 +145,9 @@ class CaughtUp:
             newest: The newest structure of its rows.
             up_to: The last `_batch` that it has.
         """
-        self._known[uri] = _Reached(newest, up_to, time.monotonic() + _KEPT_SECONDS)
+        # Tables that are kept in the same step are read again in different ones.
+        share = 1 - crc32(uri.encode()) % _SPREAD / (2 * _SPREAD)
+        self._known[uri] = _Reached(newest, up_to, time.monotonic() + share * _KEPT_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,15 +13,16 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
 from deltalake.exceptions import DeltaError
 from deltalake.transaction import AddAction, RemoveAction
 
 from mssql_cdc.errors import FencedError, OvertakenError, StorageError
+from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.opened import find_table
-from mssql_cdc.lake.properties import MAPPING, OWNER, STATS, WIDENING
+from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, OWNER, STATS, WIDENING
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SparkStarter = Callable[[], "SparkSession"]
+_INTERVAL = 100  # Delta's default
+_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
+"""Tables take turns with their checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,13 +169,17 @@ def commit(
         AddAction(file.path, file.size, {}, file.modified, True, file.stats) for file in files
     ]
     try:
-        state.table.create_write_transaction(adds, "append", state.table.schema(), commit_properties=properties)
+        state.table.create_write_transaction(
+            adds, "append", state.table.schema(), commit_properties=properties, post_commithook_properties=_NO_HOOKS
+        )
     except (DeltaError, OSError) as error:
         return _settle(state, mark, error)
     state.table.update_incremental()
-    # The next version is this commit, whose facts need not be searched for.
-    own = json.loads(text) if state.table.version() == state.delta_version + 1 else None
-    return _read(state, own)
+    if is_due(state.uri, state.delta_version, state.table.version(), _interval(state)):
+        checkpoint(state.table)
+    if state.table.version() != state.delta_version + 1:
+        return _read(state)  # Another commit lies between, which may have changed more.
+    return replace(state, delta_version=state.delta_version + 1, batch=number, own_batch=number, own=json.loads(text))
 
 
 def create_table(
@@ -226,6 +234,11 @@ def create_table(
         raise unwritable(uri, error) from error
 
 
+def _interval(state: TableState) -> int:
+    text = state.properties.get(CHECKPOINTS, "")
+    return int(text) if text.isdecimal() and int(text) else _INTERVAL
+
+
 def _app_id(owner: str, writer: str) -> str:
     return f"{owner}:{writer}" if writer else owner
 
@@ -234,14 +247,13 @@ def _counter(owner: str) -> str:
     return f"{owner}:batch"
 
 
-def _read(state: TableState, own: Mapping[str, Any] | None = None) -> TableState:
+def _read(state: TableState) -> TableState:
     table = state.table
     committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
     properties = dict(metadata.configuration)
     # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
-    if own is None and (committed or properties.get(WIDENING)):
-        own = _newest_facts(table, state.app_id)
+    own = _newest_facts(table, state.app_id) if committed or properties.get(WIDENING) else None
     return replace(
         state,
         delta_version=table.version(),

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
-
 from mssql_cdc import __version__
-from mssql_cdc.errors import FencedError, OvertakenError
+from mssql_cdc.errors import FencedError, OvertakenError, StorageError
+from mssql_cdc.lake import checkpoints
+from mssql_cdc.lake.checkpoints import is_due
 from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import LOG, TableLog, commit_facts, commit_time, load_log, refresh_log
 
@@ -64,7 +64,7 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
     mark = uuid.uuid4().hex
     entries = _entries(log.version, change, app_id=app_id, batch=batch, facts=facts, mark=mark)
     content = _lines(entries)
-    folder, base = Folder(log.uri, log.storage), log
+    folder, base = log.opened(), log
     gone = {file.identity for file in change.removed}
     while not folder.put_new(f"{LOG}/{base.version + 1:020}.json", content):
         if commit_facts(folder, base.version + 1).get("txnId") == mark:
@@ -85,7 +85,7 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
             raise _overtaken(log, fresh, "files were added")
         base = fresh
     done = base.advanced(base.version + 1, entries)
-    if done.version % CHECKPOINT_INTERVAL == 0:
+    if is_due(log.uri, log.version, done.version, CHECKPOINT_INTERVAL):
         checkpoint(done)
     return done
 
@@ -118,21 +118,17 @@ def create(
     made = folder.put_new(f"{LOG}/{0:020}.json", _lines(entries))
     if not made and commit_facts(folder, 0).get("txnId") != mark:
         raise OvertakenError(f"Another run has created {uri} at the same time; this run wrote nothing")
-    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage)
+    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage, folder=folder)
     return blank.advanced(0, entries)
 
 
 def checkpoint(log: TableLog) -> None:
-    """Write a checkpoint of the newest version and delete commits that are older than the table's retention.
-
-    It only makes reading faster: what prevents it, such as another run that does the same, leaves the table as it is.
-    """
+    """Write a checkpoint of the newest version (`checkpoints.checkpoint`)."""
     try:
-        table = DeltaTable(log.uri, storage_options=log.storage.resolved())
-        table.create_checkpoint()
-        table.cleanup_metadata()
-    except (DeltaError, OSError):
+        table = open_table(log.uri, log.storage)
+    except StorageError:
         return
+    checkpoints.checkpoint(table)
 
 
 def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> TableLog | None:
@@ -151,7 +147,7 @@ def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> T
     """
     if known is None or known.unreadable or _is_old(known):
         return load_log(uri, storage)
-    stamp = commit_facts(Folder(uri, storage), known.version).get("timestamp")
+    stamp = commit_facts(known.opened(), known.version).get("timestamp")
     same = stamp is not None and known.committed == commit_time(stamp)
     return refresh_log(known) if same else load_log(uri, storage)
 

@@ -80,6 +80,11 @@ class TableLog:
     restored: int | None = None
     unreadable: str | None = None
     storage: Storage = LOCAL
+    folder: Folder | None = field(default=None, repr=False, compare=False)
+
+    def opened(self) -> Folder:
+        """The table's folder, which is opened once for all versions."""
+        return self.folder or Folder(self.uri, self.storage)
 
     @property
     def table_id(self) -> str:
@@ -169,7 +174,7 @@ def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
     commits, checkpoints, newer = _listed(folder)
     if not commits and not checkpoints:
         return None
-    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage)
+    blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage, folder=folder)
     if newer > max(checkpoints, default=-1):
         return _with_deltalake(replace(blank, unreadable="the table has checkpoints of the second kind"))
     replay, version = _Replay(blank), -1
@@ -198,7 +203,7 @@ def refresh_log(log: TableLog) -> TableLog:
         if fresh is None:
             raise StorageError(f"The Delta table {log.uri} is gone")
         return fresh
-    folder, replay, version = Folder(log.uri, log.storage), _Replay(log), log.version
+    folder, replay, version = log.opened(), _Replay(log), log.version
     while (content := folder.read(commit_path(version + 1))) is not None:
         version += 1
         replay.commit(version, _actions(content))

@@ -21,7 +21,7 @@ from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
 from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
-from mssql_cdc.plan.facts import Cursor, Outcome, Runs
+from mssql_cdc.plan.facts import Cursor, Facts, Outcome, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.heartbeat import beat
@@ -35,7 +35,8 @@ from mssql_cdc.spark.session import cancel_jobs
 
 ShowSnapshot = Callable[[Progress], None]
 LOOK_AGAIN = timedelta(seconds=60)
-"""How often even a quiet database is surveyed, since CDC may have been enabled on another table."""
+"""How often even a quiet database is surveyed, since CDC may have been enabled on another table; and how often the
+change logs of quiet tables are looked at, which another program may have changed (A5)."""
 MOST_FENCED = 3
 """How many ranges in a row may be planned anew at once because another run was faster."""
 
@@ -82,6 +83,7 @@ class Follower:
     _fenced: int = 0
     _given_up: set[TableId] | None = None
     _beaten: datetime | None = None
+    _checked: datetime | None = None
     _known: set[int] = field(default_factory=set[int])
     _retries: Retries | None = None
     _due: float = 0.0
@@ -172,9 +174,12 @@ class Follower:
         for line in run_actions(self.database):
             self.database.log(line)
         self._say_notices(seen)
-        due = [table for table in seen.facts.due if not self._left_alone(table)]
-        facts = replace(seen.facts, runs=self._runs, due=tuple(due))
+        facts = self._facts(seen)
         decision = plan(facts, snapshots=self.snapshots)
+        if not isinstance(decision, Range) and not seen.is_whole:
+            seen = self._survey(now, whole=True)
+            facts = self._facts(seen)
+            decision = plan(facts, snapshots=self.snapshots)
         if isinstance(decision, Snapshot) and self.beside is not None:
             self.beside.begin(decision)
             self._tried(decision.tables)
@@ -211,6 +216,10 @@ class Follower:
             done = replace(done, snapshot=taken.done.snapshot)
         show(self.database, done)
         return done
+
+    def _facts(self, seen: Survey) -> Facts:
+        due = [table for table in seen.facts.due if not self._left_alone(table)]
+        return replace(seen.facts, runs=self._runs, due=tuple(due))
 
     @property
     def _runs(self) -> Runs:
@@ -249,13 +258,23 @@ class Follower:
         """Each table that was given up before this run is tried again once."""
         self._given_up = (self._given_up or set()).difference(tables)
 
-    def _survey(self, now: datetime) -> Survey:
-        self.seen = survey(self.database, cursor=self.cursor, now=now, retry_failed=self._given_up, currents=self.merge)
+    def _survey(self, now: datetime, *, whole: bool = False) -> Survey:
+        """Survey the database; while it has changes, the logs of quiet tables are looked at once in a while only."""
+        seen = self.seen = survey(
+            self.database,
+            cursor=self.cursor,
+            now=now,
+            retry_failed=self._given_up,
+            sparing=not whole and self._checked is not None and now - self._checked < LOOK_AGAIN,
+            currents=self.merge,
+        )
+        if seen.is_whole:
+            self._checked = now
         if self._given_up is None:
-            self._given_up = {member.table for member in self.seen.facts.members if member.revived}
+            self._given_up = {member.table for member in seen.facts.members if member.revived}
         if self.saw is not None:
-            self.saw(self.seen)
-        return self.seen
+            self.saw(seen)
+        return seen
 
     def _quiet(self, now: datetime) -> Done | None:
         """Return a wait if the source has captured nothing since the last step decided to wait."""

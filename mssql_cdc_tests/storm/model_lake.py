@@ -179,7 +179,13 @@ class ModelTable:
         )
 
     def create_write_transaction(
-        self, actions: Sequence[AddAction], mode: str, schema: object, *, commit_properties: CommitProperties
+        self,
+        actions: Sequence[AddAction],
+        mode: str,
+        schema: object,
+        *,
+        commit_properties: CommitProperties,
+        post_commithook_properties: object = None,
     ) -> None:
         """Append files, unless a commit since the handle's version has one of the same txns, or changed the schema."""
         assert mode == "append"
@@ -198,6 +204,12 @@ class ModelTable:
                 metadata=False,
             )
         )
+
+    def create_checkpoint(self) -> None:
+        """It changes nothing that a reader sees."""
+
+    def cleanup_metadata(self) -> None:
+        """No commit is old enough."""
 
     def _since(self) -> list[Version]:
         """The commits since the handle's version."""

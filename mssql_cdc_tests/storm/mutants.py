@@ -97,11 +97,11 @@ MUTANTS = (
     ),
     Mutant(
         "words", "a dummy row counts as captured",
-        "capture.survey:survey", "captured=source.standing.captured,", "captured=source.standing.maximum,",
+        "capture.survey:_survey", "captured=source.standing.captured,", "captured=source.standing.maximum,",
     ),
     Mutant(
         "A8", "an idle table advances to the newest dummy row",
-        "capture.survey:survey", "settled=source.standing.settled,", "settled=source.standing.maximum,",
+        "capture.survey:_survey", "settled=source.standing.settled,", "settled=source.standing.maximum,",
     ),
     Mutant(
         "1", "an idle table moves past what is proven",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -169,7 +170,21 @@ def test_a_section_of_compacted_files_tells_whether_it_has_rows(tmp_path: Path):
     assert window(home.changes, BatchSlice(2, 4)).has_rows()
 
 
-def test_a_current_table_that_has_every_row_is_not_looked_at_again_for_a_minute(monkeypatch: pytest.MonkeyPatch):
+def test_current_tables_that_got_every_row_in_one_step_are_looked_at_again_in_many(monkeypatch: pytest.MonkeyPatch):
+    known, names = CaughtUp(), [f"/lake/shop/dbo/t{number}/current" for number in range(300)]
+    now = known_states.time.monotonic()
+    monkeypatch.setattr(known_states.time, "monotonic", lambda: now)
+    for name in names:
+        known.keep(name, SCHEMA, 5)
+    left = [len(names)]
+    for later in range(30, 62):
+        monkeypatch.setattr(known_states.time, "monotonic", lambda later=later: now + later)
+        left.append(sum(known.holds(name, SCHEMA, 5) for name in names))
+    assert (left[1] > 0.9 * len(names), left[-1]) == (True, 0)
+    assert max(before - after for before, after in pairwise(left)) <= 0.1 * len(names)
+
+
+def test_a_current_table_that_has_every_row_is_not_looked_at_again_for_half_a_minute(monkeypatch: pytest.MonkeyPatch):
     known, widened = CaughtUp(), orders(version=2)
     known.keep("t", SCHEMA, 5)
     assert known.holds("t", SCHEMA, 4)

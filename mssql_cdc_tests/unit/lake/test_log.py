@@ -73,6 +73,19 @@ def test_commit_without_rows_advances_the_position(tmp_path: Path):
     assert change_log(home, schema).to == "x"
 
 
+@pytest.mark.parametrize("between", [False, True])
+def test_the_state_after_a_commit_is_what_the_log_tells(tmp_path: Path, between: bool):  # noqa: FBT001 (parametrized)
+    """It is known without reading the log, unless another version lies between, such as a user's OPTIMIZE."""
+    home, state = home_in(tmp_path), change_log(home_in(tmp_path), orders())
+    for number in range(1, 4):
+        state = append(state, orders(), Change(number, "c", after={"id": number, "name": "x", "note": None}))
+    if between:
+        DeltaTable(home.changes).optimize.compact()
+    after = append(state, orders(), Change(4, "c", after={"id": 4, "name": "x", "note": None}))
+    assert after == load_state(home.changes, owner=home.app_id)
+    assert after.delta_version == state.delta_version + (2 if between else 1)
+
+
 def test_late_run_cannot_append(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     late = change_log(home, schema)

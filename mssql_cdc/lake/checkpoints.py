@@ -1,0 +1,43 @@
+"""Checkpoints of Delta logs, which only make reading faster: tables that are written in the same steps take turns.
+
+Else all of them would reach a multiple of the interval in the same step, which then takes a second longer.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+_NAME = 3
+"""So many last parts of a folder name a table, such as `dbo/orders/current`."""
+
+
+def is_due(uri: str, before: int, after: int, interval: int) -> bool:
+    """Whether it is the table's turn: once in as many versions as the interval has.
+
+    Args:
+        uri: The table's folder.
+        before: The version before a commit.
+        after: The version of the commit; others may lie between.
+        interval: How many commits lie between two checkpoints.
+    """
+    shift = crc32("/".join(uri.rstrip("/").split("/")[-_NAME:]).encode()) % interval
+    return (after + shift) // interval > (before + shift) // interval
+
+
+def checkpoint(table: DeltaTable) -> None:
+    """Write a checkpoint, and delete commits before it that are older than the table's retention.
+
+    What prevents it, such as another run that does the same, leaves the table as it is.
+
+    Args:
+        table: The table, at its newest version.
+    """
+    try:
+        table.create_checkpoint()
+        if table.metadata().configuration.get("delta.enableExpiredLogCleanup") != "false":
+            table.cleanup_metadata()
+    except (DeltaError, OSError):
+        return
