@@ -19,6 +19,7 @@ from mssql_cdc.capture.range import TableOutcome
 from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
 from mssql_cdc.defs.accounts import Account, Accounts, owed_windows
 from mssql_cdc.defs.asset_events import AssetEvents, Writer
+from mssql_cdc.defs.report import try_again
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.errors import MssqlCdcError, StorageError
@@ -334,6 +335,7 @@ class Book:
             lag=timedelta(seconds=self.lags.log(table) or 0),
             retention=self.retention,
             absent=self.absent.get(table.text),
+            try_again=try_again(self.setup),
         )
         return verdict_of(found, self.setup.connector.redact)
 
