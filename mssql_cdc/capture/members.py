@@ -17,7 +17,7 @@ from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, create_table, load_state
-from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
@@ -143,7 +143,7 @@ def load_tables(
         states: Whether to load the states of the change logs.
 
     Raises:
-        StorageError: `_schema_history` lacks what was in it.
+        StorageError: `_offsets` or `_schema_history` lacks what was in it.
     """
     tables = list(tables)
     folders: Mapping[TableId, str] | None = None
@@ -181,6 +181,8 @@ def load_tables(
             least_batch=max(offsets.largest_batches.get(name, 0), (entry.batch or 0) if entry else 0),
             loaded=states,
         )
+    if not offsets.rows:
+        _require_offsets(database, members.values())
     return members
 
 
@@ -193,6 +195,21 @@ def with_state(database: Database, member: LakeTable) -> LakeTable:
     """
     state, tampered, problem = _state(database, member.home, member.entry)
     return replace(member, state=state, tampered=tampered, problem=problem, loaded=True)
+
+
+def _require_offsets(database: Database, members: Iterable[LakeTable]) -> None:
+    """Raise StorageError if change logs have rows and `_offsets` has none: tables would begin anew, without a gap (A5).
+
+    A snapshot writes `_offsets` before its first rows, so another run that has begun since is there when asked again.
+    """
+    begun = [one.table.text for one in members if one.state is not None and one.state.batch]
+    if not begun or load_offsets(database.layout, database.storage).rows:
+        return
+    raise StorageError(
+        f"{database.layout.own('offsets')} is gone, and the change logs of {', '.join(sorted(begun))} are there: "
+        "without it, their positions are not known. Restore its folder as it was when the connector ran last; if there "
+        f"is no such copy, move {database.layout.root} away and start again: every table is then read anew"
+    )
 
 
 def _entry_of(table: CapturedTable, offsets: Offsets, history: SchemaHistory) -> Entry | None:

@@ -11,7 +11,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.result import Status
 from mssql_cdc.check.story import WholeReads, load_whole_reads
-from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
@@ -70,13 +70,14 @@ def look_at(database: Database, session: CheckSession) -> Looked:
 
     Raises:
         NotCaughtUpError: nothing of it is in the lake.
+        StorageError: `_offsets` or `_schema_history` lacks what was in it.
     """
     notes: list[str] = []
     seen: Survey | None = None
     try:
         seen = survey(database, currents=False)
     except MssqlCdcError as error:
-        if error.retriable:
+        if error.retriable or isinstance(error, StorageError):
             raise
         notes.append(f"{database.catalog}: tables that no longer exist at the source are not listed because {error}")
     if seen is not None and seen.facts.restored:

@@ -110,7 +110,8 @@ class DagsterSettings:
     range_max_rows: int = prop("dagster.range.max.rows", 5_000_000, ge=1)
     """Limits the change rows of one range. They are counted before the range is fixed; no transaction is divided."""
     max_attempts: int = prop("dagster.max.attempts", 5, ge=1)
-    """Limits the attempts at a range. After that, a failing table becomes `failed` and the others continue."""
+    """Limits the attempts at a range. After that, a failing table becomes `failed` and the others continue;
+    the next run tries it again (with `dagster.max.run.seconds=0`, the first run of the next window)."""
     max_run_seconds: int = prop("dagster.max.run.seconds", 3600, ge=0)
     """Limits how many seconds a run reads ranges as they come, before its successor takes over; 0 = one range per
     run."""

@@ -8,7 +8,7 @@ A window that was not read yet is not reported: Dagster then shows it as missing
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -19,6 +19,7 @@ from mssql_cdc.capture.range import TableOutcome
 from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
 from mssql_cdc.defs.accounts import Account, Accounts, owed_windows
 from mssql_cdc.defs.asset_events import AssetEvents, Writer
+from mssql_cdc.defs.report import try_again
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.errors import MssqlCdcError, StorageError
@@ -39,6 +40,15 @@ SETTLING = timedelta(minutes=2)
 """A source that captures nothing new for so long has captured everything before: capture scans at least that often."""
 NOT_YET = "not captured yet"
 NO_ROWS = "no row has come yet: the first one creates the table"
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedBy:
+    """What verdicts depend on: of the whole database, of tables by their names, and errors by tables."""
+
+    whole: tuple[object, ...]
+    named: tuple[Mapping[str, object], ...]
+    errors: tuple[Mapping[TableId, MssqlCdcError], ...]
 
 
 @dataclass
@@ -96,7 +106,8 @@ class Book:
     # -- What happened -----------------------------------------------------------------------------------------
 
     def add(self, done: Done) -> None:
-        """Take over the result of a step."""
+        """Take over the result of a step, and judge the tables whose state it may have changed."""
+        before = self._judged_by()
         self.offsets, self.history = done.offsets, done.history
         read = _outcomes(done)
         self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
@@ -116,7 +127,7 @@ class Book:
             if outcome.rows and outcome.error is None and self._wanted(table):
                 self.accounts.count(table, outcome)
         self.accounts.merged(done, idle=self.idle, through=self.through, now=self.clock())
-        self._judge_all()
+        self._judge(self._changed_since(before))
 
     def reached(self, health: CaptureHealth) -> None:
         """Note that an operator's run has read what was captured of the windows that it selected.
@@ -143,7 +154,7 @@ class Book:
         """Note that the source does not answer; None: it does."""
         if error is not None:
             self.late = self.setup.connector.redact(f"the source does not answer: {error}")
-            self._judge_all()
+            self._judge()
 
     def _advance(self, done: Done) -> None:
         """Move the commit time up to which everything was read."""
@@ -188,7 +199,7 @@ class Book:
             self._reported = now
             self._load_gaps()
             self.lags.ask(self.offsets)
-            self._judge_all()
+            self._judge()
             self.report()
         beaten = self._beaten
         alive = beaten is None or (self.looked is not None and self.looked > beaten)  # A loop that hangs sends none.
@@ -238,7 +249,7 @@ class Book:
         self._load_gaps()
         if self.offsets is not None:
             self.lags.ask(self.offsets)
-        self._judge_all()
+        self._judge()
         self.report()
 
     def currents(self) -> None:
@@ -291,7 +302,7 @@ class Book:
 
     def _current(self, table: TableId, account: Account) -> None:
         try:
-            rows = row_count(account.home.current, self.database.storage)
+            rows = self._rows(account.home.current)
         except StorageError:
             return  # Its update says what is wrong with it, and the check shows that.
         newest = self.history.newest(table) if self.history is not None else None
@@ -306,6 +317,13 @@ class Book:
         }
         self.events.current(table, values)
 
+    def _rows(self, uri: str) -> int | None:
+        """The rows of a current table by its log, or else by a query; None if there is no table."""
+        log = self.lags.logs.newest(uri, self.database.storage)
+        if log is None or log.counted is not None:
+            return log.counted if log is not None else None
+        return row_count(uri, self.database.storage)
+
     def _late(self, table: TableId) -> None:
         """Report how late a table is, although nothing of it was read."""
         newest = self.history.newest(table) if self.history is not None else None
@@ -313,9 +331,24 @@ class Book:
         current = self.lags.current(table, home, newest) if newest is not None and newest.key_columns else None
         self.events.late(table, self.clock(), log=self.lags.log(table), current=current)
 
-    def _judge_all(self) -> None:
-        """Evaluate the checks whose verdict has changed."""
-        for table in self.setup.names.tables:
+    def _judged_by(self) -> _JudgedBy:
+        entries: Mapping[str, Entry] = self.offsets.entries if self.offsets is not None else dict[str, Entry]()
+        whole = self.late, self.retention, self.lags.asked
+        return _JudgedBy(whole, (entries, self.gaps, self.absent), (self.errors, self.unmerged))
+
+    def _changed_since(self, before: _JudgedBy) -> Collection[TableId]:
+        """The tables whose verdict may be another one."""
+        now, tables = self._judged_by(), self.setup.names.tables
+        if now.whole != before.whole:
+            return tables
+        changed = {name for one, other in zip(before.named, now.named, strict=True) for name in _differing(one, other)}
+        failing = {table for one, other in zip(before.errors, now.errors, strict=True) for table in one.keys() ^ other}
+        failing |= {table for one in now.errors for table in one}
+        return [table for table in tables if table.text in changed or table in failing]
+
+    def _judge(self, tables: Collection[TableId] | None = None) -> None:
+        """Evaluate the checks whose verdict has changed, of these tables or of all."""
+        for table in self.setup.names.tables if tables is None else tables:
             if self.offsets is None or not self._wanted(table):
                 continue
             if self.offsets.entry(table.text) is None and table.text not in self.absent:
@@ -334,6 +367,7 @@ class Book:
             lag=timedelta(seconds=self.lags.log(table) or 0),
             retention=self.retention,
             absent=self.absent.get(table.text),
+            try_again=try_again(self.setup),
         )
         return verdict_of(found, self.setup.connector.redact)
 
@@ -381,6 +415,15 @@ class Book:
             return False
         cut = self.offsets.last_cut()
         return cut is None or cut.to is None or entry.epoch > cut.epoch or entry.to >= cut.to
+
+
+def _differing(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:
+    """The keys whose values are not the same; a step keeps the values of the tables that it does not touch."""
+    yield from before.keys() - now.keys()
+    for name, value in now.items():
+        other = before.get(name)
+        if other is not value and other != value:
+            yield name
 
 
 def _outcomes(done: Done) -> Mapping[TableId, TableOutcome]:

@@ -21,7 +21,7 @@ from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.records_asset import END_SECONDS as RECORDS_END_SECONDS
 from mssql_cdc.defs.records_asset import RecordsAsset
 from mssql_cdc.defs.report import OwnTables
-from mssql_cdc.defs.runs import ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
+from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import capture_specs, check_specs
@@ -199,6 +199,10 @@ class Step:
                 self._saw(done.seen)
                 self._add(done)
             if not limit:
+                if AGAIN_TAG in self.context.run.tags:
+                    for done in self.work.given_up(wanted):  # After the others, which do not wait for it.
+                        self._saw(done.seen)
+                        self._add(done)
                 return
         follower = self.work.follower(lasting=bool(limit), saw=self._saw)
         try:

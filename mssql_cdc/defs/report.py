@@ -21,6 +21,7 @@ from mssql_cdc.schema import TableId
 ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gaps) or with `mssql-cdc acknowledge`"
 READ_AGAIN = "materialize the table's partition of the asset snapshots, which reads the table again"
 TRY_AGAIN = "mend what the problem names; the next run tries again"
+"""Of a table that cannot be captured now: each look sees whether it can."""
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
 ABSENT = "absent"
 """The metadata of a check that is red because the source does not show the table, or it cannot be captured."""
@@ -126,6 +127,13 @@ def evaluation(
         partition=partition,
         metadata=texts,
     )
+
+
+def try_again(setup: Setup) -> str:
+    """Return what to do about a table that was given up while it streamed."""
+    dagster = setup.connector.dagster
+    run = "the next run" if dagster.max_run_seconds else f"the first run of the next window ({dagster.window})"
+    return f"mend what the problem names; {run} tries the table again; materialize its newest window to do so at once"
 
 
 def losses(setup: Setup, done: Done) -> Iterator[dg.AssetCheckEvaluation]:

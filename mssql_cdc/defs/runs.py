@@ -24,6 +24,8 @@ RANGE_TAG = "mssql_cdc/range"
 SNAPSHOT_TAG = "mssql_cdc/snapshot"
 ATTEMPT_TAG = "mssql_cdc/attempt"
 MERGE_TAG = "mssql_cdc/merge"
+AGAIN_TAG = "mssql_cdc/again"
+"""Set on the first run of a window that begins with a range: it also tries the tables that were given up."""
 IN_PROGRESS = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,

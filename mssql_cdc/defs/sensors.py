@@ -22,8 +22,8 @@ from mssql_cdc.defs.asked import report_absent
 from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
 from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.metadata import event_metadata
-from mssql_cdc.defs.report import evaluation, loss_advice, losses
-from mssql_cdc.defs.runs import ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
+from mssql_cdc.defs.report import evaluation, loss_advice, losses, try_again
+from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
 from mssql_cdc.defs.shown import described, say_notices, shown
 from mssql_cdc.errors import FencedError, MssqlCdcError
@@ -132,7 +132,10 @@ class Tick:
         self.memory = replace(self.memory, cursor=next_cursor(facts, decision), looked=now)
         match decision:
             case Wait():
-                able = facts.policy.stream and any(member.status == "streaming" for member in facts.members)
+                able = facts.policy.stream and any(
+                    member.status == "streaming" or (member.status == "failed" and member.position is not None)
+                    for member in facts.members
+                )
                 return self._wait(decision.because_of(seen.stalled), able=able)
             case Merge():
                 return self._keep_running() if self._continuous else self._merge(decision)
@@ -196,7 +199,7 @@ class Tick:
 
         Args:
             decision: Why there is nothing to read.
-            able: Whether a table streams.
+            able: Whether a table streams, or was given up and is tried again.
         """
         if decision.alarm:
             raise dg.Failure(decision.reason)  # A red tick: "no changes" would look healthy.
@@ -225,10 +228,12 @@ class Tick:
         if decision.give_up:
             reason = f"gave up after {self.setup.connector.dagster.max_attempts} attempts"
             mark_status(self.database, seen, dict.fromkeys(decision.give_up, reason), "failed")
-            advice = "materialize any range of the table manually to retry it"
-            events = [self._red(table, f"{reason}; {advice}") for table in decision.give_up]
-        request = self._request(decision.key, self._selection(seen.facts, decision), decision.attempt)
-        return self._ask(request, events)
+            events = [self._red(table, f"{reason}; {try_again(self.setup)}") for table in decision.give_up]
+        given_up = [m for m in seen.facts.members if m.status == "failed" and m.position is not None]
+        # A run that streams tries them again anyway.
+        again = bool(given_up) and not self._continuous and self.memory.window != self._window
+        tables = self._selection(seen.facts, decision)
+        return self._ask(self._request(decision.key, tables, decision.attempt, again=again), events)
 
     def _snapshot(self, decision: Snapshot) -> dg.SensorResult:
         """Request the snapshot. Its step also reads tables that the code location does not know yet."""
@@ -267,13 +272,14 @@ class Tick:
 
     # -- Helpers -------------------------------------------------------------------------------------------
 
-    def _request(self, key: str, tables: Sequence[TableId], attempt: int) -> dg.RunRequest:
+    def _request(self, key: str, tables: Sequence[TableId], attempt: int, *, again: bool = False) -> dg.RunRequest:
         """Return the request of a run for these tables in the current window.
 
         Args:
             key: The range that the run begins with.
             tables: The tables.
             attempt: The number of the attempt at the range.
+            again: Whether the run also tries the tables that were given up.
         """
         self.memory = replace(self.memory, window=self._window)
         currents = {table: asset for asset, table in self.setup.current_keys.items()}
@@ -284,11 +290,12 @@ class Tick:
         if self.setup.connector.delta.records_output:
             assets.append(self.setup.records_key)
         state = {STATE_TAG: STREAMING} if self._continuous else {}
+        more = {AGAIN_TAG: "given up"} if again else {}
         return dg.RunRequest(
             job_name=self.runs.job_name,
             partition_key=self._window,
             asset_selection=assets,
-            tags={**({RANGE_TAG: key} if key else {}), **state, **_attempt(attempt)},
+            tags={**({RANGE_TAG: key} if key else {}), **state, **more, **_attempt(attempt)},
         )
 
     def _selection(self, facts: Facts, decision: Range) -> list[TableId]:

@@ -42,6 +42,7 @@ class Condition:
         lag: The age of the oldest change that may be missing.
         retention: How long the source keeps changes.
         absent: Why the table cannot be captured now (`run/standing`); None: it can.
+        try_again: What to do about the table if it was given up while it streamed.
     """
 
     entry: Entry
@@ -52,11 +53,13 @@ class Condition:
     retention: timedelta
     absent: str | None = None
     unmerged: MssqlCdcError | None = None
+    try_again: str = TRY_AGAIN
 
 
 def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
     """Return the verdict; `redact` takes secrets out of an error's text."""
-    advice = {"lost": READ_AGAIN, "failed": TRY_AGAIN}.get(found.entry.status)
+    again = found.try_again if found.entry.to is not None else f"mend what the problem names; then {READ_AGAIN}"
+    advice = {"lost": READ_AGAIN, "failed": again}.get(found.entry.status)
     advice = advice if found.absent is None else TRY_AGAIN  # A table that is not there cannot be read again.
     problems = [gap.text for gap in found.gaps]
     if found.entry.status in {"lost", "failed"} and not problems:

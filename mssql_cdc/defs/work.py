@@ -21,7 +21,7 @@ from mssql_cdc.follow.transactions import Counted, count_transactions
 from mssql_cdc.plan.decisions import Merge, Snapshot
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import Follower
-from mssql_cdc.run.requested import read_range, read_until
+from mssql_cdc.run.requested import read_given_up, read_range, read_until
 from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc.run.start import look
 from mssql_cdc.schema import TableId
@@ -34,8 +34,8 @@ FENCED_ATTEMPTS = 5
 class Work:
     """The work of one run on one database, outside Dagster's main thread.
 
-    A run `by_sensor` also processes tables that the loaded table list does not contain yet; an operator's run retries
-    tables with status `failed`.
+    A run `by_sensor` also processes tables that the loaded table list does not contain yet. Tables with status `failed`
+    are tried again by an operator's run, by one that streams and, where a run reads one range, by a window's first run.
     """
 
     setup: Setup
@@ -50,6 +50,10 @@ class Work:
             return {*tables, *self.unloaded(seen)}
 
         return self.background.run(lambda: read_range(self.database, key, choose, retry_failed=False))
+
+    def given_up(self, key: str) -> list[Done]:
+        """Try the tables that were given up again, up to the end of this range."""
+        return self.background.run(lambda: read_given_up(self.database, key))
 
     def until(self, end: datetime, tables: Collection[TableId]) -> list[Done]:
         """Read these tables up to a commit time; another run that reads them at the same time does a part of it."""

@@ -104,6 +104,18 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
     return _read(blank)
 
 
+def newest_batch(uri: str, *, owner: str, storage: Storage = LOCAL) -> int:
+    """The `_batch` of the newest commit that the table ever had, also behind a RESTORE; 0 when there is no table.
+
+    Args:
+        uri: the table's folder.
+        owner: the table's app id.
+        storage: how to reach the folder.
+    """
+    table = find_table(uri, storage)
+    return (table.transaction_version(_counter(owner)) or 0) if table is not None else 0
+
+
 def refresh(state: TableState) -> TableState:
     """The newest state of the same table for the same writer."""
     state.table.update_incremental()

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.errors import FencedError
+from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.cuts import Closures, closures, cut_of
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.log import newest_batch
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
 from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken
@@ -310,11 +311,25 @@ def load_offsets(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables
         layout: The database's folders.
         storage: The options of the object store.
         known: The offsets as they were seen last.
+
+    Raises:
+        StorageError: Rows that were written are not there (A5).
     """
     table = offsets_table(layout, storage)
 
     def load() -> Offsets:
-        return Offsets(table.table())
+        # Before the rows: another run may append meanwhile. RESTORE takes back rows, and keeps the txn.
+        written = newest_batch(table.uri, owner=table.owner, storage=storage)
+        offsets = Offsets(table.table())
+        written = max(written, offsets.number)
+        if len(offsets.rows) != written:  # Each commit is one row, and nothing removes any.
+            raise StorageError(
+                f"{table.uri} has {len(offsets.rows)} of the {written} rows that were written: another program has "
+                "restored or changed it, and positions would go back. RESTORE it to the version before that (DESCRIBE "
+                f"HISTORY lists them). If nothing has all rows, move {layout.root} away and start again: every table "
+                "is then read anew"
+            )
+        return offsets
 
     return load() if known is None else known.get(table.uri, load, storage)
 

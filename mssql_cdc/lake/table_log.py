@@ -112,6 +112,12 @@ class TableLog:
         return sum(file.left for file in self.files.values())
 
     @property
+    def counted(self) -> int | None:
+        """The same if the statistics of each file have its rows; else, or if the log cannot be read, None."""
+        complete = self.unreadable is None and all("numRecords" in file.facts for file in self.files.values())
+        return self.rows if complete else None
+
+    @property
     def partition_by(self) -> tuple[str, ...]:
         """The columns that the table is partitioned by."""
         return tuple(self.metadata.get("partitionColumns") or ())

@@ -10,6 +10,7 @@ from functools import cached_property
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.lag import Lag, lag_of, without_answer
 from mssql_cdc.errors import MssqlCdcError, StorageError
+from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
@@ -68,6 +69,11 @@ class KnownLags:
         except StorageError:
             return None  # Its update says what is wrong with it.
         return self._lag(self._positions.get(table.text), times.oldest_after).current
+
+    @property
+    def logs(self) -> CurrentLogs:
+        """The logs of the current tables, for the thread that asks for lags."""
+        return self._looking.current_logs
 
     def largest(self) -> float | None:
         """The largest lag of a change log in seconds; None: unknown."""

@@ -311,7 +311,9 @@ def _raise_findings(follower: Follower) -> None:
     stand = standings(follower.seen)
     if stand.missing:
         raise DataLostError(loss_text(stand.missing, stand.absent))
-    failed = dict(stand.failed) | {table.text: str(error) for table, error in follower.hopeless.items()}
+    last = {table.text: str(error) for table, error in follower.errors.items()}
+    failed = {name: f"{reason}: {last[name]}" if name in last else reason for name, reason in stand.failed.items()}
+    failed |= {table.text: str(error) for table, error in follower.hopeless.items()}
     if failed:
         names = "; ".join(f"{table}: {reason}" for table, reason in failed.items())
         error = next(iter(follower.hopeless.values()), None)

@@ -47,6 +47,24 @@ def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bo
     return results or [_nothing(database, seen, key)]
 
 
+def read_given_up(database: Database, key: str) -> list[Done]:
+    """Read the tables that were given up to the end of the range `key`, in ranges of the configured size.
+
+    Args:
+        database: The database to read from and write to.
+        key: The key of a range that the other tables have read.
+
+    Returns:
+        One result per range; a table that fails again ends the read, and stays given up.
+
+    Raises:
+        FencedError: Another run has read meanwhile; what this one committed stays.
+    """
+    seen = survey(database, retry_failed=None)
+    tables = {member.table for member in seen.facts.members if member.revived and member.position is not None}
+    return _read_to(database, LsnRange.parse(key).to, lambda _: tables)[0] if tables else []
+
+
 def read_until(database: Database, until: datetime, choose: Choose) -> list[Done]:
     """Read on, in ranges of the configured size, to the newest change that was committed before `until`.
 
@@ -66,17 +84,22 @@ def read_until(database: Database, until: datetime, choose: Choose) -> list[Done
     """
     with database.session() as session:
         end = session.captured_before(until)
+    results, seen = _read_to(database, end, choose)
+    return results or [_nothing(database, seen, f"everything before {until:%Y-%m-%d %H:%M} UTC")]
+
+
+def _read_to(database: Database, end: Lsn | None, choose: Choose) -> tuple[list[Done], Survey]:
+    """Read these tables to a position, those with status `failed` like the others, until one fails; the last survey."""
     results: list[Done] = []
     while True:
         seen = survey(database, retry_failed=None)
         key = _next_key(seen, end)
         decision = requested(seen.facts, key, choose(seen)) if key is not None else None
         if decision is None:
-            break
+            return results, seen
         results.append(execute(database, seen, decision, chunks=IncrementalSnapshots()))
         if results[-1].failed:
-            break
-    return results or [_nothing(database, seen, f"everything before {until:%Y-%m-%d %H:%M} UTC")]
+            return results, seen
 
 
 def _next_key(seen: Survey, end: Lsn | None) -> str | None:

@@ -101,6 +101,8 @@ def read_status(database: Database) -> DatabaseStatus:
         seen = survey(database, quick=True, currents=False)
         with database.session() as session:
             health = session.capture_health(positions(offsets))
+    except StorageError:
+        raise  # It is the lake's, not the source's.
     except MssqlCdcError as error:
         return DatabaseStatus(database.catalog, _of_lake(database, offsets, None), None, error, snapshots)
     found = standings(seen)

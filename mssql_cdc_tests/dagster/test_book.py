@@ -8,8 +8,10 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from mssql_cdc.defs import book as book_module
 from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.recorder import Event
+from mssql_cdc.errors import SourceUnavailableError
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc_tests.dagster.kit import Location, metadata
 from mssql_cdc_tests.dagster.watching import HOUR, Watch, watched
@@ -267,3 +269,43 @@ def test_a_lost_table_is_red_and_its_windows_stay_missing(watch):
     assert watch.location.checks("orders")[0] is False
     assert watch.windows("orders") == []
     assert watch.location.materializations(watch.location.key("people"))
+
+
+def test_a_step_judges_only_the_tables_whose_state_it_may_have_changed(watch, monkeypatch):
+    """With many tables, a verdict on each after each step takes time from the thread that captures."""
+    judged: list[str] = []
+    watch.settle()
+    watch.book.turn()
+    verdict = Book._verdict
+    monkeypatch.setattr(Book, "_verdict", lambda book, table: (judged.append(table.name), verdict(book, table))[1])
+    watch.step()
+    assert judged == [], "nothing has changed"
+    shop = watch.location.shop
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    shop.scan()
+    watch.settle()
+    assert "orders" in judged
+    everyone = len(watch.location.setup.names.tables)
+    judged.clear()
+    watch.book.unavailable(SourceUnavailableError("it is gone"))
+    assert len(judged) == everyone, "all are late"
+    watch.step()
+    assert len(judged) == 2 * everyone, "none is late any more"
+
+
+def test_the_rows_of_a_current_table_are_those_that_its_log_tells(watch, monkeypatch):
+    """Counting with a query opens the table; its log has the number, less what deletion vectors delete."""
+    shop, asked = watch.location.shop, []
+    monkeypatch.setattr(book_module, "row_count", lambda *arguments: asked.append(arguments))
+    shop.run("INSERT INTO dbo.orders SELECT value, N'x' FROM GENERATE_SERIES(1, 200)")
+    shop.scan()
+    watch.settle()
+    shop.run("DELETE FROM dbo.orders WHERE id <= 3", "UPDATE dbo.orders SET name = N'y' WHERE id = 4")
+    shop.scan()
+    watch.settle()
+    watch.written.take()
+    watch.book.currents()
+    key = watch.location.current("orders")
+    (event,) = [one for one in watch.written.take() if one.asset_key == key]
+    assert metadata(event)["dagster/row_count"] == 197
+    assert asked == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import dagster as dg
 import pytest
@@ -188,6 +189,18 @@ def test_a_wrong_password_fails_the_tick_and_is_not_shown(shop, locate):
     with pytest.raises(dg.Failure, match="Login failed") as raised:
         location.tick()
     assert "wrong-and-secret" not in str(raised.value)
+
+
+def test_lost_offsets_are_a_red_tick_until_they_are_back(streaming, tmp_path):
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    assert streaming.run(ask(streaming)).success
+    offsets = streaming.database().layout.own("offsets")
+    shutil.move(offsets, tmp_path / "backup")
+    for _ in range(2):
+        with pytest.raises(dg.Failure, match=r"_offsets is gone, and the change logs of .*dbo\.orders"):
+            streaming.tick()
+    shutil.move(tmp_path / "backup", offsets)
+    assert "no changes" in streaming.tick().skip_message
 
 
 def test_the_pools_exist_before_the_first_run(streaming):

@@ -29,11 +29,17 @@ def verdict(entry: Entry, gaps: Sequence[Gap] = ()) -> Verdict:
     ],
 )
 def test_a_red_check_says_what_to_do(status: str, gaps: list[Gap], advised: list[str]) -> None:
-    found = verdict(Entry(status, reason="gone"), gaps)  # type: ignore[arg-type]
+    found = verdict(Entry(status, to="05", reason="gone"), gaps)  # type: ignore[arg-type]
     assert not found.passed
     assert found.what_to_do is not None
     assert found.what_to_do.startswith(advised[0])
     assert all(text in found.what_to_do for text in advised)
+
+
+def test_a_table_that_was_given_up_before_it_streamed_needs_a_snapshot() -> None:
+    """What has a position is read again by a run; what has none has to begin."""
+    assert "asset snapshots" in (verdict(Entry("failed", reason="no key")).what_to_do or "")
+    assert "asset snapshots" not in (verdict(Entry("failed", to="05", reason="x")).what_to_do or "")
 
 
 def test_a_table_that_streams_passes() -> None:

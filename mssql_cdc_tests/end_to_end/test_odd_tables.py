@@ -130,3 +130,30 @@ def test_a_table_that_cannot_take_a_column_is_given_up_alone(orders: Place, caps
     place.configure(column_exclude_list="dbo[.]orders[.]more")
     assert place.catch_up() == 0
     assert place.query("SELECT id FROM t ORDER BY id", "orders") == [{"id": 1}, {"id": 2}, {"id": 3}]
+
+
+@pytest.mark.sandbox
+@pytest.mark.feature("ERR-02")
+def test_a_table_that_fails_too_often_is_given_up_until_the_next_start(
+    orders: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Review, bug 25: it ended with code 0, and no later start read it."""
+    place = orders
+    place.configure(dagster_max_attempts="2", retriable_restart_connector_wait_ms="10")
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    insert_people(place, 1)
+    assert place.catch_up() == 0
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    insert_people(place, 2)
+    capsys.readouterr()
+    place.sql("EXEC sandbox.cut_connection @pattern = N'SELECT TOP.*dbo_orders_CT', @when = N'middle', @times = 1000")
+    assert place.catch_up() == 3
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"failed and will be retried at the next start: {place.database}.dbo.orders: 2 attempts failed: " in said
+    assert f"while reading changes of {place.database}.dbo.orders" in said
+    assert people(place) == 2
+    assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 2}]
+    place.sql("EXEC sandbox.clear_faults")
+    assert place.catch_up() == 0
+    assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
+    assert place.check() == 0

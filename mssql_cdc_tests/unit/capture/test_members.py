@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import prepared, versioned
+from mssql_cdc.capture.members import load_tables, prepared, versioned
 from mssql_cdc.capture.snapshot.begin import note_unread
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.survey import Survey, survey
@@ -121,6 +121,29 @@ def written(database: Database) -> None:
             known.new_entry(), delta_table_id=after.table_id, delta_version=after.delta_version, batch=after.batch
         )
     append_offsets(database.layout, positions_taken(database.stamp(0), entries, snapshot="t"), seen=seen.offsets)
+
+
+@pytest.mark.parametrize("also", [(), ("schema_history", "snapshots", "gaps")])
+def test_offsets_that_are_gone_are_said(database: Database, also: tuple[str, ...]):
+    """Every table would begin as a new one: what was captured since its last commit would be no gap (A5)."""
+    written(database)
+    for name in ("offsets", *also):
+        shutil.rmtree(database.layout.own(name), ignore_errors=True)
+    for quick in (False, True):
+        with pytest.raises(StorageError, match=r"_offsets is gone.*shop\.dbo\.orders, shop\.dbo\.people") as said:
+            survey(database, quick=quick)
+    assert f"move {database.layout.root} away" in str(said.value)
+    assert not Path(database.layout.own("offsets")).exists()
+
+
+def test_change_logs_that_another_run_began_since_are_no_sign_of_lost_offsets(source: ModelSource, tmp_path: Path):
+    """A run reads the offsets of a new database; before it looks at the change logs, another one writes to both."""
+    database = model_database(source, None, tmp_path)  # type: ignore[arg-type]
+    seen = survey(database)
+    stream(database)
+    written(database)
+    found = load_tables(database, [one.captured for one in seen.tables.values()], seen.offsets, seen.history)
+    assert found[ORDERS].entry is None
 
 
 @pytest.mark.parametrize("done", ["restored", "replaced", "removed"])

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mssql_cdc.errors import FencedError
+from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.cuts import cut_of
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets
@@ -41,6 +42,35 @@ def test_offsets_of_a_new_database_are_empty(tmp_path: Path):
     found = load_offsets(layout(tmp_path))
     assert (found.rows, found.entry("a"), found.position("a"), found.last_cut()) == ((), None, None, None)
     assert not (tmp_path / "server1").exists()
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_offsets_that_a_user_took_back_are_refused(tmp_path: Path, kept: int, *, compacted: bool):
+    """RESTORE keeps txns: positions, epochs and the ends of snapshots would go back, and numbers go on."""
+    home, seen = layout(tmp_path), Offsets()
+    for number in range(1, 4):
+        seen = append_offsets(home, offset_row(f"0{number}", a=at(f"0{number}")), seen=seen)
+    table = DeltaTable(home.own("offsets"))
+    if compacted:
+        table.optimize.compact()
+        table.create_checkpoint()
+    table.restore(kept)
+    with pytest.raises(StorageError, match=rf"_offsets has {kept} of the 3 rows that were written") as said:
+        load_offsets(home)
+    assert "DESCRIBE HISTORY" in str(said.value)
+    table.restore(table.version() - 1)
+    assert load_offsets(home) == seen
+
+
+def test_offsets_that_were_taken_back_and_went_on_are_refused(tmp_path: Path):
+    home, seen = layout(tmp_path), Offsets()
+    for number in range(1, 4):
+        seen = append_offsets(home, offset_row(f"0{number}", a=at(f"0{number}")), seen=seen)
+    DeltaTable(home.own("offsets")).restore(2)
+    append_offsets(home, offset_row("04", b=at("04")), seen=seen)
+    with pytest.raises(StorageError, match=r"_offsets has 3 of the 4 rows that were written"):
+        load_offsets(home)
 
 
 def test_rows_survive_storage(tmp_path: Path):

@@ -1,0 +1,80 @@
+"""`_offsets` is gone, though change logs have rows: nothing is read or written over, and what is advised helps (A5)."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def offsets_of(place: Place) -> Path:
+    return place.warehouse / "shop" / place.database / "_offsets"
+
+
+@pytest.fixture
+def captured(place: Place) -> Place:
+    """A table with a key and one without, in the lake; what has changed since is not."""
+    place.create("notes", "name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.notes VALUES (N'a'), (N'b')")
+    place.create_orders()
+    place.sql("UPDATE dbo.orders SET name = N'1' WHERE id = 1", "DELETE FROM dbo.orders WHERE id = 2")
+    place.sql("DELETE FROM dbo.notes WHERE name = N'a'")
+    place.settle()
+    return place
+
+
+def require_refused(place: Place, capsys: pytest.CaptureFixture[str], said: str) -> None:
+    """Each command says it and ends with code 2; the change logs are as they were."""
+    versions = [DeltaTable(place.uri(table, "changes")).version() for table in ("orders", "notes")]
+    for command in (place.catch_up, place.check, lambda: place.command("status")):
+        capsys.readouterr()
+        assert command() == 2
+        assert said in capsys.readouterr().err
+    assert [DeltaTable(place.uri(table, "changes")).version() for table in ("orders", "notes")] == versions
+
+
+def require_whole(place: Place) -> None:
+    assert place.catch_up() == 0
+    assert place.query("SELECT name FROM t", "orders") == [{"name": "1"}]
+    assert place.check() == 0
+
+
+def test_removed_offsets_stop_the_database_until_they_are_back(
+    captured: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    """Every table began as a new one: its change log lacked what had changed since, and nothing said so."""
+    backup = shutil.move(offsets_of(captured), tmp_path / "backup")
+    require_refused(captured, capsys, f"_offsets is gone, and the change logs of {captured.database}.dbo.notes, ")
+    assert not offsets_of(captured).exists()
+    shutil.move(backup, offsets_of(captured))
+    require_whole(captured)
+    ops = [row["op"] for row in captured.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r", "r", "u", "d"]
+
+
+def test_behind_removed_offsets_a_new_lake_begins_where_the_old_one_is_moved_away(
+    captured: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path
+):
+    shutil.rmtree(offsets_of(captured))
+    require_refused(captured, capsys, f"move {offsets_of(captured).parent} away and start again")
+    shutil.move(offsets_of(captured).parent, tmp_path / "away")
+    require_whole(captured)
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_offsets_that_were_taken_back_stop_the_database_until_that_is_undone(
+    captured: Place, capsys: pytest.CaptureFixture[str], version: int
+):
+    """Behind version 0, every table began as a new one; behind a later one, ends of snapshots and epochs were lost."""
+    table = DeltaTable(offsets_of(captured))
+    newest = table.version()
+    table.restore(version)
+    require_refused(captured, capsys, f"_offsets has {version} of the {newest} rows that were written")
+    table.restore(newest)
+    require_whole(captured)
