@@ -92,6 +92,14 @@ class ChangeLog:
         found.limits = replace(self.limits, done=done, done_batch=done_batch)
         return found
 
+    def within(self, last: str, batch: int) -> ChangeLog:
+        """Return the same log without what lies behind a position, or was written by a later batch."""
+        found = copy.copy(self)
+        limits = self.limits
+        found.limits = replace(limits, cut=min(limits.cut, last), batch=min(limits.batch, batch))
+        found.pieces = tuple(piece for piece in self.pieces if piece.first <= found.limits.cut)
+        return found
+
     def first_position(self, time: datetime) -> str | None:
         """Return the smallest position of the rows that were committed at or after a time; None without any."""
         commits = Commits(time, datetime.max.replace(tzinfo=UTC))
