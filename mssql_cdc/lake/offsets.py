@@ -169,7 +169,7 @@ class Offsets:
         def has(number: int) -> bool:
             return all((self.batch_at(table, number) or 0) >= batch for table, batch in (batches or {}).items())
 
-        found = bisect_left(numbers, True, key=has)  # noqa: FBT003 - a later cut has what an earlier one has
+        found = bisect_left(numbers, x=True, key=has)  # A later cut has what an earlier one has.
         return self.rows[places[found]] if found < len(places) else None
 
     def batch_at(self, table: str, number: int) -> int | None:

@@ -172,9 +172,7 @@ class DatabaseView:
 
     def behind(self, state: StreamState) -> DatabaseView:
         """Return the view without the changes before a state."""
-        logs = {
-            table: log.behind(state.position, state.batches.get(log.identity, 0)) for table, log in self.logs.items()
-        }
+        logs = {table: log.behind(state.written(log.identity)) for table, log in self.logs.items()}
         if SINK in self.connector.notifications.channels and state.notified is None:
             state = replace(state, notified=self._noticed(state.position))
         return replace(self, logs=logs, begins=state)

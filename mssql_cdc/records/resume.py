@@ -155,7 +155,7 @@ def _cut_with(view: DatabaseView, offset: SourceOffset, start: str, behind: str)
     It has everything that stands before the event and had been written by then; what was written later, perhaps not.
     Without the event, it is the first cut that is not before it.
     """
-    logs = [log.behind(start, sys.maxsize).within(behind, log.limits.batch) for log in view.logs.values()]
+    logs = [log.behind([(start, sys.maxsize)]).within(behind, log.limits.batch) for log in view.logs.values()]
     batches = (batch for window in streamed(logs) for batch in window)
     written = ((batch.log.table_id.text, _batch_with(batch.rows, offset)) for batch in batches)
     cuts = [_first_cut(view, start, {table: number}) for table, number in written if number is not None]

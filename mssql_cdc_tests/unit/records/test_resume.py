@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.records import JsonLinesStream, write_records
+from mssql_cdc.records import JsonLinesStream, Selection, write_records
 from mssql_cdc.records.source_offsets import SourceOffset
-from mssql_cdc_tests.lake_kit import Change, lsn
+from mssql_cdc_tests.lake_kit import Change
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
 Records = list[dict[str, Any]]
@@ -137,3 +137,19 @@ def test_a_consumer_that_had_late_changes_gets_none_of_them_again_behind_a_later
     last = lake.records()[-1]
     assert keys_of([last], "a") == [7]
     assert behind(lake, last["sourceOffset"]) == []
+
+
+def test_a_selection_of_tables_leaves_out_none_of_its_records_behind_an_offset(tmp_path: Path):
+    lake = Lake(tmp_path, {"include.schema.changes": False})
+    a, b = lake.add(table("a")), lake.add(table("b"))
+    for at in (1, 2):
+        for schema, first in ((a, 1), (b, 4)):
+            lake.append(schema, *(Change(at, "c", after={"id": n}, sequence=n) for n in range(first, first + 3)))
+        lake.cut(at)
+    last = [one for one in lake.records() if one["topic"].endswith(".a")][-1]
+    output = io.BytesIO()
+    offsets = {DATABASE: SourceOffset.of(last["sourceOffset"])}
+    write_records(
+        lake.connector, output=JsonLinesStream(output), offsets=offsets, selection=Selection(tables=("dbo.b",))
+    )
+    assert keys_of([json.loads(line) for line in output.getvalue().decode().splitlines()], "b") == [4, 5, 6]
