@@ -119,11 +119,12 @@ def _behind_event(view: DatabaseView, offset: SourceOffset, commit: Lsn, envelop
     if behind > view.bound:
         return None
     cut = _cut_with(view, offset, start, behind)
-    if offset.change_lsn is None:
-        return Resumed(view.state_at(behind, cut))
+    opened = Transaction(offset.transaction, offset.events)
+    if offset.change_lsn is None and not offset.is_of_row_read:
+        return Resumed(replace(view.state_at(behind, cut), transaction=opened))
     state = view.state_at(start, cut)
     if offset.is_of_row_read and offset.transaction != commit.text:  # Which is not read again.
-        state = replace(state, transaction=Transaction(offset.transaction, offset.events))
+        state = replace(state, transaction=opened)
     first = _transaction(view, state, behind)
     found = _Found.of(offset, commit, _from(view, first, envelopes), envelopes.extensions.topics)
     beats = [one.at_ms for one in view.beats if start <= one.position <= found.beat]
@@ -258,7 +259,7 @@ class _Found:
             if found.get("commit_lsn") != commit.text or "snapshot" in found:
                 break  # A blocking snapshot shows the position of the event before it, and may not have been sent.
             where = _event(found)
-            is_of_event = where == (offset.change_lsn, offset.serial)
+            is_of_event = where == (offset.change_lsn or "", offset.serial)
             if topic == topics.heartbeat_topic():
                 beats |= {found == offset.values: position} if is_of_event else {}
                 continue

@@ -70,7 +70,18 @@ def test_a_consumer_that_goes_on_behind_any_record_loses_nothing(tmp_path: Path,
             for one in records[first + 1 :]
             if one["sourceOffset"] != record["sourceOffset"] or not is_heartbeat(one)
         ]
-        assert behind(lake, record["sourceOffset"]) == expected, place
+        assert behind(lake, record["sourceOffset"]) == [*rows_read(records, record["sourceOffset"]), *expected], place
+
+
+def rows_read(records: Records, offset: dict[str, Any]) -> Records:
+    """The rows of an incremental snapshot that come again behind a heartbeat: its offset does not tell of them."""
+    if offset["change_lsn"] != "NULL":
+        return []
+    return [
+        one
+        for one in records
+        if one["sourceOffset"]["commit_lsn"] == offset["commit_lsn"] and one["sourceOffset"]["change_lsn"] is None
+    ]
 
 
 @METADATA
