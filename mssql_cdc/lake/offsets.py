@@ -164,7 +164,7 @@ class Offsets:
             pc.greater(epoch, least.epoch), pc.and_(pc.equal(epoch, least.epoch), pc.greater_equal(to, least.to))
         )
         places = self._places(pc.and_(pc.and_(columns[0], pc.is_valid(to)), is_later))
-        numbers = self._table.column("_batch").take(pa.array(places, pa.int64())).to_pylist()
+        numbers: list[int] = self._table.column("_batch").to_numpy()[places].tolist()
 
         def has(number: int) -> bool:
             return all((self.batch_at(table, number) or 0) >= batch for table, batch in (batches or {}).items())

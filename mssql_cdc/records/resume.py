@@ -7,6 +7,10 @@ Several records may share an offset: a deletion and its tombstone, a deletion an
 to, the rows of a chunk of an incremental snapshot. Which of them the consumer has, nobody knows; the first one in any
 case. The others come again, so that none is lost: Debezium goes on behind all of them, and loses those that were not
 sent. Only heartbeats do not come again: they say nothing that the offset does not say.
+
+Nor does an offset tell of changes before it that came late: those of a table that was read later than others, or of a
+repair. What had been written by the first cut with the offset's event counts as sent, everything else comes: perhaps
+again, so that none is lost.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def test_late_changes_are_written_once_by_runs_that_end_between_them(
     lake, schemas = begun(tmp_path)
     go_on(lake, {"a": schemas["a"]}, 2, 9)
     run(lake, target(kind, tmp_path))
-    monkeypatch.setitem(pieces.streamed.__kwdefaults__, "window_rows", 3)
+    monkeypatch.setattr(pieces.streamed, "__kwdefaults__", {"window_rows": 3})
     lake.append(schemas["b"], *(Change(at, "c", after={"id": at}) for at in range(2, 9)))
     lake.cut(9, minutes=10)
     assert run_once(lake, target(kind, tmp_path))
