@@ -101,7 +101,7 @@ class Change:
             "commit_ts": self.committed,
             "op": self.op,
             "commit_lsn": lsn(self.at).text,
-            "change_lsn": lsn(self.sequence).text,
+            "change_lsn": None if self.op == "r" else lsn(self.sequence).text,
             "command_id": 1,
             "operation": operation,
             "before": None if self.before is None else {**blank, **self.before},

@@ -96,3 +96,20 @@ class Entries:
         largest = np.full(len(self._names), -1, dtype=np.int64)
         np.maximum.at(largest, self._codes[:end], pc.fill_null(batches, -1).to_numpy())
         return {name: batch for name, batch in zip(self._names, largest.tolist(), strict=True) if batch >= 0}
+
+    def largest_batch(self, rows: int, name: str, folder: str | None) -> int | None:
+        """The largest `batch` that a table had in the first `rows` rows; None without any.
+
+        Args:
+            rows: The number of rows.
+            name: The name that it has in them, if its folder is not known.
+            folder: Its folder, which tells it from others of the same name; None: it is not known.
+        """
+        end = int(self._ends[rows])
+        if folder is not None:
+            mine = pc.equal(self.items.field("folder").slice(0, end), folder)
+        elif name in self._names:
+            mine = pa.array(self._codes[:end] == self._names.index(name))
+        else:
+            return None
+        return pc.max(self.items.field("batch").slice(0, end).filter(pc.fill_null(mine, fill_value=False))).as_py()

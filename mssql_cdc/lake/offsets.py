@@ -6,6 +6,7 @@ their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -148,9 +149,40 @@ class Offsets:
     def cut_batch(self, table: str, cut: OffsetRow) -> int | None:
         """The table's newest `_batch` at a cut: rows of larger batches belong to later cuts."""
         if cut.number not in self._batches:
-            rows = int(np.searchsorted(self._table.column("_batch").to_numpy(), cut.number, side="right"))
-            self._batches[cut.number] = self._flat.largest_batches(rows)
+            self._batches[cut.number] = self._flat.largest_batches(self._rows_up_to(cut.number))
         return self._batches[cut.number].get(table)
+
+    def first_cut(self, least: Reached, batches: Mapping[str, int] | None = None) -> OffsetRow | None:
+        """The first complete cut that is not before a position and has these batches; None without any.
+
+        Args:
+            least: The position.
+            batches: A `_batch` by table (`TableId.text`, the newest name).
+        """
+        columns = [self._table.column(name) for name in ("complete", "epoch", "to")]
+        epoch, to = columns[1], columns[2]
+        is_later = pc.or_(
+            pc.greater(epoch, least.epoch), pc.and_(pc.equal(epoch, least.epoch), pc.greater_equal(to, least.to))
+        )
+        places = self._places(pc.and_(pc.and_(columns[0], pc.is_valid(to)), is_later))
+        numbers: list[int] = self._table.column("_batch").to_numpy()[places].tolist()
+
+        def has(number: int) -> bool:
+            return all((self.batch_at(table, number) or 0) >= batch for table, batch in (batches or {}).items())
+
+        found = bisect_left(numbers, x=True, key=has)  # A later cut has what an earlier one has.
+        return self.rows[places[found]] if found < len(places) else None
+
+    def batch_at(self, table: str, number: int) -> int | None:
+        """The newest `_batch` that a table (`TableId.text`, its newest name) had in the row with a number.
+
+        It is that of its folder, where it is known: it may have had another name then, and another table its name.
+        """
+        rows, entry = self._rows_up_to(number), self.entry(table)
+        return self._flat.largest_batch(rows, table, None if entry is None else entry.folder)
+
+    def _rows_up_to(self, number: int) -> int:
+        return int(np.searchsorted(self._table.column("_batch").to_numpy(), number, side="right"))
 
     def has_cut(self, partition: str) -> bool:
         """Whether a range of this partition key is a complete cut."""

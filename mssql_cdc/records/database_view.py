@@ -48,6 +48,7 @@ class DatabaseView:
     announcements: Sequence[Announcement]
     beats: Sequence[Beat]
     bound: str
+    offsets: Offsets
     selection: Selection
     wanted: frozenset[TableId]
     begins: StreamState
@@ -121,17 +122,29 @@ class DatabaseView:
             view = replace(view, bound=min(view.bound, end))
         if state is None:
             start = selection.start_position(cut.epoch, logs)
-            state = StreamState() if start is None else view.state_at(min(start, view.bound))
+            # A late change of before is not wanted either.
+            state = StreamState() if start is None else view.state_at(min(start, view.bound), cut)
         return view.behind(state) if polled is None else view.behind(state).idle_since(cut, polled)
 
-    def state_at(self, position: str) -> StreamState:
-        """Return the state of a stream that begins at a position: what precedes it counts as written."""
+    def batches_at(self, cut: OffsetRow) -> dict[str, int]:
+        """The newest batch of each change log at a cut of before."""
+        found = {log: self.offsets.batch_at(log.table_id.text, cut.number) for log in self.logs.values()}
+        return {log.identity: batch for log, batch in found.items() if batch is not None}
+
+    def state_at(self, position: str, cut: OffsetRow) -> StreamState:
+        """Return the state of a stream that begins at a position: what precedes it at a cut counts as written.
+
+        Args:
+            position: The position.
+            cut: The cut; what was written later comes, wherever it stands.
+        """
         beats = [beat.at_ms for beat in self.beats if beat.position < position]
+        known = [one for one in self.announcements if one.position < position and one.version.at <= cut.at]
         return StreamState(
             position,
-            batches=self.batches,
+            batches=self.batches_at(cut),
             snapshots=tuple(block.number for block in self.blocks if block.position < position),
-            announced=tuple(one.name for one in self.announcements if one.position < position),
+            announced=tuple(one.name for one in known),
             beat_ms=max(beats, default=None),
             notified=self._noticed(position),
         )
@@ -147,11 +160,19 @@ class DatabaseView:
         """Return how many notifications stand before a position."""
         return sum(notice.position < position for notice in self.notices)
 
+    def until(self, bound: str, batches: Mapping[str, int]) -> DatabaseView:
+        """Return the view without the changes from a position on, and those of later batches.
+
+        Args:
+            bound: The position.
+            batches: The last batch of each change log, by `ChangeLog.identity`; others have none.
+        """
+        logs = {table: log.within(bound, batches.get(log.identity, 0)) for table, log in self.logs.items()}
+        return replace(self, logs=logs, bound=min(self.bound, bound))
+
     def behind(self, state: StreamState) -> DatabaseView:
         """Return the view without the changes before a state."""
-        logs = {
-            table: log.behind(state.position, state.batches.get(log.identity, 0)) for table, log in self.logs.items()
-        }
+        logs = {table: log.behind(state.written(log.identity)) for table, log in self.logs.items()}
         if SINK in self.connector.notifications.channels and state.notified is None:
             state = replace(state, notified=self._noticed(state.position))
         return replace(self, logs=logs, begins=state)
@@ -192,6 +213,7 @@ class DatabaseView:
             changes,
             tuple(beats(offsets.cuts(), interval, ends_ms=ends)) if interval else (),
             found.bound,
+            offsets,
             selection,
             selection.wanted({table: [one.schema.table_id for one in own] for table, own in versions.items()}),
             StreamState(),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -56,14 +56,13 @@ class Piece:
 class Limits:
     """The rows of a change log to read: `_pos <= cut` and `_batch <= batch` (rule A4).
 
-    Except those that were read before: `_pos < done` and `_batch <= done_batch`. A later batch can have an earlier
-    position: a repair writes one.
+    Except those that were read before: for any pair of `done`, `_pos` less than the first and `_batch` not greater than
+    the second. A later batch can have an earlier position: that of a repair, or of a table that was read late.
     """
 
     cut: str
     batch: int
-    done: str = ""
-    done_batch: int = 0
+    done: tuple[tuple[str, int], ...] = ()
 
 
 class ChangeLog:
@@ -86,10 +85,18 @@ class ChangeLog:
             piece for path in sorted(files.paths) for piece in self._pieces(path) if piece.first <= limits.cut
         )
 
-    def behind(self, done: str, done_batch: int) -> ChangeLog:
+    def behind(self, done: Iterable[tuple[str, int]] = ()) -> ChangeLog:
         """Return the same log without what was read before (`Limits`)."""
         found = copy.copy(self)
-        found.limits = replace(self.limits, done=done, done_batch=done_batch)
+        found.limits = replace(self.limits, done=tuple(done))
+        return found
+
+    def within(self, last: str, batch: int) -> ChangeLog:
+        """Return the same log without what lies behind a position, or was written by a later batch."""
+        found = copy.copy(self)
+        limits = self.limits
+        found.limits = replace(limits, cut=min(limits.cut, last), batch=min(limits.batch, batch))
+        found.pieces = tuple(piece for piece in self.pieces if piece.first <= found.limits.cut)
         return found
 
     def first_position(self, time: datetime) -> str | None:
@@ -103,9 +110,11 @@ class ChangeLog:
 
     def unread(self) -> tuple[Piece, ...]:
         """Return the pieces that can contain rows within the limits."""
-        limits = self.limits
+        done = self.limits.done
         return tuple(
-            piece for piece in self.pieces if piece.last >= limits.done or piece.newest_batch > limits.done_batch
+            piece
+            for piece in self.pieces
+            if all(piece.last >= position or piece.newest_batch > batch for position, batch in done)
         )
 
     def read(self, piece: Piece) -> pa.RecordBatch:
@@ -121,8 +130,9 @@ class ChangeLog:
             return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self._logical], schema=self._logical)
         rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
         pos, number, limits = rows.column("_pos"), rows.column("_batch"), self.limits
-        is_new = pc.or_(pc.greater_equal(pos, limits.done), pc.greater(number, limits.done_batch))
-        wanted = pc.and_(pc.and_(is_new, pc.less_equal(pos, limits.cut)), pc.less_equal(number, limits.batch))
+        wanted = pc.and_(pc.less_equal(pos, limits.cut), pc.less_equal(number, limits.batch))
+        for position, batch in limits.done:
+            wanted = pc.and_(wanted, pc.or_(pc.greater_equal(pos, position), pc.greater(number, batch)))
         return _sorted(rows if pc.all(wanted).as_py() else rows.filter(wanted))
 
     def _pieces(self, path: str) -> Iterator[Piece]:
@@ -185,7 +195,7 @@ def snapshot_rows(
         mine = pc.fill_null(pc.equal(rows.column("_snapshot"), number), fill_value=False)
         return pc.and_(mine, pc.greater_equal(rows.column("_pos"), low))
 
-    whole = log.behind("", 0)  # A snapshot is rendered as a whole.
+    whole = log.behind()  # A snapshot is rendered as a whole.
     wanted = [(whole, piece) for piece in log.pieces if number in piece.snapshots and piece.last >= low]
     for window in _windows(wanted, window_rows, is_wanted):
         yield from (batch.rows for batch in window)

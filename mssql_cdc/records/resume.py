@@ -7,24 +7,34 @@ Several records may share an offset: a deletion and its tombstone, a deletion an
 to, the rows of a chunk of an incremental snapshot. Which of them the consumer has, nobody knows; the first one in any
 case. The others come again, so that none is lost: Debezium goes on behind all of them, and loses those that were not
 sent. Only heartbeats do not come again: they say nothing that the offset does not say.
+
+Nor does an offset tell of changes before it that came late: those of a table that was read later than others, or of a
+repair. What had been written by the first cut with the offset's event counts as sent, everything else comes: perhaps
+again, so that none is lost.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.steps import OffsetRow, Reached
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
+from mssql_cdc.records.pieces import streamed
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
@@ -37,10 +47,31 @@ _ALL = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Where a stream goes on: behind a state (None: at its beginning), without its first records."""
+    """Where a stream goes on.
+
+    Attributes:
+        state: The state behind which it begins; None: its beginning.
+        first: What comes before everything else: the rest of the offset's transaction, as the consumer had begun to get
+            it; None: nothing. What was written later follows, wherever it stands.
+        dropped: How many records of `first` the consumer has.
+    """
 
     state: StreamState | None
+    first: DatabaseView | None = None
     dropped: int = 0
+
+    def begin(self, envelopes: Envelopes) -> Iterator[Rendered]:
+        """Yield the records of `first` that the consumer lacks; the last state is behind all of them.
+
+        Args:
+            envelopes: Number the events.
+        """
+        left = self.dropped
+        for one in () if self.first is None else stream(self.first, envelopes, self.first.begins):
+            left_out = min(left, one.records.num_rows)
+            left -= left_out
+            state = replace(one.state, records=one.state.records - (self.dropped - left))
+            yield Rendered(one.records.slice(left_out), state)
 
 
 def resume(
@@ -49,6 +80,7 @@ def resume(
     offset: SourceOffset,
     *,
     warehouse: str | None = None,
+    selection: Selection = _ALL,
     extensions: Extensions | None = None,
 ) -> Resumed | None:
     """Return where the stream goes on behind an offset; None while the lake has not reached it.
@@ -58,6 +90,7 @@ def resume(
         database: One of the connector's databases.
         offset: The offset of the last record that the consumer has.
         warehouse: Overrides `delta.warehouse`.
+        selection: The wanted records.
         extensions: The connector's extensions; None: they are loaded.
 
     Raises:
@@ -66,28 +99,89 @@ def resume(
     extensions = extensions or Extensions.of(connector)
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
     require_held(load_offsets(layout, Storage(dict(connector.delta.storage))), offset, database)
+    unbounded = replace(selection, start=None, end=None)
     view = DatabaseView.load(
-        connector, database, warehouse=warehouse, state=None, selection=_ALL, extensions=extensions
+        connector, database, warehouse=warehouse, state=None, selection=unbounded, extensions=extensions
     )
     if view is None or not view.bound:
         return None
     if offset.commit is None:
         return Resumed(None)
     if offset.snapshot is not None:
-        return _behind_snapshot(view, offset, offset.commit, Envelopes(connector, database, extensions))
-    start = _position(view, offset.commit)
-    behind = f"{cut_text(view.epoch, offset.commit)}+"
+        found = _behind_snapshot(view, offset, offset.commit)
+    else:
+        found = _behind_event(view, offset, offset.commit, Envelopes(connector, database, extensions))
+    end = selection.end_position(view.epoch, list(view.logs.values()))
+    if found is None or found.first is None or end is None:
+        return found
+    return replace(found, first=replace(found.first, bound=min(found.first.bound, end)))
+
+
+def _behind_event(view: DatabaseView, offset: SourceOffset, commit: Lsn, envelopes: Envelopes) -> Resumed | None:
+    """Return where the stream goes on behind an event; None while the lake has not reached it."""
+    start, behind = _position(view, commit), f"{cut_text(view.epoch, commit)}+"
     if behind > view.bound:
         return None
-    if offset.change_lsn is None:
-        return Resumed(view.state_at(behind))
-    state = view.state_at(start)
-    if offset.is_of_row_read and offset.transaction != offset.commit.text:  # Which is not read again.
-        state = replace(state, transaction=Transaction(offset.transaction, offset.events))
-    records = stream(view.behind(state), Envelopes(connector, database, extensions), state)
-    found = _Found.of(offset, offset.commit, records, extensions.topics)
+    cut = _cut_with(view, offset, start, behind)
+    opened = Transaction(offset.transaction, offset.events)
+    if offset.change_lsn is None and not offset.is_of_row_read:
+        return Resumed(replace(view.state_at(behind, cut), transaction=opened))
+    state = view.state_at(start, cut)
+    if offset.is_of_row_read and offset.transaction != commit.text:  # Which is not read again.
+        state = replace(state, transaction=opened)
+    first = _transaction(view, state, behind)
+    found = _Found.of(offset, commit, _from(view, first, envelopes), envelopes.extensions.topics)
     beats = [one.at_ms for one in view.beats if start <= one.position <= found.beat]
-    return Resumed(replace(state, beat_ms=max(beats, default=state.beat_ms)), found.dropped)
+    state = replace(state, beat_ms=max(beats, default=state.beat_ms))
+    return Resumed(state, first.behind(state), found.dropped)
+
+
+def _transaction(view: DatabaseView, state: StreamState, behind: str) -> DatabaseView:
+    """Return a view of the transaction that the state stands before, with the batches that the state knows.
+
+    A snapshot ends it: rows of one are read as a whole, whenever they were written.
+    """
+    blocks = (one.position for one in view.blocks if one.number not in state.snapshots)
+    return view.until(min([behind, *blocks]), state.batches).behind(state)
+
+
+def _from(view: DatabaseView, first: DatabaseView, envelopes: Envelopes) -> Iterator[Rendered]:
+    """Yield the records of a transaction, and those that follow: heartbeats behind it show its offset, too."""
+    state = first.begins
+    for one in stream(first, envelopes, state):
+        state = one.state
+        yield one
+    yield from stream(view.behind(state), envelopes, state)
+
+
+def _cut_with(view: DatabaseView, offset: SourceOffset, start: str, behind: str) -> OffsetRow:
+    """Return the first cut from which a consumer can have the event of an offset.
+
+    It has everything that stands before the event and had been written by then; what was written later, perhaps not.
+    Without the event, it is the first cut that is not before it.
+    """
+    logs = [log.behind([(start, sys.maxsize)]).within(behind, log.limits.batch) for log in view.logs.values()]
+    batches = (batch for window in streamed(logs) for batch in window)
+    written = ((batch.log.table_id.text, _batch_with(batch.rows, offset)) for batch in batches)
+    cuts = [_first_cut(view, start, {table: number}) for table, number in written if number is not None]
+    return min(cuts or [_first_cut(view, start)], key=lambda cut: cut.number)
+
+
+def _batch_with(rows: pa.RecordBatch, offset: SourceOffset) -> int | None:
+    """Return the earliest batch among rows that have the event of an offset; None without any."""
+    if offset.is_of_row_read:
+        is_event = pc.equal(rows.column("op"), "r")
+    else:
+        is_event = pc.equal(rows.column("source").field("change_lsn"), offset.change_lsn)
+    return pc.min(rows.column("_batch").filter(pc.fill_null(is_event, fill_value=False))).as_py()
+
+
+def _first_cut(view: DatabaseView, position: str, batches: Mapping[str, int] | None = None) -> OffsetRow:
+    """Return the first cut that is not before a position, and has these batches; the view has reached it."""
+    least = Reached(int(position[:4] or "0", 16), Lsn(bytes.fromhex(position[5:25] or "00" * 10)).text)
+    found = view.offsets.first_cut(least, batches) or view.offsets.last_cut()
+    assert found is not None
+    return found
 
 
 def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
@@ -109,21 +203,7 @@ def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
         )
 
 
-def without_first(records: Iterator[Rendered], count: int) -> Iterator[Rendered]:
-    """Yield the records without the first ones.
-
-    Args:
-        records: Records of a database.
-        count: The number of records to leave out.
-    """
-    for one in records:
-        left_out = min(count, one.records.num_rows)
-        count -= left_out
-        if left_out < one.records.num_rows or not left_out:
-            yield replace(one, records=one.records.slice(left_out))
-
-
-def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn, envelopes: Envelopes) -> Resumed | None:
+def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn) -> Resumed | None:
     """Return where the stream goes on behind a snapshot, or before one that was not finished.
 
     A blocking one shows the position of the event before it: the stream begins with that event's transaction.
@@ -133,14 +213,15 @@ def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn, enve
     if block is None:
         # The lake has no snapshot: it was set up at this offset.
         behind = f"{cut_text(view.epoch, commit)}+"
-        return None if behind > view.bound else Resumed(view.state_at(behind))
-    state = view.state_at(block.position)
-    if offset.is_unfinished_snapshot and not state.snapshots:
+        return None if behind > view.bound else Resumed(view.state_at(behind, _first_cut(view, start)))
+    cut = _first_cut(view, block.position)
+    state = view.state_at(block.position, cut)
+    if not offset.is_unfinished_snapshot:
+        return Resumed(replace(state, snapshots=(*state.snapshots, block.number)))
+    if not state.snapshots:
         return Resumed(None)
-    if offset.is_unfinished_snapshot:
-        state = view.state_at(start)
-        return Resumed(state, _count_before_snapshot(stream(view.behind(state), envelopes, state)))
-    return Resumed(replace(state, snapshots=(*state.snapshots, block.number)))
+    state = view.state_at(start, cut)
+    return Resumed(state, _transaction(view, state, block.position), sys.maxsize)
 
 
 def _position(view: DatabaseView, commit: Lsn) -> str:
@@ -182,7 +263,7 @@ class _Found:
             if found.get("commit_lsn") != commit.text or "snapshot" in found:
                 break  # A blocking snapshot shows the position of the event before it, and may not have been sent.
             where = _event(found)
-            is_of_event = where == (offset.change_lsn, offset.serial)
+            is_of_event = where == (offset.change_lsn or "", offset.serial)
             if topic == topics.heartbeat_topic():
                 beats |= {found == offset.values: position} if is_of_event else {}
                 continue
@@ -200,16 +281,6 @@ def _places(records: Iterator[Rendered]) -> Iterator[tuple[str, str, str]]:
     for one in records:
         columns = (one.records.column(name).to_pylist() for name in ("topic", "source_offset", "position"))
         yield from zip(*columns, strict=True)
-
-
-def _count_before_snapshot(records: Iterator[Rendered]) -> int:
-    """Return how many records stand before the first one of a snapshot."""
-    count = 0
-    for text in (text for one in records for text in one.records.column("source_offset").to_pylist()):
-        if "snapshot" in json.loads(text):
-            break
-        count += 1
-    return count
 
 
 def _event(values: Mapping[str, Any]) -> tuple[str, int]:

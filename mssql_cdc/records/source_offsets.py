@@ -85,8 +85,13 @@ class SourceOffset:
 
     @property
     def is_of_row_read(self) -> bool:
-        """Whether it is that of a row of an incremental snapshot: its open transaction may be an earlier one."""
-        return self.commit is not None and self.snapshot is None and self.change_lsn is not None and not self.serial
+        """Whether it is that of a row of an incremental snapshot: its open transaction may be an earlier one.
+
+        Such a row has no LSN of its own, and the number 0.
+        """
+        is_numbered = self.change_lsn is not None or self.values.get("event_serial_no") is not None
+        is_position = self.values.get("change_lsn") != _NONE
+        return self.commit is not None and self.snapshot is None and is_numbered and is_position and not self.serial
 
     @property
     def events(self) -> dict[str, int]:

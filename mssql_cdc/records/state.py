@@ -30,12 +30,26 @@ class InSnapshot:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Changes with a smaller `position`, and a batch that is not larger than the table's, are written.
+
+    `batches` are newer than those of the stream's state, whose position is larger.
+    """
+
+    position: str
+    batches: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class StreamState:
     """The state of one database's stream behind a record.
 
     Changes with a smaller `position`, and a batch that is not larger than the table's (by `ChangeLog.identity`), are
-    written; so are the `snapshots` and `announced` schema versions, heartbeats up to `beat_ms`, and as many
-    notifications as `notified` says (None: as many as stand before the position).
+    written. Of later batches, so are those that `late` says, the largest position and the oldest batches first: they
+    come in order, and writing can end among them.
+
+    The `snapshots` and `announced` schema versions are written, heartbeats up to `beat_ms`, and as many notifications
+    as `notified` says (None: as many as stand before the position).
     """
 
     position: str = ""
@@ -49,6 +63,7 @@ class StreamState:
     newest: SourceInfo | None = None
     serial: SerialNumbers = field(default_factory=SerialNumbers)
     transaction: Transaction = field(default_factory=Transaction)
+    late: tuple[Late, ...] = ()
 
     @classmethod
     def from_json(cls, text: str) -> StreamState:
@@ -58,6 +73,26 @@ class StreamState:
     def to_json(self) -> str:
         """The state as text."""
         return _STATE.dump_json(self).decode()
+
+    def reaching(self, position: str, batches: dict[str, int]) -> StreamState:
+        """Return the state in which everything before a position is written.
+
+        Args:
+            position: The position.
+            batches: The newest batch of each table at the cut that is rendered; no earlier cut has newer ones.
+        """
+        if position >= self.position:
+            return replace(self, position=position, batches=batches, late=())
+        further = (one for one in self.late if one.position > position)
+        return replace(self, late=(*further, Late(position, batches)))
+
+    def written(self, log: str) -> list[tuple[str, int]]:
+        """Return pairs of a position and a batch: what has a smaller one and no later batch than a pair is written.
+
+        Args:
+            log: The change log's identity.
+        """
+        return [(one.position, one.batches.get(log, 0)) for one in (self, *self.late)]
 
     def behind(self, envelopes: Envelopes) -> StreamState:
         """Return the state with what the envelopes have counted."""

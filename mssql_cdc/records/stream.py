@@ -273,16 +273,14 @@ class _Window:
         return build, state
 
     def _state(self, view: DatabaseView, state: StreamState) -> StreamState:
-        position = max((f"{batch.rows.column('_pos')[-1].as_py()}+" for batch in self.batches), default="")
+        ends = [f"{batch.rows.column('_pos')[-1].as_py()}+" for batch in self.batches]
         beats = [mark.at_ms for mark in self.marks if isinstance(mark, Beat)]
         announced = [mark.name for mark in self.marks if isinstance(mark, Announcement)]
         notified = [mark.number for mark in self.marks if isinstance(mark, Notice)]
-        is_late = position < state.position
-        batches = state.batches if is_late and not self.is_end else view.batches
+        if ends or self.is_end:
+            state = state.reaching(view.bound if self.is_end else max(ends), view.batches)
         return replace(
             state,
-            position=max(state.position, view.bound if self.is_end else position),
-            batches=batches,
             announced=(*state.announced, *announced),
             beat_ms=max([*beats, state.beat_ms or 0]) if beats else state.beat_ms,
             notified=max(notified, default=state.notified),

@@ -12,7 +12,7 @@ from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.outputs import Output, OutputBatch, begin
-from mssql_cdc.records.resume import Resumed, resume, without_first
+from mssql_cdc.records.resume import Resumed, resume
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
@@ -61,30 +61,63 @@ def write_records(
             begins = Resumed(progress.databases.get(database))
             offset = (offsets or {}).get(database)
             if begins.state is None and offset is not None:
-                begins = _resumed(connector, database, offset, warehouse)
-            found = database_records(
-                connector,
-                database,
-                warehouse=warehouse,
-                state=begins.state,
-                selection=selection,
-                extensions=extensions,
+                begins = _resumed(connector, database, offset, warehouse, selection)
+            found = records_behind(
+                connector, database, begins, warehouse=warehouse, selection=selection, extensions=extensions
             )
-            for rendered in without_first(found, begins.dropped):
+            for rendered in found:
                 progress = progress.at(database, rendered.state)
                 output.write(OutputBatch(database, rendered.records, progress))
                 count += rendered.records.num_rows
     return count
 
 
-def _resumed(connector: Connector, database: str, offset: SourceOffset, warehouse: str | None) -> Resumed:
-    found = resume(connector, database, offset, warehouse=warehouse)
+def _resumed(
+    connector: Connector, database: str, offset: SourceOffset, warehouse: str | None, selection: Selection
+) -> Resumed:
+    found = resume(connector, database, offset, warehouse=warehouse, selection=selection)
     if found is None:
         raise NotCaughtUpError(
             f"The lake of {database} has not reached the offset {json.dumps(dict(offset.values))}: run "
             "mssql-cdc run --until-caught-up first"
         )
     return found
+
+
+def records_behind(
+    connector: Connector,
+    database: str,
+    begins: Resumed,
+    *,
+    warehouse: str | None = None,
+    selection: Selection = ALL,
+    extensions: Extensions | None = None,
+    polled: datetime | None = None,
+) -> Iterator[Rendered]:
+    """Yield the records of one database behind the place where it resumes, in order.
+
+    Args:
+        connector: The configuration; its modes shape the records.
+        database: One of the connector's databases.
+        begins: The place.
+        warehouse: Overrides `delta.warehouse`.
+        selection: The wanted records, as those of the place.
+        extensions: The connector's extensions; None: they are loaded.
+        polled: When the source has just been polled, and had nothing beyond the last cut; None: it was not.
+    """
+    extensions, state = extensions or Extensions.of(connector), begins.state
+    for one in begins.begin(Envelopes(connector, database, extensions)):
+        state = one.state
+        yield one
+    yield from database_records(
+        connector,
+        database,
+        warehouse=warehouse,
+        state=state,
+        selection=selection,
+        extensions=extensions,
+        polled=polled,
+    )
 
 
 def database_records(

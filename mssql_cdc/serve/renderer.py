@@ -14,10 +14,10 @@ from threading import Event, Thread
 from mssql_cdc.config import Connector
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.outputs import Output, OutputBatch, Progress
-from mssql_cdc.records.resume import Resumed, resume, without_first
+from mssql_cdc.records.resume import Resumed, resume
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.stream import Rendered
-from mssql_cdc.records.write import database_records
+from mssql_cdc.records.write import records_behind
 from mssql_cdc.serve.sent import Sent
 
 
@@ -125,15 +125,14 @@ class Renderer:
     def _records(self, database: str) -> Iterator[Rendered]:
         begins = self._begins(database)
         if begins is not None:
-            records = database_records(
+            yield from records_behind(
                 self._connector,
                 database,
+                begins,
                 warehouse=self._warehouse,
-                state=begins.state,
                 extensions=self._extensions,
                 polled=self._polls.pop(database, None),
             )
-            yield from without_first(records, begins.dropped)
 
     def _begins(self, database: str) -> Resumed | None:
         """Return where to go on; None while the lake has not reached the offset."""

@@ -365,3 +365,25 @@ def test_closed_table_that_was_dropped_or_excluded_is_closed_no_more():
     assert dropped.closed_tables == {}
     assert dropped.closed_until("a", A) == CLOSED.mark
     assert with_rows(ended(A), offset_row("20", a=replace(A, status="excluded"))).closed_tables == {}
+
+
+def test_first_cut_is_the_first_that_has_the_position_and_the_batch(tmp_path: Path):
+    found = Offsets()
+    for to, batch, complete in (("03", 1, True), ("05", 2, False), ("05", 2, True), ("07", 2, True), ("07", 4, True)):
+        row = replace(offset_row(to, a=at(to, batch=batch)), complete=complete)
+        found = append_offsets(layout(tmp_path), row, seen=found)
+    wanted = [("04", None), ("05", {"a": 1}), ("06", {"a": 2}), ("03", {"a": 2}), ("03", {"a": 3}), ("03", {"b": 1})]
+    cuts = [found.first_cut(Reached(0, to), batches) for to, batches in wanted]
+    assert [cut and cut.number for cut in cuts] == [3, 3, 4, 3, 5, None]
+    assert found.first_cut(Reached(0, "08")) is None
+    assert found.first_cut(Reached(1, "03")) is None
+
+
+def test_batch_of_a_renamed_table_is_that_of_its_folder(tmp_path: Path):
+    found = Offsets()
+    for name, folder, batch in (("b", "dbo/b", 9), ("a", "dbo/a", 3), ("b", "dbo/a", 10)):
+        found = append_offsets(
+            layout(tmp_path), offset_row("05", **{name: at("05", batch=batch, folder=folder)}), seen=found
+        )
+    assert [found.batch_at("b", number) for number in (1, 2, 3)] == [None, 3, 10]
+    assert found.batch_at("c", 3) is None

@@ -16,8 +16,10 @@ import pytest
 from mssql_cdc.errors import ConfigurationError, FencedError, StorageError
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.steps import SnapshotBegun
-from mssql_cdc.records import Selection, open_output, write_records
+from mssql_cdc.records import Selection, database_records, open_output, pieces, write_records
 from mssql_cdc.records.delta_output import DeltaOutput
+from mssql_cdc.records.outputs import OutputBatch, begin
+from mssql_cdc.records.state import StreamState
 from mssql_cdc.schema import TableSchema
 from mssql_cdc_tests.lake_kit import Change, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
@@ -102,6 +104,63 @@ def test_a_repair_behind_the_end_of_the_output_is_written_by_the_next_run(tmp_pa
     lake.cut(5, minutes=9)
     run(lake, target(kind, tmp_path))
     assert [one["key"] for one in written(kind, tmp_path) if one["topic"].endswith(".a")][-1] == {"id": 99}
+
+
+def run_once(lake: Lake, name: str) -> int:
+    """What a run writes that ends behind its first records."""
+    with open_output(name, lake.connector) as output:
+        progress = begin(output, lake.connector.topic_prefix, Selection().of_records)
+        for one in database_records(lake.connector, DATABASE, state=progress.databases.get(DATABASE)):
+            progress = progress.at(DATABASE, one.state)
+            output.write(OutputBatch(DATABASE, one.records, progress))
+            if one.records.num_rows:
+                return one.records.num_rows
+    return 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_late_changes_are_written_once_by_runs_that_end_between_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, {"a": schemas["a"]}, 2, 9)
+    run(lake, target(kind, tmp_path))
+    monkeypatch.setattr(pieces.streamed, "__kwdefaults__", {"window_rows": 3})
+    lake.append(schemas["b"], *(Change(at, "c", after={"id": at}) for at in range(2, 9)))
+    lake.cut(9, minutes=10)
+    assert run_once(lake, target(kind, tmp_path))
+    # Meanwhile, other changes come later still: before, among and behind those that are left.
+    lake.append(schemas["a"], *(Change(at, "r", after={"id": 100 + at}) for at in (2, 5, 8)), snapshot="repair:1")
+    lake.append(schemas["b"], Change(9, "c", after={"id": 9}), Change(10, "c", after={"id": 10}))
+    lake.cut(10, minutes=11)
+    runs = 0
+    while run_once(lake, target(kind, tmp_path)):
+        assert (runs := runs + 1) < 20
+    found = [(one["topic"].rsplit(".")[-1], one["key"]["id"]) for one in written(kind, tmp_path) if "id" in one["key"]]
+    created = [key for topic, key in found if topic == "b" and key not in {1, 2, 3}]
+    assert created == list(range(4, 11))
+    assert found.count(("b", 2)) == found.count(("b", 3)) == 2, "read by the snapshot, and changed"
+    assert sorted(key for topic, key in found if topic == "a" and key > 100) == [102, 105, 108]
+
+
+def test_the_state_of_an_output_of_before_says_nothing_of_late_changes():
+    state = StreamState("0000-01", batches={"a": 2}).reaching("0000-00", {"a": 3})
+    assert StreamState.from_json(state.to_json()) == state
+    assert state.written("a") == [("0000-01", 2), ("0000-00", 3)]
+    older = {name: value for name, value in json.loads(state.to_json()).items() if name != "late"}
+    assert StreamState.from_json(json.dumps(older)) == replace(state, late=())
+
+
+def test_late_changes_before_an_end_leave_those_behind_it_to_the_next_run(tmp_path: Path):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, {"a": schemas["a"]}, 2, 9)
+    run(lake, target("file", tmp_path))
+    lake.append(schemas["b"], *(Change(at, "c", after={"id": 10 + at}) for at in range(2, 9)))
+    lake.cut(9, minutes=10)
+    run(lake, target("file", tmp_path), end=lsn(4).text)
+    run(lake, target("file", tmp_path))
+    found = [one["key"].get("id", 0) for one in written("file", tmp_path) if one["topic"].endswith(".b")]
+    assert [key for key in found if key > 10] == list(range(12, 19))
 
 
 @pytest.mark.parametrize("kind", KINDS)

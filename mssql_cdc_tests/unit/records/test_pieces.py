@@ -111,6 +111,6 @@ def test_what_was_read_before_is_left_out_but_not_a_later_batch(tmp_path: Path):
     schema = lake.add(table("a"))
     lake.append(schema, Change(1, "c", after={"id": 1}), Change(3, "c", after={"id": 3}))
     lake.append(schema, Change(2, "r", after={"id": 2}), snapshot="repair:1")
-    done = Limits(EVERYTHING.cut, EVERYTHING.batch, cut_text(0, lsn(2)), 1)
+    done = Limits(EVERYTHING.cut, EVERYTHING.batch, ((cut_text(0, lsn(2)), 1),))
     ((own,),) = [positions([log_of(lake, "a", done)], 100)]
     assert [pos[5:25] for pos in own] == [lsn(2).raw.hex(), lsn(3).raw.hex()]
