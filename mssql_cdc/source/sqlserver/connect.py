@@ -19,7 +19,7 @@ import pyodbc
 
 from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import DriverSetting, is_freetds
-from mssql_cdc.config.redaction import redacted
+from mssql_cdc.config.redaction import literals, redacted
 from mssql_cdc.errors import ConfigurationError, LoginRefusedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.address import address_pairs
 from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
@@ -29,7 +29,6 @@ from mssql_cdc.source.sqlserver.reach import require_reachable
 pyodbc.pooling = False
 
 _SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0"
-_LITERAL = re.compile(r"'((?:[^']|'')+)'")
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
@@ -244,8 +243,7 @@ def prepare(session: Session, connection: Connection) -> None:
         try:
             session.execute(statement, doing=doing)
         except MssqlCdcError as error:
-            literals = tuple(Secret(found) for found in _LITERAL.findall(statement))
-            raise type(error)(redacted(str(error), literals)) from None
+            raise type(error)(redacted(str(error), literals(statement))) from None
     if statements:
         session.commit()  # A reader's transaction holds none of their locks.
     session.execute(_SESSION, doing="preparing the session")
