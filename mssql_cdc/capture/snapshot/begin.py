@@ -184,8 +184,9 @@ def _plan_row(database: Database, plan: SnapshotPlan) -> dict[str, str]:
 
 def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:
     """Say of new tables that they cannot be read; what was read before keeps its status and its position."""
+    redact = database.connector.redact
     entries = {
-        table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=str(error))
+        table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=redact(str(error)))
         for table, error in failed.items()
         if survey.offsets.entry(table.text) is None
     }
