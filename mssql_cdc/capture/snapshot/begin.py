@@ -81,7 +81,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
         mark = session.mark()
-        if mark.fork is None:
+        if mark.fork is None and session.shows_fork():
             database.log(FORK_ADVICE)
         offsets = _write_status(database, plan, begins, offsets, wanted, mark)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}

@@ -61,6 +61,11 @@ def hidden(control: Control) -> list[str]:
     return [row[0] for row in control.rows(_HIDDEN, doing="looking for tables that the login cannot see")]
 
 
+def is_azure_sql_database(control: Control) -> bool:
+    """Whether the server is Azure SQL Database, which has no Agent and hides what concerns the whole server."""
+    return control.value(_EDITION, doing="asking for the server's edition") == _AZURE_SQL_DATABASE
+
+
 @dataclass(frozen=True, slots=True)
 class Clocks:
     """The server's clock, in UTC and as it shows local times."""
@@ -169,7 +174,7 @@ def stalled(control: Control, connection: Connection, seen: SeenScans | None = N
 def _problem(control: Control, connection: Connection, last: _LastScan) -> str | None:
     if last.ago <= last.patience:
         return None
-    is_azure = control.value(_EDITION, doing="asking for the server's edition") == _AZURE_SQL_DATABASE
+    is_azure = is_azure_sql_database(control)
     runs = None if is_azure else agent_runs(control, connection)
     if runs is not False and not _is_too_long(control, last, is_azure=is_azure):
         return None

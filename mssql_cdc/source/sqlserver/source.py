@@ -239,6 +239,10 @@ class SqlServerSession:
         """How capture does, and since when there are transactions behind these positions (`health`)."""
         return health.capture_health(self.control, self.connector.connection, positions, self.scans)
 
+    def shows_fork(self) -> bool:
+        """Whether the server shows recovery forks to those who may see them (`positions`)."""
+        return positions.shows_fork(self.control)
+
     def replica_lag(self) -> timedelta:
         """How far the secondary replicas are behind (`health`)."""
         return health.replica_lag(self.control)
