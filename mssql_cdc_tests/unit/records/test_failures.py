@@ -11,10 +11,9 @@ import pytest
 from mssql_cdc.errors import ConversionError
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.steps import SnapshotBegun
-from mssql_cdc.lsn import position_text
 from mssql_cdc.records.failures import Failures
 from mssql_cdc.schema import TableId
-from mssql_cdc_tests.lake_kit import Change, lsn
+from mssql_cdc_tests.lake_kit import Change, lsn, position_text
 from mssql_cdc_tests.unit.config.samples import connector_with
 from mssql_cdc_tests.unit.records.kit import Lake, table
 
