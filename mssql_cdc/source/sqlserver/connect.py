@@ -23,6 +23,7 @@ from mssql_cdc.config.redaction import literals, redacted
 from mssql_cdc.errors import ConfigurationError, LoginRefusedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.source.sqlserver.address import address_pairs
 from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
+from mssql_cdc.source.sqlserver.logins import log_in, too_slow
 from mssql_cdc.source.sqlserver.reach import require_reachable
 
 # A pooled connection would keep another reader's transaction, isolation level and time-outs.
@@ -31,6 +32,8 @@ pyodbc.pooling = False
 _SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0"
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
+_TIMED_OUT = "HYT"
+"""The beginning of the SQLSTATEs of a time-out."""
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
 
 
@@ -251,13 +254,15 @@ def prepare(session: Session, connection: Connection) -> None:
 
 def _connect(connection: Connection, catalog: str, *, autocommit: bool = True) -> pyodbc.Connection:
     text, seconds = connection_string(connection, catalog), connection.login_timeout_s
-    return pyodbc.connect(text, autocommit=autocommit, timeout=seconds)
+    return log_in(connection, catalog, lambda: pyodbc.connect(text, autocommit=autocommit, timeout=seconds))
 
 
 def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> MssqlCdcError:
     """Why a server that accepts connections refused this one; where a driver does not say, the server is asked."""
     found = classify(error, f"connecting to database {catalog!r} on {connection.address}")
     number = driver_message(error).number
+    if driver_message(error).state.startswith(_TIMED_OUT):
+        return too_slow(connection, catalog)
     if number in LOGIN_FAILED:
         if catalog.lower() == "master" or not _logs_in(connection):
             return LoginRefusedError(without_secrets(connection, str(found)))
