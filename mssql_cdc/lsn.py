@@ -141,22 +141,6 @@ class Position:
         return _position(self.epoch, self.commit_lsn, self.command_id, self.change, self.operation)
 
 
-def position_text(epoch: int, commit: Lsn, command_id: int | None, change: Lsn, operation: int) -> str:
-    """Return `_pos` of a streamed change.
-
-    Args:
-        epoch: how often the source was restored before it.
-        commit: the LSN of its commit, `__$start_lsn`.
-        command_id: `__$command_id`; None (builds before the column existed) counts as 0.
-        change: its own LSN, `__$seqval`.
-        operation: `__$operation`, 1 to 4.
-
-    Raises:
-        ValueError: the epoch does not fit four hexadecimal digits.
-    """
-    return _position(epoch, commit, command_id or 0, change.raw.hex(), operation)
-
-
 def snapshot_position_text(epoch: int, commit: Lsn, *, number: int, chunk: int = 0, row: int = 0) -> str:
     """Return `_pos` of row `row` in chunk `chunk` of snapshot `number`: after every change that `commit` made.
 

@@ -17,7 +17,7 @@ from mssql_cdc.lake.layout import Layout, TableHome
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.table_log import load_log
-from mssql_cdc.lsn import Lsn, position_text, snapshot_position_text
+from mssql_cdc.lsn import Lsn, Position, snapshot_position_text
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema, change_log_schema, neutral_schema
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -70,6 +70,11 @@ def orders(*columns: Column, keys: Sequence[str] = ("id",), **more: Any) -> Tabl
 def lsn(number: int) -> Lsn:
     """The LSN with this number as its 10 bytes."""
     return Lsn(number.to_bytes(10, "big"))
+
+
+def position_text(epoch: int, commit: Lsn, command_id: int | None, change: Lsn, operation: int) -> str:
+    """`_pos` of one streamed change, which the product writes by columns; a build without `command_id` has None."""
+    return Position(epoch, commit, command_id or 0, change.raw.hex(), operation).text
 
 
 @dataclass(frozen=True)

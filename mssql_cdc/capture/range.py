@@ -121,7 +121,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
 
 
 def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, str], status: Status) -> Offsets:
-    """Record the status (lost, failed) of these tables with its reason; they keep their positions.
+    """Record the status (lost, failed) of these tables with its reason, without secrets; they keep their positions.
 
     Args:
         database: The database.
@@ -130,11 +130,12 @@ def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, st
         status: The new status.
     """
     entries: dict[str, Entry] = {}
+    redact = database.connector.redact
     for table, reason in reasons.items():
         known = survey.tables.get(table)
         entry = known.new_entry() if known is not None else survey.offsets.entries[table.text]
         position = survey.position(table)
-        changed = replace(entry, status=status, reason=reason, epoch=survey.facts.epoch)
+        changed = replace(entry, status=status, reason=redact(reason), epoch=survey.facts.epoch)
         entries[table.text] = replace(changed, to=position.text) if position is not None else changed
     row = status_changed(database.stamp(survey.facts.epoch), entries)
     return append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)

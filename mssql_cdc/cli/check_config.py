@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +47,7 @@ def check_config(output: Output, *, config: Path) -> int:
             except MssqlCdcError as error:
                 code = max(code, error.exit_code)
                 errors.setdefault(property_of(error), []).append(str(error))
-    output.result(output.redact(json.dumps({"errors": errors, "databases": databases}, ensure_ascii=False)))
+    output.json({"errors": errors, "databases": databases})
     return code
 
 

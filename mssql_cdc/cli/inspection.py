@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,7 +90,7 @@ def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool,
 
 def _show(output: Output, done: list[TableCheck], others: list[NotLookedAt], *, as_json: bool) -> None:
     if as_json:
-        output.result(json.dumps(_facts(done, others), indent=2, ensure_ascii=False))
+        output.json(_facts(done, others), indent=2)
         return
     if done:
         _show_table(output, done)

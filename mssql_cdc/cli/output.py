@@ -7,14 +7,15 @@ lines and aligned text. The commands define the contents.
 from __future__ import annotations
 
 import io
+import json
 import os
 import sys
 import time
 import traceback
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,13 +27,32 @@ ShowProgress = Callable[[str, int, int], None]
 Cell = str | tuple[str, str]
 """A text, or a text with its style."""
 
+
+class ShowTable(Protocol):
+    """Shows a table (headings, cells) and lines below it; `right`: the headings of right-aligned columns."""
+
+    def __call__(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[Cell]],
+        lines: Sequence[str],
+        *,
+        right: Collection[str] = (),
+    ) -> None:
+        """Show them instead of the last ones."""
+        ...
+
+
 LATE = "bold red"
 _STYLES = {"equal": "green", "DIFFERS": LATE, "lost": LATE, "failed": LATE}
 _WIDEST = 10_000
 
 
 class Output:
-    """The two streams of one command. `debug`: errors come with their trace; `redact` takes secrets out of notes."""
+    """The two streams of one command. `debug`: errors come with their trace.
+
+    `redact` takes secrets out of everything that is shown, which is its one place; commands need not.
+    """
 
     def __init__(self, results: TextIO | None = None, notes: TextIO | None = None) -> None:
         self.debug = False
@@ -51,6 +71,7 @@ class Output:
     @contextmanager
     def progress(self) -> Generator[ShowProgress]:
         """Show the progress of long work: one bar on a terminal, a line per call elsewhere."""
+        redact = self.redact
         if not is_terminal(self._notes):
             yield lambda text, done, total: self.line(f"{text} ({done} of {total} done)")
             return
@@ -61,7 +82,7 @@ class Output:
         with Progress(*columns, console=self._console, transient=True) as bars:
             bar = bars.add_task("", total=None, visible=False)
             yield lambda text, done, total: bars.update(
-                bar, description=text, completed=done, total=total, visible=done < total
+                bar, description=redact(text), completed=done, total=total, visible=done < total
             )
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Collection[str] = ()) -> None:
@@ -72,23 +93,55 @@ class Output:
             rows: The cells.
             right: The headings of right-aligned columns, such as numbers.
         """
-        shown = table(columns, rows, right=right)
+        shown = self._table(columns, rows, right)
         if is_terminal(self._results):
             from rich.box import SIMPLE_HEAD
 
             shown.box = SIMPLE_HEAD
             console(self._results).print(shown)
         else:
-            self.result(plain(shown))
+            self.record(plain(shown))
 
-    def screen(self) -> AbstractContextManager[Callable[[Table, Sequence[str]], None]]:
-        """Show results again and again (`screen`)."""
-        return screen(self._results)
+    @contextmanager
+    def screen(self) -> Generator[ShowTable]:
+        """Show a table and lines below it again and again (`screen`)."""
+        with screen(self._results) as show:
+
+            def redacted(
+                columns: Sequence[str],
+                rows: Iterable[Sequence[Cell]],
+                lines: Sequence[str],
+                *,
+                right: Collection[str] = (),
+            ) -> None:
+                show(self._table(columns, rows, right), [self.redact(line) for line in lines])
+
+            yield redacted
 
     def result(self, text: str) -> None:
         """Print a result as plain text."""
+        self.record(self.redact(text))
+
+    def json(self, value: object, *, indent: int | None = None) -> None:
+        """Print a result as JSON, in which secrets are taken out of texts only: it stays JSON.
+
+        Args:
+            value: What `json.dumps` takes.
+            indent: As `json.dumps` has it.
+        """
+        self.record(json.dumps(_redacted(value, self.redact), indent=indent, ensure_ascii=False))
+
+    def record(self, text: str) -> None:
+        """Print data that another program reads, unchanged: positions and records of the lake."""
         self._results.write(f"{text}\n")
         self._results.flush()
+
+    def _table(self, columns: Sequence[str], rows: Iterable[Sequence[Cell]], right: Collection[str]) -> Table:
+        hidden = [[self._cell(cell) for cell in row] for row in rows]
+        return table(columns, hidden, right=right)
+
+    def _cell(self, cell: Cell) -> Cell:
+        return self.redact(cell) if isinstance(cell, str) else (self.redact(cell[0]), cell[1])
 
     def trace(self, error: BaseException) -> None:
         """Where an error came from."""
@@ -109,6 +162,19 @@ class Output:
     def _console(self) -> Console:
         """One console for all notes, so that a bar stays below the printed lines."""
         return console(self._notes)
+
+
+def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
+    """The value with each text in it redacted; keys of objects are names."""
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {name: _redacted(one, redact) for name, one in cast("dict[str, Any]", value).items()}
+        case list() | tuple():
+            return [_redacted(one, redact) for one in cast("list[Any]", value)]
+        case _:
+            return value
 
 
 def console(stream: TextIO) -> Console:

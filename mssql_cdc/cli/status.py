@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog, opened, warehouse_option
-from mssql_cdc.cli.output import LATE, Cell, Output, table
+from mssql_cdc.cli.output import LATE, Cell, Output
 
 if TYPE_CHECKING:
     from mssql_cdc.capture.database import Database
@@ -56,10 +55,10 @@ def status(output: Output, *, config: Path, warehouse: str | None, as_json: bool
 
 def _show(output: Output, found: Sequence[DatabaseStatus], *, as_json: bool) -> None:
     if as_json:
-        output.result(output.redact(json.dumps(facts(found), indent=2, ensure_ascii=False)))
+        output.json(facts(found), indent=2)
         return
     output.table(COLUMNS, rows(found), right=NUMBERS)
-    for line in notes(found, output.redact):
+    for line in notes(found):
         output.result(line)
 
 
@@ -76,9 +75,9 @@ def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> l
         while True:
             found = _look(databases)
             if as_json:
-                output.result(output.redact(json.dumps(facts(found), ensure_ascii=False)))
+                output.json(facts(found))
             else:
-                show(table(COLUMNS, rows(found), right=NUMBERS), notes(found, output.redact))
+                show(COLUMNS, rows(found), notes(found), right=NUMBERS)
             time.sleep(WATCH_SECONDS)
     return found
 
@@ -95,13 +94,13 @@ def _cells(one: TableStatus, incremental: str | None) -> tuple[Cell, ...]:
     return (one.table.text, one.status, _at(one.newest), *lags, f"{one.recent_rows:,}", detail)
 
 
-def notes(found: Sequence[DatabaseStatus], redact: Callable[[str], str]) -> list[str]:
-    """Lines about each database's source and the signals that wait; `redact` takes secrets out of an error's text."""
+def notes(found: Sequence[DatabaseStatus]) -> list[str]:
+    """Lines about each database's source and the signals that wait."""
     lines: list[str] = []
     for one in found:
         if one.error is not None:
             what = "source unreachable" if one.error.retriable else "the source cannot be read"
-            lines.append(redact(f"{one.database}: {what}, so the lags are unknown: {one.error}"))
+            lines.append(f"{one.database}: {what}, so the lags are unknown: {one.error}")
         elif one.health is not None:
             problem = f"; {one.health.problem}" if one.health.problem else ""
             lines.append(f"{one.database}: the capture job scanned the log at {_at(one.health.scanned)}{problem}")

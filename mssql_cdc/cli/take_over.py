@@ -82,7 +82,7 @@ def offsets(output: Output, *, config: Path, target: str) -> None:
         kept = found.kept
     states = kept.databases if kept is not None else {}
     ends = {name: state.source_offset() for name, state in states.items()}
-    output.result(offsets_text(connector.topic_prefix, {name: one for name, one in ends.items() if one is not None}))
+    output.record(offsets_text(connector.topic_prefix, {name: one for name, one in ends.items() if one is not None}))
 
 
 @click.command("schema-history", epilog=epilog("mssql-cdc schema-history --config connectors/shop.json"))
@@ -100,4 +100,4 @@ def schema_history(output: Output, *, config: Path, warehouse: str | None) -> No
 
     where = warehouse_path(warehouse)
     for record in history_of(real_names(load(output, config), warehouse=where), warehouse=where):
-        output.result(json.dumps(record, ensure_ascii=False))
+        output.record(json.dumps(record, ensure_ascii=False))

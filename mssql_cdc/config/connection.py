@@ -18,7 +18,7 @@ from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.property import Effect, GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report
-from mssql_cdc.config.secret import Secret, is_sensitive, reveal
+from mssql_cdc.config.secret import Secret, reveal, sensitive
 from mssql_cdc.errors import MissingSecretError
 
 _JDBC_LOGIN_TIMEOUT_S = 30
@@ -92,7 +92,8 @@ class Connection:
     initial_statements: Secret | None = prop("database.initial.statements", None)
     """Runs these statements first on each new connection, separated by `;` (`;;` is a semicolon), such as
     `EXECUTE AS LOGIN = 'reader'`. They cannot cut rows: `TEXTSIZE` and `ROWCOUNT` are set after them. `USE` is an error
-    because a connection stays in its database."""
+    because a connection stays in its database. Texts in quotes are hidden in all messages, except such a login and what
+    other properties show."""
     agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
     """Asks, when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]` stands for the
     quoted database. By default `sys.dm_server_services` is asked, where the login may."""
@@ -153,8 +154,7 @@ class Connection:
         """Takes the password and every secret driver setting out of a text."""
         named = [(one.name, one.value) for one in (*self.driver_settings, *self.database_settings)]
         named += [(one.keyword, one.value) for one in self.odbc_extra]
-        found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
-        return Redactor((*([self.password] if self.password else []), *found))
+        return Redactor((*([self.password] if self.password else []), *sensitive(named)))
 
     def read_initial_statements(self) -> tuple[str, ...]:
         """The statements of `database.initial.statements`, split as Debezium splits them.

@@ -21,7 +21,7 @@ from mssql_cdc.config.property import GivenProperty, Group, members, plain, prop
 from mssql_cdc.config.record_settings import RecordSettings
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report
-from mssql_cdc.config.secret import Secret, is_sensitive, reveal
+from mssql_cdc.config.secret import Secret, reveal, sensitive
 from mssql_cdc.config.signal_settings import NotificationSettings, SignalSettings
 from mssql_cdc.config.snapshot_settings import SnapshotSettings
 from mssql_cdc.errors import ConfigurationError
@@ -174,13 +174,11 @@ class Connector:
 
     @property
     def redact(self) -> Redactor:
-        """Takes every secret of the configuration out of a text."""
-        named = (*self.delta.storage, *self.spark.conf, *self.signals.kafka_consumer)
-        found = [value for name, value in named if isinstance(value, Secret) and is_sensitive(name)]
+        """Takes every secret of the configuration, those of extensions too, out of a text."""
         filters = self.filters
         salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]
-        key = [self.delta.key_secret] if self.delta.key_secret is not None else []
-        return Redactor((*self.connection.redact.secrets, *found, *salts, *key))
+        shown = tuple(value for _, value in self.properties if not isinstance(value, Secret))
+        return Redactor((*sensitive(self.properties), *salts), self.connection.initial_statements, shown)
 
     def with_real_names(self, names: Iterable[str]) -> Connector:
         """Return the connector with the databases' names as the server has them, whatever their case (PRE-11).

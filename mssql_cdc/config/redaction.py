@@ -1,6 +1,7 @@
 """Takes the secrets of a connector out of texts that are shown or kept, however a library has escaped them.
 
-Which values are secrets is said by the properties (`secret.py`); where texts leave the process is up to the callers.
+Which values are secrets is said by the names of the properties (`secret.is_sensitive`); beside them, salts of masks
+and the literals of `database.initial.statements` are. Where texts leave the process is up to the callers.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ from mssql_cdc.errors import MissingSecretError
 HIDDEN = "***"
 _LEAST = 3
 """Shorter texts stand in every message: they are no secrets."""
+_COMMON = frozenset({"true", "false", "none", "null"})
+"""Nor are these, which a setting with the name of a secret may have."""
+_LITERAL = re.compile(r"'((?:[^']|'')+)'")
+_IMPERSONATED = re.compile(r"\bEXEC(?:UTE)?\s+AS\s+(?:LOGIN|USER)\s*=\s*N?'(?:[^']|'')*'", re.IGNORECASE)
 
 
 def redacted(text: str, secrets: Iterable[Secret]) -> str:
@@ -34,10 +39,31 @@ class Redactor:
     """`redacted` for these secrets, which are resolved at every call: what `${env:…}` refers to may change."""
 
     secrets: tuple[Secret, ...] = ()
+    statements: Secret | None = None
+    """T-SQL whose literals are secrets as well."""
+    shown: tuple[str, ...] = ()
+    """Values that are shown anyway: a literal that stands in one of them is no secret."""
 
     def __call__(self, text: str) -> str:
         """The text without the secrets."""
-        return redacted(text, self.secrets)
+        return redacted(text, (*self.secrets, *self._literals()))
+
+    def _literals(self) -> tuple[Secret, ...]:
+        try:
+            statements = self.statements.read() if self.statements is not None else ""
+        except MissingSecretError:
+            return ()
+        found = literals(statements)
+        return tuple(one for one in found if not any(one.read() in value for value in self.shown))
+
+
+def literals(statements: str) -> tuple[Secret, ...]:
+    """The literals of T-SQL as secrets, but not the names of logins and users that are impersonated.
+
+    Errors name those, and are no use without.
+    """
+    found = _LITERAL.findall(_IMPERSONATED.sub("", statements))
+    return tuple(Secret(one.replace("''", "'")) for one in found)
 
 
 def _forms(secret: Secret) -> Iterator[str]:
@@ -46,7 +72,7 @@ def _forms(secret: Secret) -> Iterator[str]:
         text = secret.read()
     except MissingSecretError:
         return
-    if len(text) < _LEAST:
+    if len(text) < _LEAST or text.lower() in _COMMON:
         return
     yield text
     yield from (quote(text, safe=""), quote(text), quote_plus(text))

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from mssql_cdc.errors import MissingSecretError
 
 _SENSITIVE = re.compile(
-    r"password|pwd|secret|token|passphrase|credential|jaas|(?:access|account|sas|private|ssl|client).?key",
+    r"passw|pwd|secret|token|passphrase|credential|jaas|webhook|connection.?string|"
+    r"(?:access|account|api|sas|private|ssl|client).?key|(?:^|[._-])(?:key|pass|pin|sas)$",
     re.IGNORECASE,
 )
+"""Names of secrets, those too that drivers, clients and extensions invent."""
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
 _FOREIGN = re.compile(r"\$\{(?!(?:env|file):)([A-Za-z][\w.-]*):[^{}]*\}")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
@@ -75,6 +78,11 @@ class Secret:
 def is_sensitive(name: str) -> bool:
     """Whether a setting of this name holds a secret."""
     return _SENSITIVE.search(name) is not None
+
+
+def sensitive(named: Iterable[tuple[str, str | Secret]]) -> tuple[Secret, ...]:
+    """The values of the settings whose names say that they are secrets."""
+    return tuple(value for name, value in named if isinstance(value, Secret) and is_sensitive(name))
 
 
 def guarded(name: str, text: str) -> str | Secret:

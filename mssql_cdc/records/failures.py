@@ -6,10 +6,12 @@ Only records leave such a change out; the lake has it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from mssql_cdc.config import Connector
 from mssql_cdc.config.record_settings import FailureHandling
 from mssql_cdc.errors import ConversionError
 from mssql_cdc.lsn import Lsn, Position
@@ -22,9 +24,15 @@ logger = logging.getLogger("mssql_cdc")
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Handles changes that cannot be rendered."""
+    """Handles changes that cannot be rendered; `redact` takes secrets out of what users' code raises."""
 
     mode: FailureHandling = "fail"
+    redact: Callable[[str], str] = str
+
+    @classmethod
+    def of(cls, connector: Connector) -> Failures:
+        """What the connector does."""
+        return cls(connector.records.failure_handling, connector.redact)
 
     def handle(self, table: TableId, position: str, error: Exception) -> None:
         """Handle a change; it is left out if this returns.
@@ -44,7 +52,7 @@ class Failures:
                 "event.processing.failure.handling.mode=warn"
             ) from error
         if self.mode == "warn":
-            logger.warning("%s; its records are left out", what)
+            logger.warning("%s; its records are left out", self.redact(what))
 
 
 def _offset(position: str) -> str:

@@ -1,4 +1,4 @@
-"""The names of fields and schemas in records, and Java's order of names (TOP-08). `topics.py` names topics."""
+"""The names of fields and schemas in records, and Java's hash of names (TOP-08). `topics.py` names topics."""
 
 from __future__ import annotations
 
@@ -36,11 +36,6 @@ def _replaced(name: str, instead: Callable[[str], str], *, first: str, rest: str
 
 def _one(instead: Callable[[str], str]) -> Callable[[re.Match[str]], str]:
     return lambda found: instead(found.group())
-
-
-def java_order(names: Iterable[str], buckets: int) -> list[str]:
-    """Sort the names like Java's `HashMap` with this number of buckets, which is how Debezium lists collections."""
-    return sorted(names, key=lambda name: java_hash(name) & (buckets - 1))
 
 
 def java_hash(name: str) -> int:

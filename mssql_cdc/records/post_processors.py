@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Protocol
@@ -49,9 +49,10 @@ class PostProcessor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PostProcessors:
-    """The post-processors of a connector, in their order."""
+    """The post-processors of a connector, in their order; `redact` takes secrets out of what they raise."""
 
     own: tuple[tuple[str, PostProcessor], ...] = ()
+    redact: Callable[[str], str] = str
 
     @classmethod
     def of(cls, connector: Connector) -> PostProcessors:
@@ -65,7 +66,7 @@ class PostProcessors:
                 )
                 made.configure(one.read())
                 found.append((one.name, made))
-        return cls(tuple(found))
+        return cls(tuple(found), connector.redact)
 
     def close(self) -> None:
         """Close them, each whatever another one raises."""
@@ -73,7 +74,8 @@ class PostProcessors:
             try:
                 processor.close()
             except Exception as error:  # noqa: BLE001 (any: the records are written)
-                logger.warning("The post-processor %s cannot be closed: %s: %s", name, type(error).__name__, error)
+                said = self.redact(f"{type(error).__name__}: {error}")
+                logger.warning("The post-processor %s cannot be closed: %s", name, said)
 
     def process(
         self, keys: Texts | None, values: Texts, positions: pa.Array, schemas: tuple[Schema | None, Schema]

@@ -86,7 +86,8 @@ class Reselect:
         except MssqlCdcError as error:
             if self.settings.on_error == "fail":
                 raise
-            logger.warning("Failed to re-select columns for table %s: %s", schema.table_id, error)
+            said = self.connector.redact(str(error))
+            logger.warning("Failed to re-select columns for table %s: %s", schema.table_id, said)
             return {}
         places = np.full(batch.num_rows, -1)
         positions = batch.column("_pos")

@@ -179,7 +179,7 @@ class _BlockRows:
     rows: SnapshotRows
 
     def prepare(self, view: DatabaseView) -> list[Changes]:
-        failures = Failures(view.connector.records.failure_handling)
+        failures = Failures.of(view.connector)
         return list(changes_of(self.rows.rows, self.rows.table_id, view.shapes, failures=failures))
 
     def number(
@@ -247,7 +247,7 @@ class _Window:
 
     def prepare(self, view: DatabaseView) -> list[Changes]:
         settings, shapes = view.connector.records, view.shapes
-        failures = Failures(settings.failure_handling)
+        failures = Failures.of(view.connector)
         return [
             changes
             for batch in self.batches

@@ -65,7 +65,7 @@ def open_databases(
         yield databases
     finally:
         for database in databases:
-            database.extensions.close(log)
+            database.extensions.close(database.log)
         spark.stop()
 
 

@@ -30,8 +30,7 @@ def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
         seen: The survey that found the loss.
         decision: The losses.
     """
-    gaps = [Gap(loss.table.text, seen.facts.epoch, loss.position.text, None, loss.reason) for loss in decision.losses]
-    record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
+    _record(database, seen, {loss.table: (loss.position.text, loss.reason) for loss in decision.losses})
     return mark_status(database, seen, {loss.table: loss.reason for loss in decision.losses}, "lost")
 
 
@@ -42,10 +41,16 @@ def write_restore(database: Database, seen: Survey) -> list[TableId]:
     log contains what has happened since. Returns the tables whose gap was not recorded before.
     """
     reached = _reached(seen)
-    gaps = [Gap(t.text, at.epoch, at.to, None, seen.facts.restored or "") for t, at in reached.items()]
-    found = record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
+    found = _record(database, seen, {table: (at.to, seen.facts.restored or "") for table, at in reached.items()})
     texts = {gap.table for gap in found}
     return [table for table in reached if table.text in texts]
+
+
+def _record(database: Database, seen: Survey, lost: Mapping[TableId, tuple[str, str]]) -> list[Gap]:
+    """Record gaps that begin at these positions, for these reasons (without secrets); return those that are new."""
+    redact = database.connector.redact
+    gaps = [Gap(table.text, seen.facts.epoch, from_, None, redact(reason)) for table, (from_, reason) in lost.items()]
+    return record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
 
 
 def _reached(seen: Survey) -> dict[TableId, Reached]:

@@ -140,6 +140,10 @@ class SourceSession(Protocol):
         """Whether the login can see a table of this name, as the source writes names."""
         ...
 
+    def shows_fork(self) -> bool:
+        """Whether a mark of the log lacks its fork only because the login may not see it."""
+        ...
+
     def stalled(self) -> str | None:
         """What to say when capture stands still; None when it works, or that cannot be told."""
         ...

@@ -29,12 +29,11 @@ from mssql_cdc.lake.read import query
 from mssql_cdc.lake.storage import LOCAL
 from mssql_cdc.lake.table_commit import Change, create
 from mssql_cdc.lake.table_log import load_log
-from mssql_cdc.lsn import position_text
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
 from mssql_cdc.spark.session import SparkSettings, start_session
 from mssql_cdc_tests.benchmarks.bench import Bench
 from mssql_cdc_tests.benchmarks.measure import Figure, tree_cpu
-from mssql_cdc_tests.lake_kit import AT, change_log, column, lsn, orders
+from mssql_cdc_tests.lake_kit import AT, change_log, column, lsn, orders, position_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

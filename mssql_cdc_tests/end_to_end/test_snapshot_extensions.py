@@ -47,6 +47,27 @@ class Broken:
 """
 
 
+SAYS_ITS_SECRET = """
+class Leaky:
+    def __init__(self, properties):
+        self.secret = properties["leaky.password"]
+
+    def read(self, bookmark):
+        raise ConnectionError("cannot read with " + self.secret)
+
+    def send(self, notification):
+        raise ConnectionError("cannot send with " + self.secret)
+
+    def close(self):
+        raise ConnectionError("cannot close with " + self.secret)
+
+    def snapshot_query(self, table, columns):
+        if table.endswith(".fails"):
+            raise ConnectionError("cannot ask with " + self.secret)
+        return f"SELECT * FROM {table}"
+"""
+
+
 def blocks(language: str) -> list[str]:
     """The code of the page in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -65,8 +86,10 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "mssql_cdc.notification_channels": {"deaf": "acme_broken:Broken"},
     }
     install(site, "acme_broken", faulty, {"acme_broken": BROKEN})
+    leaky = {group: {"leaky": "acme_leaky:Leaky"} for group in faulty}
+    install(site, "acme_leaky", leaky, {"acme_leaky": SAYS_ITS_SECRET})
     monkeypatch.syspath_prepend(site)
-    for module in ("acme_cdc", "acme_broken"):
+    for module in ("acme_cdc", "acme_broken", "acme_leaky"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     return tmp_path
 
@@ -192,3 +215,31 @@ def test_notification_channel_of_a_user_gets_what_the_table_has_and_stops_nothin
     assert re.search(rf"\[Notification Service\] \{{id='[0-9a-f-]+', {shown}, timestamp=\d+\}}", said)
     rows = own_rows(place, "notifications", "SELECT type FROM t ORDER BY timestamp_ms, _batch")
     assert [row["type"] for row in rows][0::3] == ["STARTED", "COMPLETED"]
+
+
+def test_what_an_extension_raises_shows_its_secret_nowhere(
+    place: Place, acme: Path, capsys: pytest.CaptureFixture[str]
+):
+    """In no log line, no error and no reason that is kept, whichever command shows it."""
+    place.configure(
+        notification_enabled_channels="leaky",
+        signal_enabled_channels="leaky",
+        signal_poll_interval_ms="1",
+        snapshot_query_mode="custom",
+        snapshot_query_mode_custom_name="leaky",
+        leaky_password="sesame-in-the-open",
+    )
+    for table in ("fails", "works"):
+        place.create(table, "id int NOT NULL PRIMARY KEY")
+        place.sql(f"INSERT INTO dbo.{table} VALUES (1)")
+    place.settle()
+    assert place.catch_up() == 2
+    for command in ("status", "check"):
+        for options in ((), ("--json",)):
+            place.command(command, *options)
+    said = "".join(capsys.readouterr())
+    for what in ("read", "send", "close", "ask"):
+        assert f"cannot {what} with ***" in said
+    kept = [str(own_rows(place, name, "SELECT * FROM t")) for name in ("offsets", "snapshots", "notifications")]
+    assert "cannot ask with ***" in kept[0]
+    assert "sesame" not in said + "".join(kept)

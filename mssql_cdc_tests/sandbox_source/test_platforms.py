@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 from mssql_sandbox.process import sandbox_process
 
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.snapshot.begin import Wanted, begin
+from mssql_cdc.capture.survey import survey
 from mssql_cdc.config.driver import DriverSetting
 from mssql_cdc.errors import ConfigurationError, StaleReaderError
 from mssql_cdc.source.sqlserver import health, kept, log_end, positions
@@ -194,6 +199,26 @@ def test_an_instance_without_a_start_is_not_there_yet(shop: Shop) -> None:
 
     assert [one.name for one in shop.table("t").instances] == ["dbo_t"]
     assert "fresh" not in {one.table_id.name for one in captured_tables(shop.control)}
+
+
+def test_azure_has_no_recovery_fork_that_a_right_would_show(azure: Shop, shop: Shop, tmp_path: Path) -> None:
+    """Each snapshot advised GRANT VIEW ANY DATABASE, which Azure SQL Database does not have."""
+    lines: list[str] = []
+    for one in (azure, shop):
+        one.create("t", "id int NOT NULL PRIMARY KEY")
+        one.run("INSERT dbo.t VALUES (1)")
+        one.scan()
+        lake = Database.of(
+            one.connector, one.catalog, spark=_no_spark, warehouse=str(tmp_path / one.catalog), log=lines.append
+        )
+        with lake.session() as session:
+            assert (session.mark().fork is None) is (one is azure)
+            begin(lake, session, survey(lake), Wanted("s", [one.table("t").table_id], 10))
+    assert [line for line in lines if "VIEW ANY DATABASE" in line] == []
+
+
+def _no_spark() -> Any:
+    raise AssertionError("nothing here needs Spark")
 
 
 @pytest.mark.feature("STR-14")

@@ -302,6 +302,9 @@ class ModelSession:
         at, captured = AT.replace(tzinfo=UTC), lsn(self.source.captured)
         return CaptureHealth(at, at, unread=dict.fromkeys((one for one in positions if one < captured), at))
 
+    def shows_fork(self) -> bool:
+        return True
+
     def stalled(self) -> str | None:
         """The model's capture moves when a test says so."""
 

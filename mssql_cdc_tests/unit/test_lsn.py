@@ -15,10 +15,10 @@ from mssql_cdc.lsn import (
     Position,
     cut_text,
     parse_snapshot_key,
-    position_text,
     snapshot_key,
     snapshot_position_text,
 )
+from mssql_cdc_tests.lake_kit import position_text
 
 lsns = st.binary(min_size=10, max_size=10).map(Lsn)
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -50,6 +51,47 @@ def test_feature_marks_name_at_most_three_known_behaviors() -> None:
 def test_a_test_shows_each_behavior_that_is_built() -> None:
     shown = {feature for mark in marks() for feature in mark.ids}
     assert sorted(set(known_ids()) - shown) == sorted(NOT_BUILT)
+
+
+DOCUMENTED = ("docs/extensions.md", "docs/snapshot-extensions.md")
+"""What these pages name is for the code of users: the contracts of extensions, and bases for them."""
+
+
+def _names(node: ast.AST) -> Counter[str]:
+    """How often code names things: variables, attributes, imports, and types in the text of a cast."""
+    found: Counter[str] = Counter()
+    for one in ast.walk(node):
+        match one:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                found[name] += 1
+            case ast.alias(name=name):
+                found[name.rpartition(".")[2]] += 1
+            case ast.Call(func=ast.Name(id="cast"), args=[ast.Constant(value=str(text)), *_]):
+                found.update(re.findall(r"\w+", text))
+            case _:
+                pass
+    return found
+
+
+@pytest.mark.parametrize("package", ["mssql_cdc", "mssql_cdc_tests"])
+def test_every_function_and_class_of_a_module_is_used_in_its_package(package: str) -> None:
+    """One of the product that only tests use belongs to the tests; one that nothing uses is dead."""
+    modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / package).rglob("*.py")}
+    used = sum((_names(tree) for tree in modules.values()), Counter[str]())
+    commands = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    named = set(re.findall(r"mssql_cdc[\w.]*:(\w+)", commands)) | {"__getattr__"}  # Python itself calls that.
+    named |= {name for page in DOCUMENTED for name in re.findall(r"\w+", (ROOT / page).read_text(encoding="utf-8"))}
+    dead = [
+        f"{path.relative_to(ROOT)}: {one.name}"
+        for path, tree in modules.items()
+        for one in tree.body
+        if isinstance(one, ast.FunctionDef | ast.ClassDef)
+        and used[one.name] <= _names(one)[one.name]
+        and one.name not in named
+        and not one.name.startswith(("test_", "Test", "pytest_"))
+        and not any(re.search(r"definitions|fixture", ast.unparse(each)) for each in one.decorator_list)
+    ]
+    assert dead == []
 
 
 def _fault(subject: str) -> str | None:

@@ -137,7 +137,17 @@ def _capture_pause(call: Call) -> AsyncIterator[Event]:
 
 
 def _capture_resume(call: Call) -> AsyncIterator[Event]:
-    _capture(call).paused = False
+    capture = _capture(call)
+    capture.paused = False
+    capture.history.let_go(call.scope.server.clock.local_datetime())
+    return _nothing()
+
+
+def _capture_hang(call: Call) -> AsyncIterator[Event]:
+    """Let the capture job hang within a scan, which then has no end in `sys.dm_cdc_log_scan_sessions`."""
+    capture = _capture(call)
+    capture.paused = True
+    capture.history.hang(call.scope.server.clock.local_datetime(), call.number("records") or 0)
     return _nothing()
 
 
@@ -211,6 +221,7 @@ async def _clear_faults(call: Call) -> AsyncIterator[Event]:
     call.scope.server.catalog.wire.orders.clear()
     for capture in call.scope.server.catalog.cdc.captures():
         capture.paused, capture.lag_seconds = False, 0.0
+        capture.history.let_go(call.scope.server.clock.local_datetime())
         capture.failures.clear()
     return
     yield
@@ -223,6 +234,7 @@ PROCEDURES = (
     procedure("sandbox.resume_clock", "", _resume_clock),
     procedure("sandbox.capture_pause", "", _capture_pause),
     procedure("sandbox.capture_resume", "", _capture_resume),
+    procedure("sandbox.capture_hang", "@records int = 0", _capture_hang),
     procedure("sandbox.capture_lag", "@seconds float", _capture_lag),
     procedure("sandbox.capture_run", "", _capture_run),
     procedure("sandbox.capture_error", "@number int = 22859, @message nvarchar(1024) = NULL", _capture_error),

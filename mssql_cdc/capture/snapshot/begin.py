@@ -81,7 +81,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
         mark = session.mark()
-        if mark.fork is None:
+        if mark.fork is None and session.shows_fork():
             database.log(FORK_ADVICE)
         offsets = _write_status(database, plan, begins, offsets, wanted, mark)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
@@ -184,8 +184,9 @@ def _plan_row(database: Database, plan: SnapshotPlan) -> dict[str, str]:
 
 def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:
     """Say of new tables that they cannot be read; what was read before keeps its status and its position."""
+    redact = database.connector.redact
     entries = {
-        table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=str(error))
+        table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=redact(str(error)))
         for table, error in failed.items()
         if survey.offsets.entry(table.text) is None
     }

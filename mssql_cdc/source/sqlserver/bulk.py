@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from mssql_cdc.config import Connection
 from mssql_cdc.source.sqlserver.connect import Control, connection_string, control, prepare, translated
+from mssql_cdc.source.sqlserver.logins import log_in
 
 BATCH_ROWS = 32_768
 BATCH_BYTES = 16 * 1024 * 1024
@@ -95,11 +96,8 @@ def connect_bulk(connection: Connection, catalog: str, *, fetch_rows: int | None
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
     """
     with translated(connection, f"connecting to database {catalog!r} on {connection.address}"):
-        raw = arrow_odbc.connect(
-            connection_string(connection, catalog),
-            login_timeout_sec=connection.login_timeout_s,
-            autocommit=False,
-        )
+        text, seconds = connection_string(connection, catalog), connection.login_timeout_s
+        raw = log_in(connection, catalog, lambda: arrow_odbc.connect(text, login_timeout_sec=seconds, autocommit=False))
     bulk = ArrowBulk(raw, connection, fetch_rows or BATCH_ROWS)
     try:
         prepare(bulk, connection)

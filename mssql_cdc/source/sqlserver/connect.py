@@ -20,20 +20,22 @@ import pyodbc
 from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import DriverSetting, is_freetds, twin_of, twin_of_keyword
 from mssql_cdc.config.driver_given import NOT_OF_FREETDS, dropped
-from mssql_cdc.config.redaction import redacted
+from mssql_cdc.config.redaction import literals, redacted
 from mssql_cdc.errors import ConfigurationError, LoginRefusedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.source.sqlserver import tls
 from mssql_cdc.source.sqlserver.address import address_pairs
 from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
+from mssql_cdc.source.sqlserver.logins import log_in, too_slow
 from mssql_cdc.source.sqlserver.reach import require_reachable
 
 # A pooled connection would keep another reader's transaction, isolation level and time-outs.
 pyodbc.pooling = False
 
 _SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0"
-_LITERAL = re.compile(r"'((?:[^']|'')+)'")
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
+_TIMED_OUT = "HYT"
+"""The beginning of the SQLSTATEs of a time-out."""
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
 
 
@@ -250,8 +252,7 @@ def prepare(session: Session, connection: Connection) -> None:
         try:
             session.execute(statement, doing=doing)
         except MssqlCdcError as error:
-            literals = tuple(Secret(found) for found in _LITERAL.findall(statement))
-            raise type(error)(redacted(str(error), literals)) from None
+            raise type(error)(redacted(str(error), literals(statement))) from None
     if statements:
         session.commit()  # A reader's transaction holds none of their locks.
     session.execute(_SESSION, doing="preparing the session")
@@ -259,13 +260,15 @@ def prepare(session: Session, connection: Connection) -> None:
 
 def _connect(connection: Connection, catalog: str, *, autocommit: bool = True) -> pyodbc.Connection:
     text, seconds = connection_string(connection, catalog), connection.login_timeout_s
-    return pyodbc.connect(text, autocommit=autocommit, timeout=seconds)
+    return log_in(connection, catalog, lambda: pyodbc.connect(text, autocommit=autocommit, timeout=seconds))
 
 
 def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> MssqlCdcError:
     """Why a server that accepts connections refused this one; where a driver does not say, the server is asked."""
     found = classify(error, f"connecting to database {catalog!r} on {connection.address}", connection)
     number = driver_message(error).number
+    if driver_message(error).state.startswith(_TIMED_OUT):
+        return too_slow(connection, catalog)
     if number in LOGIN_FAILED:
         if catalog.lower() == "master" or not _logs_in(connection):
             return LoginRefusedError(without_secrets(connection, str(found)))

@@ -7,7 +7,7 @@ message: what is captured is decided by positions alone (`positions`, `log_end`)
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from zoneinfo import ZoneInfo
@@ -23,6 +23,8 @@ PATIENCE = timedelta(minutes=2)
 """Capture that has not scanned for so long stands still: the job polls every 5 s, Azure's every 20 s."""
 MAPPING_PATIENCE = timedelta(minutes=15)
 """The mapping table has an entry every five minutes, even of an idle database."""
+_HANGS = timedelta(minutes=15)
+"""A scan that shows no progress for so long hangs; how often a large one moves its counters is not documented."""
 _AHEAD = timedelta(minutes=1)
 """A local time of the server that is no further ahead is of now: its clock was set, or rounds."""
 # The catalog hides the names of the tables, and sp_cdc_help_change_data_capture leaves them out; instances are rows.
@@ -32,7 +34,8 @@ SELECT c.capture_instance FROM cdc.change_tables c WHERE NOT EXISTS
 _CLOCKS = "SYSUTCDATETIME() AS utc, GETDATE() AS local"
 # The newest session is that of the largest id: a clock that was set back leaves later times behind. Id 0 is a sum.
 _SCANNED = f"""
-SELECT TOP (1) end_time AS at, {_CLOCKS}
+SELECT TOP (1) end_time AS at, session_id, start_time, scan_phase, current_lsn, last_commit_lsn, tran_count,
+    log_record_count, command_count, {_CLOCKS}
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id DESC"""
 # A scan has its latency when it has ended.
 _LATENCY = """
@@ -56,6 +59,11 @@ _EDITION, _AZURE_SQL_DATABASE = "SELECT CAST(SERVERPROPERTY('EngineEdition') AS 
 def hidden(control: Control) -> list[str]:
     """The capture instances of tables that the login cannot see, by name."""
     return [row[0] for row in control.rows(_HIDDEN, doing="looking for tables that the login cannot see")]
+
+
+def is_azure_sql_database(control: Control) -> bool:
+    """Whether the server is Azure SQL Database, which has no Agent and hides what concerns the whole server."""
+    return control.value(_EDITION, doing="asking for the server's edition") == _AZURE_SQL_DATABASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +102,56 @@ def has_table(control: Control, name: str) -> bool:
     return control.value("SELECT OBJECT_ID(?)", name, doing=f"looking for {name}") is not None
 
 
+@dataclass(slots=True)
+class SeenScans:
+    """What a process has seen of scans that had not ended, by database: the next look tells whether they go on."""
+
+    _seen: dict[str, tuple[tuple[object, ...], datetime]] = field(
+        default_factory=dict[str, tuple[tuple[object, ...], datetime]]
+    )
+
+    def unchanged(self, catalog: str, shown: tuple[object, ...], now: datetime) -> timedelta:
+        """How long the scan of a database has shown the same: zero at the first look.
+
+        Args:
+            catalog: The database.
+            shown: The scan's number, phase, positions and counters.
+            now: The server's time.
+        """
+        known, since = self._seen.get(catalog, (None, now))
+        if known != shown or since > now:
+            since = now
+        self._seen[catalog] = shown, since
+        return now - since
+
+
 @dataclass(frozen=True, slots=True)
 class _LastScan:
     """When capture scanned last: the server's time (None: never, or it scans now), how long ago, how long is too long.
 
-    Without any scan, `ago` counts from when the tables were enabled.
+    Without any scan, `ago` counts from when the tables were enabled. Of a scan that has not ended, `at` and `ago` tell
+    when it began, `unchanged` how long it has shown no progress.
     """
 
     at: datetime | None
     ago: timedelta
     patience: timedelta
+    unchanged: timedelta | None = None
 
 
-def capture_health(control: Control, connection: Connection, positions: Collection[Lsn]) -> CaptureHealth:
+def capture_health(
+    control: Control, connection: Connection, positions: Collection[Lsn], seen: SeenScans | None = None
+) -> CaptureHealth:
     """How capture does, and since when there are captured transactions behind each of these positions.
 
     Args:
         control: A connection to the database.
         connection: How its Agent is asked.
         positions: Up to where tables have been read.
+        seen: What the process has seen of scans.
     """
     clocks = Clocks.of(control.row(f"SELECT {_CLOCKS}", doing="reading the server's clock"))
-    now, last, zone = clocks.utc, _last_scan(control, connection), connection.server_timezone
+    now, last, zone = clocks.utc, _last_scan(control, connection, seen), connection.server_timezone
     unread: dict[Lsn, datetime] = {}
     for position in set(positions):
         found = control.row(_FIRST_BEHIND, digits(position), doing="looking for changes that were not read")
@@ -124,22 +160,52 @@ def capture_health(control: Control, connection: Connection, positions: Collecti
     return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread, _latency(control))
 
 
-def stalled(control: Control, connection: Connection) -> str | None:
-    """What to say when capture stands still, or has not begun; None when it works, or that cannot be told."""
-    return _problem(control, connection, _last_scan(control, connection))
+def stalled(control: Control, connection: Connection, seen: SeenScans | None = None) -> str | None:
+    """What to say when capture stands still, or has not begun; None when it works, or that cannot be told.
+
+    Args:
+        control: A connection to the database.
+        connection: How its Agent is asked.
+        seen: What the process has seen of scans; None: this is its first look.
+    """
+    return _problem(control, connection, _last_scan(control, connection, seen))
 
 
 def _problem(control: Control, connection: Connection, last: _LastScan) -> str | None:
     if last.ago <= last.patience:
         return None
-    begun = f"capture has not scanned since {_clock(last.at)}" if last.at else "capture has not scanned the log yet"
-    if control.value(_EDITION, doing="asking for the server's edition") == _AZURE_SQL_DATABASE:
-        # Its scheduler scans every 20 s, whatever the settings of the job say.
-        return f"{begun}; Azure SQL Database scans by itself: look for errors in sys.dm_cdc_errors"
-    job = cdc_job(control, "capture")
-    if job is not None and (not job.continuous or timedelta(seconds=3 * job.pollinginterval) > last.ago):
+    is_azure = is_azure_sql_database(control)
+    runs = None if is_azure else agent_runs(control, connection)
+    if runs is not False and not _is_too_long(control, last, is_azure=is_azure):
         return None
-    return f"{begun}; {_about_agent(agent_runs(control, connection))}"
+    if is_azure:
+        return f"{_what(last)}; Azure SQL Database scans by itself: look for errors in sys.dm_cdc_errors"
+    if last.unchanged is not None and runs is not False:
+        return (
+            f"{_what(last)}: look for what blocks it (sys.dm_exec_requests), or restart the capture job "
+            "(EXEC sys.sp_cdc_stop_job, EXEC sys.sp_cdc_start_job)"
+        )
+    return f"{_what(last)}; {_about_agent(runs)}"
+
+
+def _is_too_long(control: Control, last: _LastScan, *, is_azure: bool) -> bool:
+    """Whether capture should have scanned by now, although SQL Server Agent may run."""
+    if last.unchanged is not None:
+        return last.unchanged > _HANGS
+    # The scheduler of Azure SQL Database scans every 20 s, whatever the settings of the job say.
+    job = None if is_azure else cdc_job(control, "capture")
+    return job is None or (job.continuous and timedelta(seconds=3 * job.pollinginterval) <= last.ago)
+
+
+def _what(last: _LastScan) -> str:
+    if last.at is None:
+        return "capture has not scanned the log yet"
+    if last.unchanged is None:
+        return f"capture has not scanned since {_clock(last.at)}"
+    still = f"made no progress for {last.unchanged // timedelta(minutes=1)} minutes"
+    return (
+        f"the scan of the log that began at {_clock(last.at)} has {still if last.unchanged > _HANGS else 'not ended'}"
+    )
 
 
 def agent_runs(control: Control, connection: Connection) -> bool | None:
@@ -186,22 +252,33 @@ def _of_state(control: Control, query: str, *, doing: str) -> Any:
         return None
 
 
-def _last_scan(control: Control, connection: Connection) -> _LastScan:
+def _last_scan(control: Control, connection: Connection, seen: SeenScans | None) -> _LastScan:
     row = _of_state(control, _SCANNED, doing="asking when capture scanned last")
     if row is not None and row.at is None:
-        return _LastScan(None, timedelta(0), PATIENCE)
+        return _unfinished(control, connection, row, seen or SeenScans())
     if row is not None:
-        return _LastScan(row.at, _ago(row, connection), PATIENCE)
+        return _LastScan(row.at, _ago(row, row.at, connection), PATIENCE)
     mapped = control.row(_MAPPED, doing="asking when capture wrote last")
     if mapped is not None and mapped.at is not None:
-        return _LastScan(mapped.at, _ago(mapped, connection), MAPPING_PATIENCE)
+        return _LastScan(mapped.at, _ago(mapped, mapped.at, connection), MAPPING_PATIENCE)
     enabled = control.row(_ENABLED, doing="asking since when tables are captured")
-    return _LastScan(None, timedelta(0) if enabled.at is None else _ago(enabled, connection), PATIENCE)
+    return _LastScan(None, timedelta(0) if enabled.at is None else _ago(enabled, enabled.at, connection), PATIENCE)
 
 
-def _ago(row: Any, connection: Connection) -> timedelta:
+def _unfinished(control: Control, connection: Connection, row: Any, seen: SeenScans) -> _LastScan:
+    """A scan that has no end: it works, or hangs, or its job has died and left it behind."""
+    counters = row.tran_count, row.log_record_count, row.command_count
+    shown = row.session_id, row.scan_phase, row.current_lsn, row.last_commit_lsn, *counters
+    unchanged = seen.unchanged(control.catalog, shown, Clocks.of(row).utc)
+    ago = _ago(row, row.start_time, connection)
+    if ago <= PATIENCE:
+        return _LastScan(None, timedelta(0), PATIENCE)
+    return _LastScan(row.start_time, ago, PATIENCE, unchanged)
+
+
+def _ago(row: Any, at: datetime, connection: Connection) -> timedelta:
     clocks = Clocks.of(row)
-    return max(clocks.utc - clocks.instant(row.at, connection.server_timezone), timedelta(0))
+    return max(clocks.utc - clocks.instant(at, connection.server_timezone), timedelta(0))
 
 
 def cdc_job(control: Control, kind: Literal["capture", "cleanup"]) -> Any:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.health import cdc_job
+from mssql_cdc.source.sqlserver.health import cdc_job, is_azure_sql_database
 from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits, lsn
 from mssql_cdc.source.values import Standing, Witness
 
@@ -179,6 +179,11 @@ def recovery_fork(control: Control) -> str | None:
     except SourceError:
         return None
     return None if found is None else str(found)
+
+
+def shows_fork(control: Control) -> bool:
+    """Whether the server shows recovery forks to those who may see them; Azure SQL Database has no view of them."""
+    return not is_azure_sql_database(control)
 
 
 def witness(control: Control, to: Lsn) -> Witness | None:

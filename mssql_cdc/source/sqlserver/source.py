@@ -22,6 +22,7 @@ from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.concealed import UNSEEN_POLICIES, WholeRows, sees_policies, trusted_policies
 from mssql_cdc.source.sqlserver.connect import Control, control, find_driver
 from mssql_cdc.source.sqlserver.ddl_history import altered
+from mssql_cdc.source.sqlserver.health import SeenScans
 from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.kept_bulk import KeptBulks
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
@@ -44,12 +45,16 @@ from mssql_cdc.source.values import (
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSource:
-    """The server of a connector; `known`, `kept`, `kept_bulks`: the catalog and the connections of each database."""
+    """The server of a connector.
+
+    `known`, `kept`, `kept_bulks` and `scans` hold the catalog, the connections and an unfinished scan of each database.
+    """
 
     connector: Connector
     known: dict[str, KnownCatalog] = field(default_factory=dict[str, KnownCatalog], compare=False, repr=False)
     kept: dict[str, KeptControl] = field(default_factory=dict[str, KeptControl], compare=False, repr=False)
     kept_bulks: dict[str, KeptBulks] = field(default_factory=dict[str, KeptBulks], compare=False, repr=False)
+    scans: SeenScans = field(default_factory=SeenScans, compare=False, repr=False)
 
     def notices(self) -> list[str]:
         """The settings that FreeTDS has no keyword for, where it is the driver (`driver_given`)."""
@@ -63,7 +68,7 @@ class SqlServerSource:
         kept = self.kept.setdefault(catalog, KeptControl())
         with kept.session(self.connector.connection, catalog) as opened:
             known = self.known.setdefault(catalog, KnownCatalog(uncaptured=self.connector.snapshot.reads_uncaptured))
-            yield SqlServerSession(opened, self.connector, known)
+            yield SqlServerSession(opened, self.connector, known, scans=self.scans)
 
     @contextmanager
     def check_session(self, catalog: str) -> Generator[SqlServerCheckSession, None, None]:
@@ -186,6 +191,7 @@ class SqlServerSession:
     connector: Connector
     known: KnownCatalog = field(default_factory=KnownCatalog)
     problems: dict[TableId, str] = field(default_factory=dict[TableId, str])
+    scans: SeenScans = field(default_factory=SeenScans)
 
     def require_ready(self) -> str:
         """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`catalog`)."""
@@ -239,11 +245,15 @@ class SqlServerSession:
 
     def stalled(self) -> str | None:
         """What to say when capture stands still (`health`)."""
-        return health.stalled(self.control, self.connector.connection)
+        return health.stalled(self.control, self.connector.connection, self.scans)
 
     def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
         """How capture does, and since when there are transactions behind these positions (`health`)."""
-        return health.capture_health(self.control, self.connector.connection, positions)
+        return health.capture_health(self.control, self.connector.connection, positions, self.scans)
+
+    def shows_fork(self) -> bool:
+        """Whether the server shows recovery forks to those who may see them (`positions`)."""
+        return positions.shows_fork(self.control)
 
     def replica_lag(self) -> timedelta:
         """How far the secondary replicas are behind (`health`)."""

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.capture.range import capture_range
+from mssql_cdc.capture.range import capture_range, mark_status
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.lake.gaps import load_gaps
-from mssql_cdc.plan.decisions import Range, Restored
+from mssql_cdc.plan.decisions import Loss, Lost, Range, Restored
 from mssql_cdc.plan.planner import plan
-from mssql_cdc.run.loss import write_restore
+from mssql_cdc.run.loss import write_loss, write_restore
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.spark.model_lake import model_database
 from mssql_cdc_tests.spark.model_source import ModelSource
@@ -64,3 +64,21 @@ def test_a_restore_is_a_gap_of_tables_too_that_are_no_longer_captured(tmp_path: 
     assert {table.name for table in write_restore(database, seen)} == {"orders", "people"}
     gaps = {gap.table: gap.from_ for gap in load_gaps(database.layout)}
     assert gaps["shop.dbo.people"] == position.text
+
+
+def test_no_reason_that_is_kept_holds_a_secret(tmp_path: Path):
+    """The reasons quote errors: those of users' code, of drivers and of stores."""
+    source = ModelSource("orders", "people")
+    database = model_database(source, None, tmp_path, database_password="sesame")  # type: ignore[arg-type]
+    source.put("orders", 1, "one")
+    source.capture()
+    seen = stream(database)
+    orders, people = (TableId("shop", "dbo", name) for name in ("orders", "people"))
+    position = seen.position(orders)
+    assert position is not None
+    after = write_loss(database, seen, Lost((Loss(orders, position, "lost: the driver says sesame"),)))
+    seen = replace(seen, offsets=after, facts=replace(seen.facts, restored="restored: the driver says sesame"))
+    write_restore(database, seen)
+    after = mark_status(database, seen, {people: "failed: the store says sesame"}, "failed")
+    kept = [entry.reason for entry in after.entries.values()] + [gap.reason for gap in load_gaps(database.layout)]
+    assert [text.endswith(" says ***") for text in kept if text] == [True] * 4

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -121,3 +123,45 @@ def test_a_cell_with_a_style_is_colored_on_a_terminal_only():
     Output(plain, io.StringIO()).table(("lag",), [(("5 min", LATE),)])
     assert COLOUR.search(results.getvalue().replace("\x1b[1;31m", "\x1b[31m"))
     assert plain.getvalue().splitlines() == ["lag", "5 min"]
+
+
+OUTPUTS: dict[str, Callable[[Output], object]] = {
+    "a result": lambda output: output.result("found sesame"),
+    "a table": lambda output: output.table(("found", "lag"), [("found sesame", ("sesame", LATE))]),
+    "JSON": lambda output: output.json({"found": ["sesame", {"deep": "say sesame"}]}),
+    "a line": lambda output: output.line("found sesame"),
+    "an error": lambda output: output.error("found sesame"),
+    "a trace": lambda output: output.trace(ValueError("found sesame")),
+    "progress": lambda output: _progress(output, "found sesame"),
+    "a screen": lambda output: _screen(output, "found sesame"),
+}
+
+
+def _progress(output: Output, text: str) -> None:
+    with output.progress() as show:
+        show(text, 1, 2)
+
+
+def _screen(output: Output, text: str) -> None:
+    with output.screen() as show:
+        show(("lag",), [(text,)], [text])
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+@pytest.mark.parametrize("write", OUTPUTS.values(), ids=list(OUTPUTS))
+def test_no_output_shows_a_secret(write: Callable[[Output], object], stream: type[io.StringIO]):
+    results, notes = stream(), stream()
+    output = Output(results, notes)
+    output.redact = lambda text: text.replace("sesame", "***")
+    write(output)
+    shown = results.getvalue() + notes.getvalue()
+    assert "sesame" not in shown
+    assert "***" in shown
+
+
+def test_json_stays_json_whatever_a_secret_is():
+    results = io.StringIO()
+    output = Output(results, io.StringIO())
+    output.redact = lambda text: text.replace("100", "***")
+    output.json({"rows": 100, "error": "100 times", "lag": None})
+    assert json.loads(results.getvalue()) == {"rows": 100, "error": "*** times", "lag": None}

@@ -47,12 +47,15 @@ class Converter:
 class Processor:
     def configure(self, properties):
         self.code = properties["code"]
+        self.secret = properties.get("password")
 
     def apply(self, key, value):
         exec(self.code)
 
     def close(self):
         closed.append(self.code)
+        if self.secret:
+            raise ConnectionError("cannot close with " + self.secret)
 
 
 closed = []
@@ -265,6 +268,18 @@ def test_post_processor_is_closed_once_behind_all_records(extended: Lake) -> Non
     with pytest.raises(ConversionError):
         extended.records()
     assert closed == ["pass", "1 / 0"]
+
+
+def test_post_processor_that_cannot_be_closed_is_named_without_its_secret(
+    extended: Lake, caplog: pytest.LogCaptureFixture
+) -> None:
+    play(extended)
+    own_secret = {"p.password": "sesame"}
+    extended.properties = {"post.processors": "p", "p.type": "own", "p.code": "pass", **own_secret}
+    extended.records()
+    assert [line for line in caplog.messages if "cannot close" in line] == [
+        "The post-processor p cannot be closed: ConnectionError: cannot close with ***"
+    ]
 
 
 @pytest.mark.feature("EVT-26", "SPI-10")

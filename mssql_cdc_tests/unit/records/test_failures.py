@@ -11,7 +11,10 @@ import pytest
 from mssql_cdc.errors import ConversionError
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.steps import SnapshotBegun
-from mssql_cdc_tests.lake_kit import Change, lsn
+from mssql_cdc.records.failures import Failures
+from mssql_cdc.schema import TableId
+from mssql_cdc_tests.lake_kit import Change, lsn, position_text
+from mssql_cdc_tests.unit.config.samples import connector_with
 from mssql_cdc_tests.unit.records.kit import Lake, table
 
 MODE = "event__processing__failure__handling__mode"
@@ -59,6 +62,14 @@ def test_such_a_change_is_left_out_of_the_records_and_of_nothing_else(
     assert [record["value"]["transaction"]["total_order"] for record in found] == [1, 2, 3, 4]
     assert len([line for line in caplog.messages if "Error while processing event at offset {" in line]) == warnings
     assert read_table(lake.layout.home(table("a").table_id).changes).num_rows == len(NAMES)
+
+
+def test_the_warning_holds_no_secret(caplog: pytest.LogCaptureFixture):
+    given = {"event.processing.failure.handling.mode": "warn", "database.password": "sesame"}
+    failures = Failures.of(connector_with(given))
+    failures.handle(TableId("a", "b", "c"), position_text(0, lsn(1), None, lsn(1), 2), ValueError("I say sesame"))
+    (line,) = caplog.messages
+    assert "I say ***; its records are left out" in line
 
 
 @pytest.mark.feature("TYP-04")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mssql_cdc.records.names import field_name, java_order
+from mssql_cdc.records.names import field_name, java_hash
 from mssql_cdc.records.numbering import SerialNumbers
 from mssql_cdc.records.transactions import Transaction
 
@@ -69,6 +70,11 @@ def test_the_offset_contains_the_progress_of_each_table_in_the_open_transaction(
     assert transaction.offset() == {}
     transaction.next(pa.array(["t"]), np.array([0]), ["db.dbo.a"])
     assert transaction.offset() == {"transaction_id": "t", "transaction_data_collection_order_db.dbo.a": 1}
+
+
+def java_order(names: Sequence[str], buckets: int) -> list[str]:
+    """The names as Java's `HashMap` with this number of buckets lists them, and Debezium its collections."""
+    return sorted(names, key=lambda name: java_hash(name) & (buckets - 1))
 
 
 @pytest.mark.feature("TXN-04")

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import SourceError
-from mssql_cdc.lsn import position_text
 from mssql_cdc.schema import Column, SqlServerType, neutral_schema
 from mssql_cdc.source.sqlserver.decode import ChangeDecoder
 from mssql_cdc.source.sqlserver.images import mask_bits
+from mssql_cdc_tests.lake_kit import position_text
 from mssql_cdc_tests.unit.source.raw import INT, ORDERS, Row, decoder, lsn, raw, schema, utf16
 
 A, B = utf16("a"), utf16("b")

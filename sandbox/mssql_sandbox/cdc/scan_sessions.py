@@ -31,7 +31,8 @@ class ScanSession:
 
     session_id: int
     start_time: int
-    end_time: int = 0
+    end_time: int | None = 0
+    """None: the session is active [doc]."""
     phase: str = "Done"
     error_count: int = 0
     start_lsn: str = EMPTY_LSN
@@ -52,7 +53,7 @@ class ScanSession:
 
     def add(self, other: ScanSession) -> None:
         """Merge a later session: sums, and the LSNs and times of the newest that found anything."""
-        self.end_time = other.end_time
+        self.end_time = self.end_time if other.end_time is None else other.end_time
         for name in _SUMMED:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.start_lsn == EMPTY_LSN:
@@ -106,6 +107,19 @@ class ScanHistory:
         if len(self.sessions) > KEPT:
             self.older = summary([self.older, self.sessions.popleft()])
         return session
+
+    def hang(self, time: int, records: int) -> None:
+        """Leave a scan without an end; the one that hangs already goes on by so many log records."""
+        newest = self.sessions[-1] if self.sessions else None
+        session = newest if newest is not None and newest.end_time is None else self.begin(time)
+        session.end_time, session.phase = None, "First scan, building hash table"
+        session.log_record_count += records
+
+    def let_go(self, time: int) -> None:
+        """End the scan that hangs, if there is one."""
+        newest = self.sessions[-1] if self.sessions else None
+        if newest is not None and newest.end_time is None:
+            newest.end_time, newest.phase = time, "Done"
 
     def fail(self, time: int, number: int, severity: int, state: int, message: str, lsn: str = NO_LSN) -> None:
         """Record a scan that failed."""

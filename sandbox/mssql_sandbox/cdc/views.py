@@ -20,16 +20,18 @@ def _history(scope: Scope) -> ScanHistory:
 
 
 def _session_row(session: ScanSession) -> tuple:
+    active = session.end_time is None
+    ended = session.start_time if session.end_time is None else session.end_time
     return (
         session.session_id,
         session.start_time,
         session.end_time,
-        max(0, session.end_time - session.start_time) // _DATETIME_PER_SECOND,
+        max(0, ended - session.start_time) // _DATETIME_PER_SECOND,
         session.phase,
         session.error_count,
         session.start_lsn,
         session.current_lsn,
-        session.end_lsn,
+        None if active else session.end_lsn,
         session.tran_count,
         session.last_commit_lsn,
         session.last_commit_time,

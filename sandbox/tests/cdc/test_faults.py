@@ -20,6 +20,25 @@ def test_paused_capture_waits_and_resumes(tracking: LocalWorld) -> None:
     assert len(tracking.changes("dbo_t")) == 1
 
 
+def test_a_hanging_scan_has_no_end_until_capture_resumes(tracking: LocalWorld) -> None:
+    """[doc] NULL in `end_time` and `end_lsn`: the session is active."""
+    newest = (
+        "SELECT TOP (1) end_time, end_lsn, log_record_count FROM sys.dm_cdc_log_scan_sessions ORDER BY session_id DESC"
+    )
+    tracking.execute("EXEC sandbox.capture_hang")
+    tracking.execute("INSERT t VALUES (1, 1)")
+    tracking.pass_time(60)
+    assert tracking.changes("dbo_t") == []
+    assert tracking.rows(newest) == [(None, None, 0)]
+    assert tracking.value("SELECT end_time FROM sys.dm_cdc_log_scan_sessions WHERE session_id = 0") is not None
+    tracking.execute("EXEC sandbox.capture_hang @records = 9")
+    assert tracking.rows(newest) == [(None, None, 9)]
+    tracking.execute("EXEC sandbox.capture_resume")
+    assert tracking.rows(newest)[0][0] is not None
+    tracking.pass_time(6)
+    assert len(tracking.changes("dbo_t")) == 1
+
+
 def test_capture_run_ignores_the_pause(tracking: LocalWorld) -> None:
     tracking.execute("EXEC sandbox.capture_pause")
     tracking.execute("INSERT t VALUES (1, 1)")
