@@ -41,8 +41,8 @@ def preflight(
         source: where changes come from.
         catalog: the database.
         warn: takes a line about what does not keep tables from being read.
-        begun: that no table is captured is a warning only: the lake has tables of the database (a loss, which the run
-            finds), or tables may still come.
+        begun: that no table is captured is a warning only: the lake has tables that the filters let through (a loss,
+            which the run finds), or tables may still come.
 
     Raises:
         ConfigurationError: CDC is off, no table can be captured, the signal table is missing or not captured, the
@@ -54,7 +54,9 @@ def preflight(
         for table, reason in session.unreadable().items():
             warn(f"{table} cannot be captured: {reason}")
         others = session.left_out()
-        if not found.tables:
+        is_signal_table = connector.filters.tables.is_signal_table
+        nothing = all(is_signal_table(*table.table_id.parts) for table in found.tables)
+        if nothing and (others or not found.tables):
             problem = _no_table(connector, session, found.name, others)
             if not begun:
                 raise ConfigurationError(problem)
