@@ -212,7 +212,7 @@ def test_a_table_whose_identity_another_one_has_is_looked_for_by_its_name(shop: 
     """B15: behind a restore. It is told whether it is there without CDC, or gone."""
     shop.run("CREATE TABLE dbo.dark (id int NOT NULL PRIMARY KEY)")
     dark, gone = (TableId(shop.catalog, "dbo", name) for name in ("dark", "gone"))
-    found = absences(shop.control, {dark: None, gone: None})
+    found = absences(shop.control, {dark: None, gone: None}, shop.connector.filters.tables)
     assert "CDC is no longer enabled on it; enable it" in found[dark].reason
     assert "it was dropped" in found[gone].reason
     assert all(one.lost for one in found.values())
