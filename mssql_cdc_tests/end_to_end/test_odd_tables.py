@@ -63,6 +63,41 @@ def test_columns_that_differ_by_case_are_the_error_of_their_table(
     assert place.query("SELECT name FROM t", "cases") == [{"name": "one"}]
 
 
+@pytest.mark.feature("PRE-02")
+@pytest.mark.parametrize(
+    ("columns", "properties", "reason"),
+    [
+        ("name nvarchar(50) NULL, Name nvarchar(50) NULL", {}, "has columns like 'Name' that differ only by case"),
+        (
+            "name nvarchar(50) NULL",
+            {"column_exclude_list": "dbo[.]cases[.].*"},
+            "The column filters exclude every column of",
+        ),
+    ],
+    ids=["columns that differ by case", "no column left"],
+)
+def test_a_database_whose_only_table_is_unfit_is_told_why_and_not_to_enable_cdc(
+    columns: str,
+    properties: dict[str, str],
+    reason: str,
+    case_sensitive: Place,
+    capsys: pytest.CaptureFixture[str],
+):
+    """The advice was sys.sp_cdc_enable_table, which had been run."""
+    place = case_sensitive
+    place.create("cases", f"id int NOT NULL PRIMARY KEY, {columns}")
+    place.configure(**properties)
+    place.settle()
+    for command in (("run", "--until-caught-up"), ("check",)):
+        capsys.readouterr()
+        assert place.command(*command) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"captures no table: {place.database}.dbo.cases cannot be captured: " in said
+        assert reason in said
+        assert said.count(reason) == 1
+        assert "sp_cdc_enable_table" not in said
+
+
 def test_a_restored_change_log_is_lost_until_a_snapshot(signalled: Place, capsys: pytest.CaptureFixture[str]):
     """Review, bug 11: it stopped every table, and only removing the connector's folder helped."""
     place = signalled
