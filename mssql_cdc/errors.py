@@ -92,7 +92,12 @@ class SourceError(MssqlCdcError):
 
 
 class SchemaError(MssqlCdcError):
-    """A table's schema and the schemas of its Delta tables are incompatible."""
+    """A table's schema, the configuration and the schemas of its Delta tables do not fit together.
+
+    The configuration mends that, such as by leaving out a column, or the lake's tables have to be restored: no bug.
+    """
+
+    exit_code = 2
 
 
 class ContractError(MssqlCdcError):

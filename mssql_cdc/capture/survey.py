@@ -262,7 +262,7 @@ def _absent(
 ) -> tuple[Absent, ...]:
     """Return the tables that the lake streams but the source does not show, with the reason.
 
-    Tables that the filters now exclude, and renamed tables, do not count.
+    Tables whose last known name the filters now exclude do not count, and tables that are shown under another name.
     """
     present = {table.captured.object_id for table in tables.values()}
     shown = {table.text for table in (*tables, *problems)}

@@ -32,7 +32,7 @@ from mssql_cdc.check.repair import repair_table
 from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.settle import settle
 from mssql_cdc.check.story import story_of
-from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, StorageError, TaskError
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceRestoredError, StorageError, TaskError
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.lake.read import exists
 from mssql_cdc.schema import TableId, TableSchema, current_names
@@ -266,4 +266,5 @@ def _not_looked_at(looked: Looked) -> NotLookedAt:
         tuple(sorted(one.table_id for one in others if not one.captured)),
         tuple(sorted(one.table_id for one in others if one.captured)),
         (*looked.notes, *_signal_tables(looked)),
+        looked.restored if isinstance(looked.restored, SourceRestoredError) else None,
     )

@@ -1,7 +1,8 @@
 """Fences: ends of the source's log that the lake is to have passed before it is judged.
 
 Only while something seems to differ: then the check follows the database as `mssql-cdc run` does, without merging.
-Every step is fenced, so another run beside it does no harm.
+Every step is fenced, so another run beside it does no harm. A source that went back in time is not followed: to begin
+another epoch is the business of a run.
 """
 
 from __future__ import annotations
@@ -11,9 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.capture.survey import Survey
+from mssql_cdc.errors import (
+    DataLostError,
+    FencedError,
+    MssqlCdcError,
+    NotCaughtUpError,
+    SourceRestoredError,
+    SourceUnavailableError,
+)
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.plan.decisions import RESTORED_ADVICE
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import goal_behind
 from mssql_cdc.schema import TableId
@@ -25,9 +35,13 @@ PATIENCE = 120.0
 
 @dataclass
 class Fence:
-    """Brings change logs of a database behind marks of the source's log."""
+    """Brings change logs of a database behind marks of the source's log.
+
+    `restored` is what a source that went back in time stands for: positions of the lake say nothing about its log.
+    """
 
     database: Database
+    restored: MssqlCdcError | None = None
 
     def mark(self) -> LogMark:
         """The end of the source's log now."""
@@ -40,10 +54,13 @@ class Fence:
         Raises:
             SourceUnavailableError: that took too long.
             DataLostError: the table is not followed any more.
+            SourceRestoredError, NotCaughtUpError: the source went back in time (`restored`).
         """
+        if self.restored is not None:
+            raise self.restored
         end = time.monotonic() + PATIENCE
         goal = self._until(lambda: goal_behind(self.database, mark), end, f"capture passes {mark.lsn}")
-        follower = Follower(self.database, snapshots=False, merge=False, chunks=None)
+        follower = Follower(self.database, snapshots=False, merge=False, chunks=None, saw=_require_unrestored)
 
         def arrived() -> Lsn | None:
             if self._reached(table, goal):
@@ -75,3 +92,21 @@ class Fence:
                     f"Timed out after {PATIENCE:g} s, waiting until {what}; check that the capture job is running"
                 )
             time.sleep(self.database.connector.streaming.poll_seconds)
+
+
+def restored(seen: Survey) -> MssqlCdcError | None:
+    """What a source that went back in time (A7) stands for: `run` stops, or begins another epoch; None: it did not."""
+    if not seen.facts.restored:
+        return None
+    reason = f"the source was restored or failed over: {seen.facts.restored}"
+    if seen.facts.policy.on_data_error:
+        return NotCaughtUpError(
+            f"Not caught up yet: {reason}. The next run begins a new epoch, and reads every table again"
+        )
+    return SourceRestoredError(f"{reason}. {RESTORED_ADVICE}")
+
+
+def _require_unrestored(seen: Survey) -> None:
+    error = restored(seen)
+    if error is not None:
+        raise error

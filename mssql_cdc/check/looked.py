@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.survey import Survey, survey
-from mssql_cdc.check.fence import Fence
+from mssql_cdc.check.fence import Fence, restored
 from mssql_cdc.check.result import Status
 from mssql_cdc.check.story import WholeReads, load_whole_reads
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.offsets import Offsets, load_offsets
-from mssql_cdc.plan.decisions import RESTORED_ADVICE
 from mssql_cdc.plan.planner import lost
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import CheckSession
@@ -27,7 +26,8 @@ class Looked:
     """What is known of a database before its tables are compared.
 
     `statuses` are those of the members that may lack rows, `absent` those of the tables that are no members: the
-    source does not show them any more, or they cannot be captured; each with the reason.
+    source does not show them any more, or they cannot be captured; each with the reason. `restored` is what a source
+    that went back in time stands for.
     """
 
     database: Database
@@ -41,10 +41,11 @@ class Looked:
     gaps: Mapping[str, Sequence[Gap]]
     whole_reads: WholeReads
     notes: tuple[str, ...] = ()
+    restored: MssqlCdcError | None = None
     fence: Fence = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "fence", Fence(self.database))
+        object.__setattr__(self, "fence", Fence(self.database, self.restored))
 
     def recorded(self, member: LakeTable) -> TableSchema:
         """The newest structure that the lake has of the table."""
@@ -80,10 +81,9 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         if error.retriable or isinstance(error, StorageError):
             raise
         notes.append(f"{database.catalog}: tables that no longer exist at the source are not listed because {error}")
-    if seen is not None and seen.facts.restored:
-        notes.append(
-            f"{database.catalog}: the source was restored or failed over: {seen.facts.restored}. {RESTORED_ADVICE}"
-        )
+    error = restored(seen) if seen is not None else None
+    if error is not None:
+        notes.append(f"{database.catalog}: {error}")
     offsets = seen.offsets if seen else load_offsets(database.layout, database.storage)
     history = seen.history if seen else load_history(database.layout, database.storage)
     members = seen.tables if seen else None
@@ -113,6 +113,7 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         open_gaps(database.layout, database.storage),
         load_whole_reads(database),
         tuple(notes),
+        error,
     )
 
 

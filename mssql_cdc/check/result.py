@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mssql_cdc.check.multiset import Difference
-from mssql_cdc.errors import CheckDiffersError, DataLostError, MssqlCdcError, NotCaughtUpError
+from mssql_cdc.errors import CheckDiffersError, DataLostError, MssqlCdcError, NotCaughtUpError, SourceRestoredError
 from mssql_cdc.schema import TableId
 
 Status = Literal["equal", "differs", "lost", "failed", "gone", "not caught up", "error"]
@@ -53,23 +53,35 @@ class TableCheck:
 
 @dataclass(frozen=True, slots=True)
 class NotLookedAt:
-    """Tables of a database that no check looks at: the source has them, the lake does not."""
+    """Tables of a database that no check looks at: the source has them, the lake does not.
+
+    `stopped` is what `run` ends with for the database, whatever its tables hold.
+    """
 
     catalog: str
     not_captured: tuple[TableId, ...] = ()
     excluded: tuple[TableId, ...] = ()
     notes: tuple[str, ...] = ()
+    stopped: SourceRestoredError | None = None
 
 
-def raise_findings(checks: Sequence[TableCheck]) -> None:
+def raise_findings(checks: Sequence[TableCheck], others: Sequence[NotLookedAt] = ()) -> None:
     """Raise what the command has to end with; what may be lost comes first.
 
+    Args:
+        checks: what was found of each table.
+        others: what was found of each database.
+
     Raises:
+        SourceRestoredError: a source went back in time, and an operator has to decide.
         DataLostError: a table is lost, was given up, or is gone from the source.
         CheckDiffersError: a table differs.
         NotCaughtUpError: the lake has nothing of a table yet.
         MssqlCdcError: a table could not be compared.
     """
+    for other in others:
+        if other.stopped is not None:
+            raise other.stopped
     missing = [one for one in checks if one.status in {"lost", "failed", "gone"}]
     if missing:
         raise DataLostError(f"Rows may be missing: {'; '.join(f'{c.table} is {c.status}' for c in missing)}")

@@ -85,7 +85,7 @@ def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool,
                         others.append(found)
         finally:
             _show(output, done, others, as_json=as_json)
-    raise_findings(done)
+    raise_findings(done, others)
 
 
 def _show(output: Output, done: list[TableCheck], others: list[NotLookedAt], *, as_json: bool) -> None:

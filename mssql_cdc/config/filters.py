@@ -6,6 +6,7 @@ Pure decisions about names. Row filters (`skipped.operations`, `skip.messages.wi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from mssql_cdc.config.masks import MaskRule, hash_rule, length_rule
@@ -57,15 +58,33 @@ class TableFilter:
             schema: the table's schema.
             table: the table's name.
         """
+        return next(self._excluding(catalog, schema, table), None) is None
+
+    def excluded_by(self, catalog: str, schema: str, table: str) -> tuple[str, ...]:
+        """The properties that keep the table from being captured.
+
+        Args:
+            catalog: the database.
+            schema: the table's schema.
+            table: the table's name.
+        """
+        return tuple(self._excluding(catalog, schema, table))
+
+    def _excluding(self, catalog: str, schema: str, table: str) -> Iterator[str]:
         name = f"{schema}.{table}"
         long_name = f"{catalog}.{name}"
         if self.is_signal_table(catalog, schema, table):
-            return True
-        if self.skips_builtin(schema, table) or not self.matches_schema(schema):
-            return False
+            return
+        if self.skips_builtin(schema, table):
+            yield "table.ignore.builtin"
+        if self.schema_include and not self.schema_include.matches(schema):
+            yield "schema.include.list"
+        if self.schema_exclude and self.schema_exclude.matches(schema):
+            yield "schema.exclude.list"
         if self.table_include and not self.table_include.matches(name, long_name):
-            return False
-        return not (self.table_exclude and self.table_exclude.matches(name, long_name))
+            yield "table.include.list"
+        if self.table_exclude and self.table_exclude.matches(name, long_name):
+            yield "table.exclude.list"
 
     def skips_builtin(self, schema: str, table: str) -> bool:
         """Whether it is a table of CDC or of the server, and such tables are skipped (PRE-12)."""

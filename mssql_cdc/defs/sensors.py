@@ -123,7 +123,8 @@ class Tick:
         if isinstance(decision, Range) and seen.offsets.has_cut(decision.key):
             # A table that this cut has not advanced: its log may say why, which a quick survey does not read.
             seen, facts, decision = self._decide(now, quick=False)
-        if not seen.facts.members:
+        is_signal_table = self.setup.connector.filters.tables.is_signal_table
+        if all(is_signal_table(*member.table.parts) for member in seen.facts.members):
             look(self.database)
         if not streaming:  # A run that streams reports it itself.
             absent = report_absent(self.setup, self.database, self.runs.instance, seen, self.memory.absent)

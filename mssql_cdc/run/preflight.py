@@ -42,8 +42,8 @@ def preflight(
         source: where changes come from.
         catalog: the database.
         warn: takes a line about what does not keep tables from being read.
-        begun: that no table is captured is a warning only: the lake has tables of the database (a loss, which the run
-            finds), or tables may still come.
+        begun: that no table is captured is a warning only: the lake has tables that the filters let through (a loss,
+            which the run finds), or tables may still come.
 
     Raises:
         ConfigurationError: CDC is off, no table can be captured, the signal table is missing or not captured, the
@@ -52,17 +52,19 @@ def preflight(
     """
     with source.session(catalog) as session:
         found = Found(session.require_ready(), session.tables())
-        unreadable = dict(session.unreadable())
-        for table, reason in unreadable.items():
-            warn(f"{table} cannot be captured: {reason}")
-        others = session.left_out()
-        if not found.tables:
+        others, unreadable = session.left_out(), dict(session.unreadable())
+        is_signal_table = connector.filters.tables.is_signal_table
+        nothing = all(is_signal_table(*table.table_id.parts) for table in found.tables)
+        if nothing and (others or unreadable or not found.tables):
             problem = _no_table(connector, session, found.name, others)
             if not begun:
                 raise ConfigurationError(problem)
             warn(problem)
-        elif instances := session.hidden():
-            warn(f"{found.name}: {_hidden(instances)}")
+        else:
+            for table, reason in unreadable.items():
+                warn(f"{table} cannot be captured: {reason}")
+            if instances := session.hidden():
+                warn(f"{found.name}: {_hidden(instances)}")
         _require_signal_table(connector, source, session, catalog, found.tables)
         _check_heartbeat(connector, session, [*(table.table_id.text for table in found.tables), *others], warn)
         notices = [line for line in (session.concealed(), session.stalled()) if line is not None]
@@ -78,14 +80,19 @@ def preflight(
 
 
 def _no_table(connector: Connector, session: SourceSession, name: str, others: Sequence[str]) -> str:
-    """Why no table is left: hidden from the login, left out by the filters, or none under CDC."""
-    instances = session.hidden()
+    """Why no table is left: unfit as it is, hidden from the login, left out by the filters, or none under CDC."""
+    instances, unreadable = session.hidden(), session.unreadable()
+    filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
+    hidden = f"; {_hidden(instances)}" if instances else ""
+    if unreadable:
+        reasons = _listed([f"{table} cannot be captured: {reason}" for table, reason in unreadable.items()], "; ")
+        excluded = f"; {' and '.join(filters)} exclude {_listed(others)}" if others else ""
+        return f"Database {name!r} captures no table: {reasons}{excluded}{hidden}"
     if others:
-        filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
         return (
             f"Database {name!r} captures no table: {' and '.join(filters)} exclude every table that is "
-            f"enabled for CDC ({_listed(others)}){f'; {_hidden(instances)}' if instances else ''}. After applying the "
-            "include/exclude list filters, no changes will be captured. Please check your configuration!"
+            f"enabled for CDC ({_listed(others)}){hidden}. After applying the include/exclude list filters, no changes "
+            "will be captured. Please check your configuration!"
         )
     if instances:
         return f"Database {name!r}: {_hidden(instances)}"
@@ -102,8 +109,8 @@ def _hidden(instances: Sequence[str]) -> str:
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+def _listed(names: Sequence[str], separator: str = ", ") -> str:
+    return separator.join(names[:10]) + (f"{separator}…" if len(names) > 10 else "")
 
 
 def _require_signal_table(

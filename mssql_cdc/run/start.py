@@ -40,12 +40,29 @@ def look(database: Database, *, require_tables: bool = True) -> Found:
 
     Args:
         database: The database.
-        require_tables: That no table is captured is an error, not a warning, unless the lake has some.
+        require_tables: Of a database whose lake has no table yet, that no table is captured is an error, not a warning.
     """
-    begun = not require_tables or bool(load_offsets(database.layout, database.storage).entries)
+    followed = _follows_a_table(database)
+    begun = not require_tables if followed is None else followed
     found = preflight(database.connector, database.source, database.catalog, warn=database.log, begun=begun)
     recover_history(database)
     return found
+
+
+def _follows_a_table(database: Database) -> bool | None:
+    """Whether the filters let one of the lake's tables through, so that a survey misses it; None: the lake has none.
+
+    The signal table, which they always let through, does not count. One whose loss was acknowledged is not missed.
+    """
+    tables, entries = database.connector.filters.tables, load_offsets(database.layout, database.storage).entries
+    versions = load_history(database.layout, database.storage).versions
+    names = {name: found[-1].table_id.parts for name, found in versions.items()}
+    own = {name: one for name, one in entries.items() if name not in names or not tables.is_signal_table(*names[name])}
+    missed = [name for name, entry in own.items() if entry.status != "excluded"]
+    if not missed:
+        return True if own else None
+    # A table whose structure is lost counts, too: what is lost is told behind this.
+    return any(name not in names or tables.matches(*names[name]) for name in missed)
 
 
 def _tables(database: Database) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
+import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
@@ -80,3 +81,23 @@ def test_a_table_that_cannot_be_read_does_not_end_the_run(streaming):
     assert "dbo.people" not in failure
     assert location.checks("orders")[0] is False
     assert location.checks("people")[0] is True
+
+
+@pytest.mark.parametrize("more", [{}, {"signal_data_collection": "dbo.signals"}], ids=["alone", "signals"])
+def test_filters_that_exclude_every_table_of_the_lake_are_a_red_tick_until_they_are_corrected(
+    streaming, more: dict[str, str]
+):
+    """The sensor skipped green; a signal table, which every filter lets through, is no table to capture."""
+    columns = "id varchar(42) PRIMARY KEY, type varchar(32) NOT NULL, data varchar(2048)"
+    streaming.shop.create("signals", columns, capture=bool(more))
+    location = streaming.reloaded(**more)
+    location.settle()
+    mistaken = location.reloaded(table_include_list="dbo.order", **more)
+    mistaken.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    mistaken.shop.scan()
+    for _ in range(2):
+        with pytest.raises(dg.Failure, match=r"table\.include\.list exclude every table that is enabled for CDC"):
+            mistaken.tick()
+    location = mistaken.reloaded(table_include_list="dbo.orders", **more)
+    location.settle()
+    assert rows(location, "orders", "changes") == 1

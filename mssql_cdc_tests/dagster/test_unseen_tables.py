@@ -132,6 +132,31 @@ def test_the_sensor_reports_hidden_tables_although_no_run_is_due(streaming, tabl
         assert location.checks(name)[0] is True
 
 
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "CDC is no longer enabled on it; enable it"),
+        ("DROP TABLE dbo.orders", "it was dropped, or the login cannot see it"),
+    ],
+    ids=["CDC disabled", "dropped"],
+)
+def test_the_sensor_reports_a_table_that_is_not_captured_any_more(streaming, statement: str, problem: str):
+    location = streaming
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    location.settle()
+    assert location.checks("orders")[0] is True
+    location.shop.run(statement)
+    after_a_minute(location)
+    location.tick()
+    passed, severity, text = location.verdict("orders")
+    assert (passed, severity) == (False, "ERROR")
+    assert problem in text
+    location.shop.run("INSERT INTO dbo.people VALUES (1, N'Ann')")
+    location.settle()
+    assert location.checks("people")[0] is True
+    assert location.checks("orders")[0] is False
+
+
 def test_a_check_that_a_run_has_only_planned_keeps_no_table_from_being_reported(streaming):
     location = streaming.as_reader()
     location.settle()

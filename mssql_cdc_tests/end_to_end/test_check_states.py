@@ -17,6 +17,8 @@ from mssql_cdc.capture.snapshot import take
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.config import load_connector
 from mssql_cdc.errors import SourceError
+from mssql_cdc.lake.gaps import open_gaps
+from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc_tests.end_to_end.kit import Place
 
@@ -162,3 +164,49 @@ def test_the_check_has_one_result_for_a_table_in_any_state(
     said = " ".join([*orders["notes"], orders["error"] or ""])
     assert state.says in said
     assert "defect" not in said
+
+
+AFTERWARDS = {
+    "equal": ["INSERT dbo.orders VALUES (3, N'three')"],
+    "not equal": ["INSERT dbo.orders VALUES (4, N'four')"],
+    "not equal, and further on": [f"INSERT dbo.orders VALUES ({number}, N'new')" for number in range(4, 8)],
+}
+MODES = {
+    "initial": (("equal", 4), ("error", 4)),
+    "when_needed": (("equal", 0), ("not caught up", 3)),
+}
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("columns", KEYS.values(), ids=list(KEYS))
+@pytest.mark.parametrize("rows", list(AFTERWARDS))
+@pytest.mark.parametrize("mode", list(MODES))
+def test_the_check_of_a_restored_source_ends_as_a_run_would_and_begins_no_epoch(
+    mode: str, rows: str, columns: str, place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """It ended with 0 where the rows happened to be equal; with `when_needed` it began the epoch itself."""
+    streaming(place, columns)
+    place.sql("EXEC sandbox.restore_point", "INSERT dbo.orders VALUES (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("EXEC sandbox.restore_database", *AFTERWARDS[rows])
+    place.settle()
+    place.configure(snapshot_mode=mode)
+    capsys.readouterr()
+    code = place.command("check", "--json")
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
+    (orders,) = found["tables"]
+    assert (orders["result"], code) == MODES[mode][rows != "equal"], shown.out + shown.err
+    (note,) = (one for one in found["notes"] if "the source was restored or failed over" in one)
+    advice = "acknowledge --restored" if mode == "initial" else "The next run begins a new epoch"
+    assert advice in note
+    with open_databases(load_connector(place.config), warehouse=str(place.warehouse)) as (database,):
+        assert load_offsets(database.layout, database.storage).epoch == 0
+        assert open_gaps(database.layout, database.storage) == {}
+
+    assert place.catch_up() == {"initial": 4, "when_needed": 0}[mode]
+    if mode == "initial":
+        assert place.command("acknowledge", "--restored") == 0
+        assert place.catch_up() == 0
+    assert place.check() == 0

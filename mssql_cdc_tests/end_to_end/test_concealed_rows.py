@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -184,3 +184,30 @@ def test_a_login_that_does_not_see_policies_is_told_so(
     assert code == 0
     assert words in shown
     assert "GRANT VIEW DEFINITION TO" in shown
+
+
+@pytest.mark.feature("PRE-02")
+@pytest.mark.parametrize(
+    ("create", "reason"),
+    [
+        (create_people, "the login sees masks in the place of values (mail, pay"),
+        (create_tenants, "row-level security"),
+    ],
+    ids=["masked", "row-level security"],
+)
+@pytest.mark.parametrize("command", [("discover",), ("run", "--until-caught-up"), ("check",)], ids=lambda one: one[0])
+def test_a_database_whose_only_table_is_concealed_is_told_why_and_not_to_enable_cdc(
+    command: tuple[str, ...],
+    create: Callable[[Place], None],
+    reason: str,
+    read: Place,
+    capsys: pytest.CaptureFixture[str],
+):
+    """The advice was sys.sp_cdc_enable_table, which had been run."""
+    create(read)
+    read.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
+    code, shown = said(read, capsys, *command)
+    assert code == 2
+    assert f"captures no table: {read.database}.dbo.people cannot be captured: " in shown
+    assert reason in shown
+    assert "sp_cdc_enable_table" not in shown

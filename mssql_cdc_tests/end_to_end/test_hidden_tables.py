@@ -104,6 +104,32 @@ def test_a_table_that_the_login_may_not_see_any_more_is_named_until_the_advice_i
     assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 2}]
 
 
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "CDC is no longer enabled on it; enable it"),
+        ("DROP TABLE dbo.orders", "it was dropped, or the login cannot see it"),
+    ],
+    ids=["CDC disabled", "dropped"],
+)
+@pytest.mark.parametrize("met", [True, False], ids=["behind a run", "before a run"])
+def test_a_table_that_is_not_captured_any_more_is_a_loss_in_every_command(
+    met: object, statement: str, reason: str, seen: Place, capsys: pytest.CaptureFixture[str]
+):
+    place = seen
+    assert place.catch_up() == 0
+    place.sql(statement, "INSERT dbo.people VALUES (2, N'two')")
+    place.settle()
+    for command in ((("run", "--until-caught-up"),) if met else ()) + (("check",), ("status",)):
+        capsys.readouterr()
+        code = place.command(*command)
+        shown = capsys.readouterr()
+        said = " ".join((shown.out + shown.err).split())
+        assert code == 4, said
+        assert f"{place.database}.dbo.orders" in said, command
+        assert reason in said, (command, said)
+
+
 def test_a_change_table_that_the_login_may_not_read_is_its_own_tables_trouble(
     seen: Place, capsys: pytest.CaptureFixture[str]
 ):

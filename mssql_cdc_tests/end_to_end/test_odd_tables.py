@@ -63,6 +63,41 @@ def test_columns_that_differ_by_case_are_the_error_of_their_table(
     assert place.query("SELECT name FROM t", "cases") == [{"name": "one"}]
 
 
+@pytest.mark.feature("PRE-02")
+@pytest.mark.parametrize(
+    ("columns", "properties", "reason"),
+    [
+        ("name nvarchar(50) NULL, Name nvarchar(50) NULL", {}, "has columns like 'Name' that differ only by case"),
+        (
+            "name nvarchar(50) NULL",
+            {"column_exclude_list": "dbo[.]cases[.].*"},
+            "The column filters exclude every column of",
+        ),
+    ],
+    ids=["columns that differ by case", "no column left"],
+)
+def test_a_database_whose_only_table_is_unfit_is_told_why_and_not_to_enable_cdc(
+    columns: str,
+    properties: dict[str, str],
+    reason: str,
+    case_sensitive: Place,
+    capsys: pytest.CaptureFixture[str],
+):
+    """The advice was sys.sp_cdc_enable_table, which had been run."""
+    place = case_sensitive
+    place.create("cases", f"id int NOT NULL PRIMARY KEY, {columns}")
+    place.configure(**properties)
+    place.settle()
+    for command in (("run", "--until-caught-up"), ("check",)):
+        capsys.readouterr()
+        assert place.command(*command) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert f"captures no table: {place.database}.dbo.cases cannot be captured: " in said
+        assert reason in said
+        assert said.count(reason) == 1
+        assert "sp_cdc_enable_table" not in said
+
+
 def test_a_restored_change_log_is_lost_until_a_snapshot(signalled: Place, capsys: pytest.CaptureFixture[str]):
     """Review, bug 11: it stopped every table, and only removing the connector's folder helped."""
     place = signalled
@@ -124,7 +159,7 @@ def test_a_table_that_cannot_take_a_column_is_given_up_alone(orders: Place, caps
     place.sql("INSERT INTO dbo.orders VALUES (3, N'three', N'x')")
     for number in (2, 3, 4):
         insert_people(place, number)
-        assert place.catch_up() != 0
+        assert place.catch_up() == 2
         assert "Exclude the column" in capsys.readouterr().err
         assert people(place) == number
     place.configure(column_exclude_list="dbo[.]orders[.]more")
@@ -157,3 +192,14 @@ def test_a_table_that_fails_too_often_is_given_up_until_the_next_start(
     assert place.catch_up() == 0
     assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
     assert place.check() == 0
+
+
+def test_a_column_that_current_tables_cannot_be_partitioned_by_is_a_mistake_in_the_configuration(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """It ended with 1, which asks for a bug report."""
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    place.configure(delta_current_dbo_people_partition_by="nonsense")
+    insert_people(place, 1)
+    assert place.catch_up() == 2
+    assert "names 'nonsense', which is no captured column" in capsys.readouterr().err

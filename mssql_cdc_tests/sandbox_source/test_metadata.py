@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,10 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc.source.sqlserver.signal_table import signal_table
+from mssql_cdc.source.sqlserver.sql import quote, text
 from mssql_cdc.source.sqlserver.structures import structures
+from mssql_cdc_tests.lake_kit import NAMES
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
@@ -212,7 +216,63 @@ def test_a_table_whose_identity_another_one_has_is_looked_for_by_its_name(shop: 
     """B15: behind a restore. It is told whether it is there without CDC, or gone."""
     shop.run("CREATE TABLE dbo.dark (id int NOT NULL PRIMARY KEY)")
     dark, gone = (TableId(shop.catalog, "dbo", name) for name in ("dark", "gone"))
-    found = absences(shop.control, {dark: None, gone: None})
+    found = absences(shop.control, {dark: None, gone: None}, shop.connector.filters.tables)
     assert "CDC is no longer enabled on it; enable it" in found[dark].reason
     assert "it was dropped" in found[gone].reason
     assert all(one.lost for one in found.values())
+
+
+def _quoted(shop: Shop) -> TableId:
+    """A table whose name has an apostrophe, in a schema whose name has one, without CDC."""
+    table = TableId(shop.catalog, "o'schema", NAMES["shell"])
+    name = f"{quote(table.schema)}.{quote(table.name)}"
+    shop.run(
+        f"CREATE SCHEMA {quote(table.schema)}",
+        "CREATE PARTITION FUNCTION halves (int) AS RANGE RIGHT FOR VALUES (100)",
+        "CREATE PARTITION SCHEME both AS PARTITION halves ALL TO ([PRIMARY])",
+        f"CREATE TABLE {name} (id int NOT NULL PRIMARY KEY, type int NULL, data int NULL) ON both (id)",
+    )
+    return table
+
+
+def _advised(said: str) -> str:
+    """The statement that a message advises to run."""
+    found = re.search(r"EXEC sys\.sp_cdc_enable_table .*@(role_name = NULL|allow_partition_switch = 0)", said)
+    assert found is not None, said
+    return found[0].replace("<another name>", "another")
+
+
+def _instances(shop: Shop, table: TableId) -> list[str]:
+    found = [one for one in captured_tables(shop.control) if one.table_id == table]
+    return [instance.name for one in found for instance in one.instances]
+
+
+def test_the_advice_to_enable_cdc_again_can_be_run_for_a_name_with_an_apostrophe(shop: Shop) -> None:
+    table = _quoted(shop)
+    number = shop.control.value(
+        f"SELECT OBJECT_ID({text(f'{quote(table.schema)}.{quote(table.name)}')})", doing="asking"
+    )
+    said = absences(shop.control, {table: number}, TableFilter())[table].reason
+    shop.run(_advised(said))
+    assert len(_instances(shop, table)) == 1
+
+
+def test_the_advice_to_capture_the_signal_table_can_be_run_for_a_name_with_an_apostrophe(shop: Shop) -> None:
+    table = _quoted(shop)
+    signals = replace(shop.connector.signals, tables=(table.text,))
+    with pytest.raises(ConfigurationError) as raised:
+        signal_table(replace(shop.connector, signals=signals), shop.catalog, captured_tables(shop.control))
+    shop.run(_advised(str(raised.value)))
+    assert len(_instances(shop, table)) == 1
+
+
+def test_the_advice_to_refuse_switches_can_be_run_for_a_name_with_an_apostrophe(shop: Shop) -> None:
+    table = _quoted(shop)
+    shop.run(
+        f"EXEC sys.sp_cdc_enable_table @source_schema = {text(table.schema)}, @source_name = {text(table.name)}, "
+        "@role_name = NULL, @capture_instance = N'first', @allow_partition_switch = 1"
+    )
+    (found,) = (one for one in captured_tables(shop.control) if one.table_id == table)
+    (said,) = found.newest.warnings
+    shop.run(_advised(said))
+    assert sorted(_instances(shop, table)) == ["another", "first"]

@@ -9,6 +9,7 @@ def test_errors_have_the_documented_exit_codes():
     codes = {
         errors.MssqlCdcError: 1,
         errors.ConfigurationError: 2,
+        errors.SchemaError: 2,
         errors.SourceUnavailableError: 3,
         errors.DeadlockError: 3,
         errors.StaleReaderError: 3,

@@ -22,6 +22,7 @@ from mssql_cdc.source.sqlserver.concealed import concealments
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.keys import captured_part, doubtful_columns, usable_keys
 from mssql_cdc.source.sqlserver.positions import minima, starts
+from mssql_cdc.source.sqlserver.sql import text
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Concealment
 
 _COMMAND_ID = "__$command_id"
@@ -341,7 +342,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
 
 
 def _switched(table_id: TableId, instance: str) -> str:
-    name = f"@source_schema = N'{table_id.schema}', @source_name = N'{table_id.name}', @role_name = NULL"
+    name = f"@source_schema = {text(table_id.schema)}, @source_name = {text(table_id.name)}, @role_name = NULL"
     return (
         f"{table_id} is partitioned, and its capture instance {instance} allows ALTER TABLE … SWITCH, which moves rows "
         "that CDC does not capture: run mssql-cdc check --repair after each. To have it refused, EXEC "

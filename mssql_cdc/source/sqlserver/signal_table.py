@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.source.sqlserver.sql import text
 from mssql_cdc.source.values import CapturedTable
 
 
@@ -39,5 +40,5 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
     schema, name = named
     raise ConfigurationError(
         f"The signal table {catalog}.{schema}.{name} is not enabled for CDC: run EXEC sys.sp_cdc_enable_table "
-        f"@source_schema = N'{schema}', @source_name = N'{name}', @role_name = NULL"
+        f"@source_schema = {text(schema)}, @source_name = {text(name)}, @role_name = NULL"
     )

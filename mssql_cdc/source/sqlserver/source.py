@@ -261,7 +261,7 @@ class SqlServerSession:
 
     def absences(self, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
         """Why these tables are not among `tables()` (`absences`)."""
-        return absences(self.control, tables)
+        return absences(self.control, tables, self.connector.filters.tables)
 
     def standing(self) -> Standing:
         """Settled, captured and maximum, read in this order (`positions`)."""

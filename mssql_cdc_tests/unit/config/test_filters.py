@@ -119,3 +119,28 @@ def test_message_key_columns_define_the_record_key() -> None:
 )
 def test_quoted_name_keeps_its_dots(name: str, parts: tuple[str, ...]) -> None:
     assert split_name(name) == parts
+
+
+@pytest.mark.feature("FLT-03", "FLT-04")
+@pytest.mark.parametrize(
+    ("lists", "name", "expected"),
+    [
+        ({}, ("dbo", "orders"), ()),
+        ({"table__include__list": "dbo.orders"}, ("dbo", "orders"), ()),
+        ({"table__include__list": "dbo.orders"}, ("dbo", "people"), ("table.include.list",)),
+        ({"table__exclude__list": "dbo.orders"}, ("dbo", "orders"), ("table.exclude.list",)),
+        (
+            {"schema__include__list": "dbo", "table__include__list": "dbo.orders"},
+            ("old", "orders"),
+            ("schema.include.list", "table.include.list"),
+        ),
+        ({"schema__exclude__list": "old"}, ("old", "orders"), ("schema.exclude.list",)),
+        ({}, ("cdc", "dbo_orders_CT"), ("table.ignore.builtin",)),
+    ],
+)
+def test_the_properties_that_exclude_a_table_are_named(
+    lists: dict[str, str], name: tuple[str, str], expected: tuple[str, ...]
+) -> None:
+    tables = connector(**lists).filters.tables
+    assert tables.excluded_by("testDB", *name) == expected
+    assert tables.matches("testDB", *name) is not bool(expected)

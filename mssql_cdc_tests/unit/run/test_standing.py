@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
+from mssql_cdc.config.filters import TableFilter
 from mssql_cdc.errors import DataLostError
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.execute import Done
@@ -48,11 +49,13 @@ def unseen(*names: str, captured: bool) -> Any:
         return [one for one in real(session) if one.table_id.text not in names]
 
     def why(_: ModelServerSession, tables: Mapping[TableId, int | None]) -> dict[TableId, Absence]:
-        def rows(sql: str, *, doing: str) -> list[tuple[int | None]]:
+        def rows(sql: str, *, doing: str) -> list[tuple[int | str | None, ...]]:
             assert doing
-            return [(number,) for number in tables.values() if captured or "change_tables" not in sql]
+            if "change_tables" in sql:
+                return [(number,) for number in tables.values() if captured]
+            return [(number, *table.parts[1:]) for table, number in tables.items() if not captured]
 
-        return absences(SimpleNamespace(rows=rows), tables)  # type: ignore[arg-type]
+        return absences(SimpleNamespace(rows=rows), tables, TableFilter())  # type: ignore[arg-type]
 
     return patch.multiple(ModelServerSession, tables=shown, absences=why)
 
