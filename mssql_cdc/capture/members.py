@@ -75,8 +75,8 @@ class LakeTable:
 
     def furthest(self, offsets: Offsets, epoch: int) -> str:
         """The furthest position in this epoch of the table, or of another one under its name; empty without one."""
-        known = [*offsets.reached(self.table.text), self.own()]
-        return max((one.to for one in known if one is not None and one.epoch == epoch), default="")
+        own, named = self.own(), offsets.furthest(self.table.text, epoch)
+        return max(named, own.to) if own is not None and own.epoch == epoch else named
 
     def structure(self, instance: CaptureInstance, position: Lsn | None) -> TableSchema:
         """The structure of this instance's rows behind a position: a new version of it takes effect there.
