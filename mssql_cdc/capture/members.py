@@ -82,8 +82,8 @@ class LakeTable:
 
     def furthest(self, offsets: Offsets, epoch: int) -> str:
         """The furthest position in this epoch of the table, or of another one under its name; empty without one."""
-        known = [*offsets.reached(self.table.text), self.own()]
-        return max((one.to for one in known if one is not None and one.epoch == epoch), default="")
+        own, named = self.own(), offsets.furthest(self.table.text, epoch)
+        return max(named, own.to) if own is not None and own.epoch == epoch else named
 
     def structure(self, instance: CaptureInstance, position: Lsn | None) -> TableSchema:
         """The structure of this instance's rows behind a position: a new version of it takes effect there.
@@ -181,7 +181,7 @@ def load_tables(
             least_batch=max(offsets.largest_batches.get(name, 0), (entry.batch or 0) if entry else 0),
             loaded=states,
         )
-    if not offsets.rows:
+    if not offsets.number:
         _require_offsets(database, members.values())
     return members
 
@@ -203,7 +203,7 @@ def _require_offsets(database: Database, members: Iterable[LakeTable]) -> None:
     A snapshot writes `_offsets` before its first rows, so another run that has begun since is there when asked again.
     """
     begun = [one.table.text for one in members if one.state is not None and one.state.batch]
-    if not begun or load_offsets(database.layout, database.storage).rows:
+    if not begun or load_offsets(database.layout, database.storage).number:
         return
     raise StorageError(
         f"{database.layout.own('offsets')} is gone, and the change logs of {', '.join(sorted(begun))} are there: "

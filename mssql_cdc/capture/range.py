@@ -117,7 +117,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
         storage=database.storage,
         known=database.tables,
     )
-    return RangeResult(decision, outcomes, after.rows[-1], after, history)
+    return RangeResult(decision, outcomes, after.newest, after, history)
 
 
 def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, str], status: Status) -> Offsets:

@@ -130,7 +130,7 @@ def _survey(
     cut = offsets.last_cut()
     with database.session() as session:
         name = session.require_ready()
-        if not offsets.rows:
+        if not offsets.number:
             _require_real_name(database, name)
         source = _source(session, offsets, idle_for)
         met = offsets.identities if source.restored is None else frozenset[int]()

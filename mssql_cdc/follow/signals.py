@@ -85,7 +85,8 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
     Raises:
         ConfigurationError: The signal table cannot be read as configured.
     """
-    if SOURCE_CHANNEL not in database.connector.signals.channels:
+    signals = database.connector.signals
+    if SOURCE_CHANNEL not in signals.channels or signals.table_of(database.catalog) is None:
         return []
     looked = look_into(database, {SOURCE_CHANNEL: SourceTable(database, tables, offsets)})
     return [] if looked is None else record_signals(database, looked, tables, offsets)

@@ -38,6 +38,7 @@ class SlowWork:
     _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="slow-work"))
     _begun: dict[tuple[TableId, type], _Begun] = field(default_factory=dict[tuple[TableId, type], _Begun])
     _resting: dict[TableId, float] = field(default_factory=dict[TableId, float])
+    _aside: Future[None] | None = None
 
     @property
     def tables(self) -> frozenset[TableId]:
@@ -60,6 +61,15 @@ class SlowWork:
         """
         if not self.waits(table, kind):
             self._begun[table, kind] = _Begun(self._pool.submit(action), writes)
+
+    def aside(self, action: Callable[[], None]) -> None:
+        """Let the thread do something that has no result, unless such work already waits or is being done.
+
+        Args:
+            action: The work; its errors are its own trouble.
+        """
+        if self._aside is None or self._aside.done():
+            self._aside = self._pool.submit(action)
 
     def waits(self, table: TableId, kind: type) -> bool:
         """Whether such work on the table waits, is being done, or has a result that was not taken."""

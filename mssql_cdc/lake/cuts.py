@@ -1,19 +1,15 @@
 """Complete cuts (rule A1), and the tables that they open: until then, a table is closed behind its snapshot (C18).
 
-A cut may be complete without a table, which failed then, or was not there for one look. So only a cut that names the
-table as streaming opens it. A table is told by its object id, since it may be renamed meanwhile (B15).
+`lake/offset_digest.py` says which cuts open which tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
-
-from mssql_cdc.lake.offset_entries import Entries
-from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotEnded
+from mssql_cdc.lake.offset_digest import Digest
+from mssql_cdc.lake.steps import Entry
 from mssql_cdc.source.values import LogMark
 
 
@@ -39,33 +35,20 @@ class Closures:
         return self.by_name.get(table)
 
 
-def closures(noted: Iterable[OffsetRow], entries: Entries, complete: np.ndarray[Any, Any], numbers: Any) -> Closures:
+def closures(digest: Digest) -> Closures:
     """Return the closed tables.
 
     Args:
-        noted: The rows with facts, of one epoch: marks of an earlier one belong to a log that is gone.
-        entries: The entries of all rows.
-        complete: Which of all rows are complete cuts.
-        numbers: The numbers of all rows.
+        digest: What all rows of `_offsets` amount to.
     """
-    ended: dict[int | str, tuple[int, SnapshotEnded]] = {}
-    for row in noted:
-        if isinstance(row.facts, SnapshotEnded):
-            read = row.tables.get(row.facts.table)
-            identity = read.object_id if read is not None else None
-            ended[row.facts.table if identity is None else identity] = row.number, row.facts
-    cuts = np.flatnonzero(complete)
-    for searched in (cuts[-1:], cuts):  # Nearly always, the newest cut has all tables.
-        last = entries.last_streaming(searched) if ended else {}
-        ended = {one: end for one, end in ended.items() if one not in last or numbers[last[one]] <= end[0]}
     by_name: dict[str, LogMark] = {}
     by_object_id: dict[int, LogMark] = {}
-    for identity, (_, facts) in ended.items():
+    for identity, (_, facts) in digest.ended.items():
         if isinstance(identity, str):
             by_name[identity] = facts.mark
             continue
         by_object_id[identity] = facts.mark
-        name = entries.newest_name(identity)
+        name = digest.newest_name(identity)
         if name is not None:
             by_name[name] = facts.mark
     return Closures(by_name, by_object_id)

@@ -45,6 +45,7 @@ class KnownTables:
     """Values by the tables that they were read from."""
 
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known])
+    _states: dict[str, TableState] = field(default_factory=dict[str, TableState])
 
     def get(self, uri: str, load: Callable[[], T], storage: Storage = LOCAL) -> T:
         """What `load` returned for this version of the table; called again after a newer commit.
@@ -57,15 +58,40 @@ class KnownTables:
         known = self._known.get(uri)
         if known is not None and known.is_newest():
             return cast("T", known.value)
-        self._known.pop(uri, None)
         if not exists(uri, storage):
+            self._known.pop(uri, None)
             return load()
         version = open_table(uri, storage).version()
         value = load()
         self.keep(uri, version, value, storage)
         return value
 
-    def keep(self, uri: str, version: int, value: object, storage: Storage = LOCAL) -> None:
+    def last(self, uri: str, kind: type[T]) -> T | None:
+        """What was read last, perhaps from an earlier version.
+
+        Args:
+            uri: The table's folder.
+            kind: The type of the value.
+        """
+        known = self._known.get(uri)
+        return known.value if known is not None and isinstance(known.value, kind) else None
+
+    def take_state(self, uri: str) -> TableState | None:
+        """The state that was kept for the next commit, if the log still ends with it; nobody else gets it.
+
+        Two commits from one state would share its handle, which the first one advances.
+
+        Args:
+            uri: The table's folder.
+        """
+        state, known = self._states.pop(uri, None), self._known.get(uri)
+        if state is None or known is None or known.version != state.delta_version or not known.is_newest():
+            return None
+        return state
+
+    def keep(
+        self, uri: str, version: int, value: object, storage: Storage = LOCAL, *, state: TableState | None = None
+    ) -> None:
         """Remember a value.
 
         Args:
@@ -73,7 +99,9 @@ class KnownTables:
             version: The Delta version that it was read from.
             value: The value.
             storage: How to reach the folder.
+            state: The state of this version, from which nothing was committed yet.
         """
+        self._states.pop(uri, None)
         known = self._known.get(uri)
         folder = known.folder if known is not None else Folder(uri, storage)
         stamp = folder.stamp(commit_path(version))
@@ -81,6 +109,8 @@ class KnownTables:
             self._known.pop(uri, None)  # The clean-up of the log has removed the commit.
         else:
             self._known[uri] = _Known(folder, version, stamp, value)
+            if state is not None:
+                self._states[uri] = state
 
 
 @dataclass(slots=True)

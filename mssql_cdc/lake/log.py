@@ -104,16 +104,14 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
     return _read(blank)
 
 
-def newest_batch(uri: str, *, owner: str, storage: Storage = LOCAL) -> int:
-    """The `_batch` of the newest commit that the table ever had, also behind a RESTORE; 0 when there is no table.
+def newest_batch(table: DeltaTable, *, owner: str) -> int:
+    """The `_batch` of the newest commit that a table ever had, also behind a RESTORE.
 
     Args:
-        uri: the table's folder.
-        owner: the table's app id.
-        storage: how to reach the folder.
+        table: the table.
+        owner: its app id.
     """
-    table = find_table(uri, storage)
-    return (table.transaction_version(_counter(owner)) or 0) if table is not None else 0
+    return table.transaction_version(_counter(owner)) or 0
 
 
 def refresh(state: TableState) -> TableState:

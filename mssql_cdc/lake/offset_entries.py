@@ -1,59 +1,70 @@
-"""The per-table entries of all `_offsets` rows, searched in columns: thousands of Python objects take a second."""
+"""The per-table entries of some `_offsets` rows, searched in columns: thousands of Python objects take a second."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mssql_cdc.lake.steps import Entry
+
 Numbers = np.ndarray[Any, Any]
+_ALIKE = ["name", "object_id", "folder", "epoch", "status"]
+
+
+class Group(NamedTuple):
+    """Entries that are alike but for their positions.
+
+    `place` is the newest one's among all entries, `batch` the largest; `first` and `last` are the ends of `to`.
+    """
+
+    name: str
+    object_id: int | None
+    folder: str | None
+    epoch: int
+    status: str
+    place: int
+    batch: int | None
+    first: str | None
+    last: str | None
 
 
 class Entries:
-    """The concatenated entries of a column `tables`."""
+    """The concatenated entries of a column `tables`, of as many rows as memory allows."""
 
     def __init__(self, column: pa.ChunkedArray) -> None:
         chunks = column.combine_chunks()
         maps = chunks if isinstance(chunks, pa.MapArray) else pa.concat_arrays(chunks.chunks)
         bounds = maps.offsets.to_numpy()
         first, last = int(bounds[0]), int(bounds[-1])
-        names = maps.keys.slice(first, last - first).dictionary_encode()
-        self.items = maps.items.slice(first, last - first)
+        self._names = maps.keys.slice(first, last - first)
+        self._items = maps.items.slice(first, last - first)
         self._ends = bounds - first
-        self._codes = names.indices.to_numpy()
-        self._names: list[str] = names.dictionary.to_pylist()
-        place = np.zeros(len(self._names), dtype=np.int64)
-        place[self._codes] = np.arange(len(self._codes))  # For a repeated index, the last value is kept.
-        self.newest: dict[str, int] = dict(zip(self._names, place.tolist(), strict=True))
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return len(self._items)
+
+    def at(self, places: Sequence[int]) -> list[Entry]:
+        """The entries at these places."""
+        return [Entry(**found) for found in self._items.take(pa.array(places, pa.int64())).to_pylist()]
+
+    def groups(self) -> list[Group]:
+        """What is alike, once: there are hardly more of it than tables, however many rows there are."""
+        columns = {name: self._items.field(name) for name in (*_ALIKE[1:], "batch", "to")}
+        places = pa.array(np.arange(self.count))
+        table = pa.table({"name": self._names, "place": places, **columns})
+        found = table.group_by(_ALIKE).aggregate([("place", "max"), ("batch", "max"), ("to", "min"), ("to", "max")])
+        wanted = [*_ALIKE, "place_max", "batch_max", "to_min", "to_max"]
+        return [Group(*one) for one in zip(*(found.column(name).to_pylist() for name in wanted), strict=True)]
 
     def of(self, name: str) -> pa.Table:
         """All entries of one table, oldest first."""
-        if name not in self._names:
-            return pa.Table.from_struct_array(self.items.slice(0, 0))
-        mine = np.flatnonzero(self._codes == self._names.index(name))
-        return pa.Table.from_struct_array(self.items.take(pa.array(mine, pa.int64())))
-
-    def identities(self, epoch: int) -> frozenset[int]:
-        """The object ids of the tables that were read in an epoch; one that is only called lost was not seen in it."""
-        read = pc.is_in(self.items.field("status"), value_set=pa.array(["snapshot", "streaming"]))
-        found = self.items.field("object_id").filter(pc.and_(read, pc.equal(self.items.field("epoch"), epoch)))
-        return frozenset(pc.unique(found).drop_null().to_pylist())
-
-    def newest_of(self, object_id: int) -> dict[str, Any] | None:
-        """The newest entry of the source table with this identity, whatever its name was.
-
-        None if another table has taken its folder since: it was dropped then, and once the database is restored, the
-        source gives the same identity to whichever table is created next.
-        """
-        mine = np.flatnonzero(pc.fill_null(self.items.field("object_id"), -1).to_numpy() == object_id)
-        if not len(mine):
-            return None
-        newest = int(mine[-1])
-        later, folder = self.items.slice(newest + 1), self.items.field("folder")[newest]
-        taken = pc.and_(pc.equal(later.field("folder"), folder), pc.not_equal(later.field("object_id"), object_id))
-        return None if pc.any(taken).as_py() else self.items[newest].as_py()
+        return pa.Table.from_struct_array(self._items.filter(pc.equal(self._names, name)))
 
     def last_streaming(self, rows: Numbers) -> dict[int | str, int]:
         """The last of some rows in which a table streams: by object id, or by name where an entry has none.
@@ -63,39 +74,23 @@ class Entries:
         """
         begins, sizes = self._ends[rows], np.diff(self._ends)[rows]
         owners = np.repeat(rows, sizes)
-        places = np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum()))
-        status = self.items.field("status").take(pa.array(places))
-        streams = pc.equal(status, "streaming").to_numpy(zero_copy_only=False)
-        owners, places = owners[streams], places[streams]
-        ids = self.items.field("object_id").take(pa.array(places))
-        encoded, has_id = ids.drop_null().dictionary_encode(), ids.is_valid().to_numpy(zero_copy_only=False)
-        found: dict[int | str, int] = {}
-        for codes, labels, mine in (
-            (self._codes[places[~has_id]], self._names, owners[~has_id]),
-            (encoded.indices.to_numpy(), encoded.dictionary.to_pylist(), owners[has_id]),
-        ):
-            last = np.full(len(labels), -1, dtype=np.int64)
-            last[codes] = mine  # For a repeated index, the last value is kept.
-            found |= {label: row for label, row in zip(labels, last.tolist(), strict=True) if row >= 0}
-        return found
-
-    def newest_name(self, object_id: int) -> str | None:
-        """The name in the newest entry of this identity; None if the name has a newer entry, or is excluded."""
-        mine = np.flatnonzero(pc.fill_null(self.items.field("object_id"), -1).to_numpy() == object_id)
-        if not len(mine):
-            return None
-        newest = int(mine[-1])
-        name = self._names[int(self._codes[newest])]
-        is_excluded = self.items.field("status")[newest].as_py() == "excluded"
-        return None if self.newest[name] != newest or is_excluded else name
+        places = pa.array(np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(int(sizes.sum())))
+        columns = {name: self._items.field(name).take(places) for name in ("status", "object_id")}
+        table = pa.table({"name": self._names.take(places), "row": owners, **columns})
+        streams = table.filter(pc.equal(table.column("status"), "streaming"))
+        found = streams.group_by(["object_id", "name"]).aggregate([("row", "max")]).to_pylist()
+        last: dict[int | str, int] = {}
+        for one in found:
+            identity = one["name"] if one["object_id"] is None else one["object_id"]
+            last[identity] = max(last.get(identity, -1), one["row_max"])
+        return last
 
     def largest_batches(self, rows: int) -> dict[str, int]:
         """The largest `batch` of each table in the first `rows` rows; tables without any are omitted."""
         end = int(self._ends[rows])
-        batches = self.items.field("batch").slice(0, end)
-        largest = np.full(len(self._names), -1, dtype=np.int64)
-        np.maximum.at(largest, self._codes[:end], pc.fill_null(batches, -1).to_numpy())
-        return {name: batch for name, batch in zip(self._names, largest.tolist(), strict=True) if batch >= 0}
+        table = pa.table({"name": self._names.slice(0, end), "batch": self._items.field("batch").slice(0, end)})
+        found = table.group_by("name").aggregate([("batch", "max")]).to_pylist()
+        return {one["name"]: one["batch_max"] for one in found if one["batch_max"] is not None}
 
     def largest_batch(self, rows: int, name: str, folder: str | None) -> int | None:
         """The largest `batch` that a table had in the first `rows` rows; None without any.
@@ -106,10 +101,6 @@ class Entries:
             folder: Its folder, which tells it from others of the same name; None: it is not known.
         """
         end = int(self._ends[rows])
-        if folder is not None:
-            mine = pc.equal(self.items.field("folder").slice(0, end), folder)
-        elif name in self._names:
-            mine = pa.array(self._codes[:end] == self._names.index(name))
-        else:
-            return None
-        return pc.max(self.items.field("batch").slice(0, end).filter(pc.fill_null(mine, fill_value=False))).as_py()
+        alike, wanted = (self._names, name) if folder is None else (self._items.field("folder"), folder)
+        mine = pc.fill_null(pc.equal(alike.slice(0, end), wanted), fill_value=False)
+        return pc.max(self._items.field("batch").slice(0, end).filter(mine)).as_py()

@@ -54,14 +54,16 @@ OFFSETS_SCHEMA = pa.schema(
     ]
 )
 
+_UNNUMBERED = pa.schema([field for field in OFFSETS_SCHEMA if field.name != "_batch"])
 
-def encode(row: OffsetRow) -> dict[str, Any]:
+
+def encode(row: OffsetRow) -> pa.RecordBatch:
     """Encode the row for storage, without its number."""
     bad = [entry.status for entry in row.tables.values() if entry.status not in get_args(Status)]
     if bad:
         raise ValueError(f"Unknown status {bad}; known are {get_args(Status)}")
     values = {name: getattr(row, name) for name in OFFSETS_SCHEMA.names if hasattr(row, name)}
-    return {
+    encoded = {
         **values,
         "facts": facts_text(row.facts),
         "witness": witness_text(row.witness),
@@ -71,6 +73,7 @@ def encode(row: OffsetRow) -> dict[str, Any]:
             for name, entry in sorted(row.tables.items())
         ],
     }
+    return pa.RecordBatch.from_pylist([encoded], schema=_UNNUMBERED)
 
 
 class Rows(Sequence[OffsetRow]):
@@ -123,6 +126,6 @@ def decode(found: Mapping[str, Any]) -> OffsetRow:
     return OffsetRow(number=found["_batch"], **values)
 
 
-def numbered(row: Mapping[str, Any], number: int) -> pa.Table:
+def numbered(row: pa.RecordBatch, number: int) -> pa.Table:
     """An encoded row under its number, as a table."""
-    return pa.Table.from_pylist([{**row, "_batch": number}], schema=OFFSETS_SCHEMA)
+    return pa.Table.from_arrays([pa.array([number], pa.int64()), *row.columns], schema=OFFSETS_SCHEMA)

@@ -1,17 +1,17 @@
 """`_offsets`: one sparse row per finished range or snapshot step of a database (rules A1, A3, A4, A8).
 
 It contains the cuts and the positions of idle tables. Positions are opaque texts of the source, compared together with
-their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` defines the rows' format.
+their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` defines the rows' format, and
+`lake/offset_digest.py` what they amount to.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,61 +21,96 @@ from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.cuts import Closures, closures, cut_of
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.log import newest_batch
+from mssql_cdc.lake.offset_digest import KNOWN_KEYS, Digest
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
-from mssql_cdc.lake.small_tables import SmallTable, retry_overtaken
+from mssql_cdc.lake.read import BatchSlice, ordered
+from mssql_cdc.lake.small_tables import ReadAt, SmallTable, retry_overtaken
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.lsn import Lsn, snapshot_position_text
+from mssql_cdc.lsn import Lsn, LsnRange, snapshot_position_text
 from mssql_cdc.source.values import LogMark, Witness
 
-_COMPACT_EVERY = 50
+COMPACT_ROWS = 50
+"""After so many rows, `_offsets` is compacted (`follow/upkeep.py`)."""
+_FOLDED_ROWS = 512
+"""Rows that are folded in at once: with hundreds of tables, some ten MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A history in memory."""
+
+    table: pa.Table
+
+    def read(self, _number: int, columns: Sequence[str]) -> pa.Table:
+        return self.table.select(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stored:
+    """A history in the lake. What was read at `at` needs not be read again while rows are only appended."""
+
+    small: SmallTable
+    at: ReadAt | None
+
+    def read(self, number: int, columns: Sequence[str]) -> pa.Table:
+        uri, storage, wanted = self.small.uri, self.small.storage, BatchSlice(0, number)
+        found = ordered(uri, batches=wanted, columns=columns, storage=storage) if number else ()
+        none = pa.schema([self.small.schema.field(name) for name in columns]).empty_table()
+        return pa.concat_tables([none, *found]).combine_chunks()
 
 
 class Offsets:
-    """All rows of a database as loaded, oldest first.
+    """All rows of a database up to one, oldest first.
 
-    They stay in Arrow: a connector adds thousands a day, each with an entry per table, and a tick needs the newest few.
-    Their combined meaning is derived once per state, column by column.
+    What a step asks is in the digest, which is carried from row to row. The rows themselves stay in the lake: there
+    are thousands a day, each with an entry per table. The few questions about all of them (`rows`, `cuts`, `reached`)
+    read them again, at a cost that grows with the history.
     """
 
-    def __init__(self, table: pa.Table | None = None) -> None:
-        self._table = OFFSETS_SCHEMA.empty_table() if table is None else table
-        self._batches: dict[int, dict[str, int]] = {}
+    def __init__(self, digest: Digest | None = None, history: _Kept | _Stored | None = None) -> None:
+        self._digest = Digest() if digest is None else digest
+        self._history = _Kept(OFFSETS_SCHEMA.empty_table()) if history is None else history
 
     def __eq__(self, other: object) -> bool:
-        return self._table.equals(other._table) if isinstance(other, Offsets) else NotImplemented
+        return self._digest == other._digest if isinstance(other, Offsets) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]
 
     @cached_property
-    def rows(self) -> Rows:
-        """The rows; decoding all of them is slow once there are thousands."""
-        return Rows(self._table)
+    def _table(self) -> pa.Table:
+        return self._history.read(self.number, OFFSETS_SCHEMA.names)
 
     @cached_property
+    def rows(self) -> Rows:
+        """The rows, read from the lake; decoding all of them is slow once there are thousands."""
+        return Rows(self._table)
+
+    @property
+    def newest(self) -> OffsetRow | None:
+        """The newest row."""
+        return self._digest.newest
+
+    @property
     def advanced_at(self) -> datetime | None:
         """When tables last advanced, with or without rows; otherwise, when the first row was written."""
-        places = self._places(pc.is_in(self._table.column("kind"), value_set=pa.array(["range", "idle"])))
-        if not self._table.num_rows:
-            return None
-        return self._table.column("at")[places[-1] if places else 0].as_py()
+        return self._digest.advanced_at or self._digest.first_at
 
     @property
     def number(self) -> int:
         """The newest row's number; 0 without rows."""
-        return self._table.column("_batch")[-1].as_py() if self._table.num_rows else 0
+        return self._digest.number
 
-    @cached_property
+    @property
     def epoch(self) -> int:
         """The current epoch."""
-        return pc.max(self._table.column("epoch")).as_py() or 0
+        return self._digest.epoch
 
     @cached_property
     def entries(self) -> Mapping[str, Entry]:
         """The newest entry of each table, by `TableId.text`."""
-        return {name: Entry(**self._flat.items[place].as_py()) for name, place in self._flat.newest.items()}
+        return {name: placed.entry for name, placed in self._digest.named.items()}
 
     def entry(self, table: str) -> Entry | None:
         """The newest entry of a table (`TableId.text`): its state."""
@@ -94,25 +129,25 @@ class Offsets:
         named = self.entry(table)
         if named is not None and named.object_id == object_id:
             return named
-        found = self._flat.newest_of(object_id)
-        if found is None or object_id not in self.identities or folder not in {None, found["folder"]}:
+        found = self._digest.newest_of(object_id)
+        if found is None or object_id not in self.identities or folder not in {None, found.folder}:
             return None
-        return Entry(**found)
+        return found
 
     @cached_property
     def identities(self) -> frozenset[int]:
         """The object ids under which tables were read in this epoch."""
-        return self._flat.identities(self.epoch)
+        return self._digest.read_in(self.epoch)
 
-    @cached_property
+    @property
     def folders(self) -> frozenset[str]:
         """Every folder that a table ever had."""
-        return frozenset(pc.unique(self._flat.items.field("folder")).drop_null().to_pylist())
+        return self._digest.folders
 
-    @cached_property
+    @property
     def largest_batches(self) -> Mapping[str, int]:
         """The largest `_batch` that entries under a name ever had, whichever table it was."""
-        return self._flat.largest_batches(len(self.rows))
+        return self._digest.largest
 
     def position(self, table: str, own: Reached | None = None) -> Reached | None:
         """Return the start of the table's next range: the larger of its own commit's end and its newest entry's.
@@ -124,33 +159,34 @@ class Offsets:
         return max(known, default=None)
 
     def reached(self, table: str) -> set[Reached]:
-        """Every position that a row ever gave the table."""
+        """Every position that a row ever gave the table; all rows are read for it."""
         found = self._flat.of(table).select(["epoch", "to"]).to_pylist()
         return {Reached(one["epoch"], one["to"]) for one in found if one["to"] is not None}
 
+    def furthest(self, table: str, epoch: int) -> str:
+        """The furthest position in an epoch that a row ever gave the table; empty without one."""
+        return self._digest.furthest.get((table, epoch), "")
+
+    @property
+    def begins(self) -> str | None:
+        """The smallest position that a row ever gave a table."""
+        return self._digest.begins
+
     def cuts(self) -> list[OffsetRow]:
-        """The complete cuts, in order."""
-        return [self.rows[place] for place in self._places(self._table.column("complete"))]
+        """The complete cuts, in order; all rows are read for it."""
+        complete = pc.fill_null(self._table.column("complete"), fill_value=False).to_numpy()
+        return list(self.rows.at(np.flatnonzero(complete).tolist()))
 
     def last_cut(self) -> OffsetRow | None:
         """The complete cut with the largest position."""
-        return self._last_cut
-
-    @cached_property
-    def _last_cut(self) -> OffsetRow | None:
-        places = self._places(pc.and_(self._table.column("complete"), pc.is_valid(self._table.column("to"))))
-        if not places:
-            return None
-        columns = self._table.select(["epoch", "to", "_batch"]).take(pa.array(places))
-        order = pc.sort_indices(columns, sort_keys=[(name, "ascending") for name in columns.column_names])
-        newest: int = order[-1].as_py()
-        return self.rows[places[newest]]
+        return self._digest.last_cut
 
     def cut_batch(self, table: str, cut: OffsetRow) -> int | None:
         """The table's newest `_batch` at a cut: rows of larger batches belong to later cuts."""
-        if cut.number not in self._batches:
-            self._batches[cut.number] = self._flat.largest_batches(self._rows_up_to(cut.number))
-        return self._batches[cut.number].get(table)
+        last = self._digest.last_cut
+        if last is not None and cut.number == last.number:
+            return self._digest.at_cut.get(table)
+        return self._flat.largest_batches(self._rows_up_to(cut.number)).get(table)
 
     def first_cut(self, least: Reached, batches: Mapping[str, int] | None = None) -> OffsetRow | None:
         """The first complete cut that is not before a position and has these batches; None without any.
@@ -164,7 +200,8 @@ class Offsets:
         is_later = pc.or_(
             pc.greater(epoch, least.epoch), pc.and_(pc.equal(epoch, least.epoch), pc.greater_equal(to, least.to))
         )
-        places = self._places(pc.and_(pc.and_(columns[0], pc.is_valid(to)), is_later))
+        wanted = pc.fill_null(pc.and_(pc.and_(columns[0], pc.is_valid(to)), is_later), fill_value=False)
+        places = np.flatnonzero(wanted.to_numpy()).tolist()
         numbers: list[int] = self._table.column("_batch").to_numpy()[places].tolist()
 
         def has(number: int) -> bool:
@@ -186,18 +223,16 @@ class Offsets:
 
     def has_cut(self, partition: str) -> bool:
         """Whether a range of this partition key is a complete cut."""
-        mine = pc.equal(self._table.column("partition"), partition)
-        return bool(pc.any(pc.and_(self._table.column("complete"), mine)).as_py())
+        digest = self._digest
+        if partition in digest.keys or len(digest.keys) < KNOWN_KEYS or _is_behind(partition, digest.last_cut):
+            return partition in digest.keys
+        found = self._history.read(self.number, ["_batch", "complete", "partition"])
+        return bool(pc.any(found.filter(pc.equal(found.column("partition"), partition)).column("complete")).as_py())
 
-    @cached_property
-    def partitions(self) -> frozenset[str]:
-        """Every partition key that a row names."""
-        return frozenset(pc.unique(self._table.column("partition").drop_null()).to_pylist())
-
-    @cached_property
+    @property
     def snapshot_rows(self) -> tuple[OffsetRow, ...]:
         """The rows of snapshot steps, in order; there are few compared with those of ranges."""
-        return self.rows.at(self._places(pc.equal(self._table.column("kind"), "snapshot")))
+        return self._digest.snapshots
 
     @cached_property
     def begun_snapshots(self) -> Mapping[str, str]:
@@ -235,10 +270,10 @@ class Offsets:
         later = (mark for mark in ended.values() if known is None or known.start_lsn < mark.lsn)
         return self.begun_marks.union(later)
 
-    @cached_property
+    @property
     def noted(self) -> tuple[OffsetRow, ...]:
         """The rows with facts, in order."""
-        return self.rows.at(self._places(pc.is_valid(self._table.column("facts"))))
+        return self._digest.noted
 
     @cached_property
     def answered_signals(self) -> frozenset[str]:
@@ -262,9 +297,7 @@ class Offsets:
 
     @cached_property
     def _closures(self) -> Closures:
-        complete = pc.fill_null(self._table.column("complete"), fill_value=False).to_numpy()
-        rows = [row for row in self.noted if row.epoch == self.epoch]
-        return closures(rows, self._flat, complete, self._table.column("_batch").to_numpy())
+        return closures(self._digest)
 
     def log_start(self, table: str) -> str:
         """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
@@ -281,47 +314,74 @@ class Offsets:
                 return snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number)
         return ""
 
-    @cached_property
+    @property
     def witness(self) -> Witness | None:
         """The newest witness of the current epoch (rule A7)."""
-        mine = pc.equal(self._table.column("epoch"), self.epoch)
-        places = self._places(pc.and_(mine, pc.is_valid(self._table.column("witness"))))
-        return self.rows[places[-1]].witness if places else None
+        return self._digest.witness
 
-    @cached_property
+    @property
     def ends_with_cut(self) -> bool:
         """Whether nothing has happened to any table since the last complete cut."""
-        cut = self.last_cut()
-        return cut is not None and all(not row.tables for row in self.rows[self._place(cut.number) + 1 :])
-
-    def _place(self, number: int) -> int:
-        return int(np.searchsorted(self._table.column("_batch").to_numpy(), number))
-
-    def _places(self, wanted: pa.ChunkedArray) -> list[int]:
-        found = pc.fill_null(wanted, fill_value=False).to_numpy()
-        return np.flatnonzero(found).tolist()
+        return self._digest.ends_with_cut
 
     @cached_property
     def _flat(self) -> Entries:
         return Entries(self._table.column("tables"))
 
-    def with_row(self, row: OffsetRow, number: int, *, encoded: Mapping[str, Any] | None = None) -> Offsets:
+    def newer(self, small: SmallTable) -> Offsets:
+        """The rows of the lake now; read are only the newer ones, if rows were only appended since these were read.
+
+        Raises:
+            StorageError: Rows that were written are not there (A5).
+        """
+        history = self._history
+        since = history.at if isinstance(history, _Stored) and history.small == small else None
+        reading = small.read(since=since, after=self.number, least=_FOLDED_ROWS)
+        digest = self._digest if reading.goes_on else Digest()
+        for found in reading.tables:
+            for start in range(0, found.num_rows, _FOLDED_ROWS):
+                digest = digest.after(found.slice(start, _FOLDED_ROWS))
+        _require_all(small, digest, written=reading.written)
+        return Offsets(digest, _Stored(small, reading.at))
+
+    def with_row(
+        self, row: OffsetRow, number: int, *, encoded: pa.RecordBatch | None = None, at: ReadAt | None = None
+    ) -> Offsets:
         """Return these rows and another one.
 
         Args:
             row: The row.
             number: Its number.
             encoded: The row as `encode` returns it.
+            at: The commit that wrote it.
         """
-        after = Offsets(pa.concat_tables([self._table, numbered(encoded or encode(row), number)]))
-        # Decoding the rows of hundreds of snapshots takes longer than a step; most rows add nothing to them.
-        if row.facts is None and "noted" in self.__dict__:
-            after.__dict__["noted"] = self.noted
-        if row.kind != "snapshot" and "snapshot_rows" in self.__dict__:
-            after.__dict__["snapshot_rows"] = self.snapshot_rows
-        if "entries" in self.__dict__:
-            after.__dict__["entries"] = {**self.entries, **row.tables}
-        return after
+        table = numbered(encode(row) if encoded is None else encoded, number)
+        stored = replace(row, number=number, tables=dict(sorted(row.tables.items())))
+        digest = self._digest.after(table, decoded=(stored,))
+        if isinstance(self._history, _Stored):
+            return Offsets(digest, replace(self._history, at=at))
+        return Offsets(digest, _Kept(pa.concat_tables([self._history.table, table])))
+
+
+def _require_all(small: SmallTable, digest: Digest, *, written: int) -> None:
+    """Each commit is one row, and nothing removes any. RESTORE takes back rows, and keeps the txn that counts them."""
+    written = max(written, digest.number)
+    if digest.rows != written:
+        raise StorageError(
+            f"{small.uri} has {digest.rows} of the {written} rows that were written: another program has restored or "
+            "changed it, and positions would go back. RESTORE it to the version before that (DESCRIBE HISTORY lists "
+            f"them). If nothing has all rows, move {small.uri.rpartition('/')[0]} away and start again: every table is "
+            "then read anew"
+        )
+
+
+def _is_behind(partition: str, cut: OffsetRow | None) -> bool:
+    """Whether a range ends behind the last cut: then none is its own, and no row needs to be read for that."""
+    try:
+        wanted = LsnRange.parse(partition)
+    except ValueError:
+        return False
+    return cut is not None and (wanted.epoch, wanted.to.text) > (cut.epoch, cut.to or "")
 
 
 def _is_of(entry: Entry | None, table: str, other: Entry, name: str) -> bool:
@@ -348,22 +408,9 @@ def load_offsets(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables
         StorageError: Rows that were written are not there (A5).
     """
     table = offsets_table(layout, storage)
-
-    def load() -> Offsets:
-        # Before the rows: another run may append meanwhile. RESTORE takes back rows, and keeps the txn.
-        written = newest_batch(table.uri, owner=table.owner, storage=storage)
-        offsets = Offsets(table.table())
-        written = max(written, offsets.number)
-        if len(offsets.rows) != written:  # Each commit is one row, and nothing removes any.
-            raise StorageError(
-                f"{table.uri} has {len(offsets.rows)} of the {written} rows that were written: another program has "
-                "restored or changed it, and positions would go back. RESTORE it to the version before that (DESCRIBE "
-                f"HISTORY lists them). If nothing has all rows, move {layout.root} away and start again: every table "
-                "is then read anew"
-            )
-        return offsets
-
-    return load() if known is None else known.get(table.uri, load, storage)
+    if known is None:
+        return Offsets().newer(table)
+    return known.get(table.uri, lambda: (known.last(table.uri, Offsets) or Offsets()).newer(table), storage)
 
 
 @retry_overtaken
@@ -398,20 +445,21 @@ def append_offsets(
             never succeeded.
     """
     table = offsets_table(layout, storage)
-    state = table.state()
-    now = seen if seen.number == state.batch else Offsets(table.table())
+    state = (known.take_state(table.uri) if known is not None else None) or table.state()
+    now = seen if seen.number == state.batch else seen.newer(table)
     _check_own(row, seen, now, table.uri)
     if members:
         begun = [name for name in members if name not in new or now.entry(name) != seen.entry(name)]
         complete, failed = cut_of({**now.entries, **row.tables}, begun, row.tables.keys())
         row = replace(row, complete=complete, failed=failed)
-    version = state.delta_version
+    version, number = state.delta_version, state.batch + 1
     encoded = encode(row)
-    committed = table.append(state, [encoded], {"kind": row.kind, "to": row.to, "run_id": row.run_id})
-    after = now.with_row(row, state.batch + 1, encoded=encoded)
-    if known is not None and committed.delta_version == version + 1:
-        known.keep(table.uri, committed.delta_version, after, storage)
-    _housekeeping(table, state.batch + 1)
+    committed = table.append_columns(state, encoded, {"kind": row.kind, "to": row.to, "run_id": row.run_id})
+    is_next = committed.delta_version == version + 1 and committed.own is not None
+    at = ReadAt(committed.table_id, version + 1, committed.own["mark"]) if is_next and committed.own else None
+    after = now.with_row(row, number, encoded=encoded, at=at)
+    if known is not None and is_next:
+        known.keep(table.uri, committed.delta_version, after, storage, state=committed)
     return after
 
 
@@ -423,8 +471,3 @@ def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:
     changed = [name for name in row.tables if seen.entry(name) != now.entry(name)]
     if changed:
         raise FencedError(f"Another run has written offsets of {sorted(changed)} in {uri} since this run began")
-
-
-def _housekeeping(table: SmallTable, number: int) -> None:
-    if number % _COMPACT_EVERY == 0:
-        table.compact()

@@ -74,11 +74,65 @@ def scan(
                     yield inside if columns is None else inside.select(list(columns))
 
 
+def ordered(
+    uri: str,
+    *,
+    batches: BatchSlice | None = None,
+    columns: Sequence[str],
+    version: int | None = None,
+    least: int = 1,
+    storage: Storage = LOCAL,
+) -> Iterator[pa.Table]:
+    """Yield rows in the order of `_batch`; memory holds what files have in common, whichever way they were compacted.
+
+    Args:
+        uri: the table's folder.
+        batches: only rows of these commits.
+        columns: only these top-level columns, `_batch` among them.
+        version: a Delta version instead of the newest.
+        least: so many rows at once, but for the last ones.
+        storage: how to reach the folder.
+    """
+    files = open_files(uri, batches=batches, version=version, storage=storage)
+    logical = pa.schema([files.logical.field(name) for name in columns])
+    physical, waiting = files.stored(logical), list[pa.RecordBatch]()
+    for path, later in zip(files.paths, [*files.firsts, None][1:], strict=True):
+        with files.system.open_input_file(path) as source:
+            file = pq.ParquetFile(source)
+            groups = _in_order(file, physical.field(logical.get_field_index("_batch")).name)
+            for (_, group), following in zip(groups, [*groups[1:], None], strict=True):
+                waiting += file_rows(file, physical, logical, batches, [group])
+                ends = [end for end in (following[0] if following else None, later) if end is not None]
+                if not waiting or (ends and sum(batch.num_rows for batch in waiting) < least):
+                    continue
+                rows = pa.Table.from_batches(waiting, logical).combine_chunks()
+                if ends:  # What is read later has none before its smallest.
+                    is_ready = pc.less(rows.column("_batch"), min(ends))
+                    if not pc.all(is_ready).as_py():
+                        waiting, rows = rows.filter(pc.invert(is_ready)).to_batches(), rows.filter(is_ready)
+                    else:
+                        waiting = []
+                numbers = rows.column("_batch").to_numpy()
+                is_sorted = bool((numbers[1:] >= numbers[:-1]).all())
+                yield rows if is_sorted else rows.take(pc.sort_indices(rows.column("_batch")))
+
+
+def _in_order(file: pq.ParquetFile, batch: str) -> list[tuple[int, int]]:
+    """The row groups of a file by their smallest `_batch`, which comes first."""
+    groups = range(file.num_row_groups)
+    found = [file.read_row_group(group, columns=[batch], use_threads=False).to_batches() for group in groups]
+    return sorted((pc.min(pa.Table.from_batches(one).column(0)).as_py(), group) for group, one in enumerate(found))
+
+
 @dataclass(frozen=True, slots=True)
 class TableFiles:
-    """The data files of one version of an append-only table, oldest commit first, and how to read them."""
+    """The data files of one version of an append-only table, oldest commit first, and how to read them.
+
+    `firsts` has the smallest `_batch` of each file, 0 where it is not known.
+    """
 
     paths: tuple[str, ...]
+    firsts: tuple[int, ...]
     logical: pa.Schema
     system: pa_fs.FileSystem
     _schema_json: str
@@ -110,9 +164,9 @@ def open_files(
     """
     table = open_table(uri, storage, version=version)
     schema_json = table.schema().to_json()
-    return TableFiles(
-        tuple(_paths(table, batches, commits)), arrow_of(schema_json), file_system(uri, storage), schema_json
-    )
+    found = _paths(table, batches, commits)
+    paths, firsts = tuple(path for path, _ in found), tuple(first for _, first in found)
+    return TableFiles(paths, firsts, arrow_of(schema_json), file_system(uri, storage), schema_json)
 
 
 def exists(uri: str, storage: Storage = LOCAL) -> bool:
@@ -168,8 +222,8 @@ def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Stora
     return pa.Table.from_batches(scan(uri, columns=columns, storage=storage), schema)
 
 
-def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | None) -> list[str]:
-    """Paths of the files that may hold rows of the slice and the interval, oldest commit first."""
+def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | None) -> list[tuple[str, int]]:
+    """The files that may hold rows of the slice and the interval, oldest commit first: path, smallest `_batch`."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = actions.schema.names
     if any(name.startswith("deletion_vector") for name in names):
@@ -191,7 +245,7 @@ def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | Non
         return _instant(low) < commits.end and _instant(high) + timedelta(milliseconds=1) > commits.first
 
     rows = [row for row in rows if wanted(row) and committed(row)]
-    return [row["path"] for row in sorted(rows, key=lambda row: row.get("min._batch") or 0)]
+    return sorted(((row["path"], row.get("min._batch") or 0) for row in rows), key=lambda one: one[1])
 
 
 def _instant(at: datetime) -> datetime:

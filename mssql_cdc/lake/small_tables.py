@@ -5,22 +5,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake import DeltaTable, WriterProperties
 from deltalake.exceptions import DeltaError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mssql_cdc.errors import OvertakenError, StorageError
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.log import TableState, commit, create_table, load_state
-from mssql_cdc.lake.opened import open_table
-from mssql_cdc.lake.read import exists, read_table
+from mssql_cdc.lake.log import TableState, commit, create_table, facts_of, load_state, newest_batch
+from mssql_cdc.lake.opened import find_table, open_table
+from mssql_cdc.lake.read import BatchSlice, exists, ordered, read_table
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.schema.arrow import INSTANT, TEXT_MAP
 
@@ -28,6 +29,38 @@ _PROPERTIES = {"delta.checkpointInterval": "20"}
 
 retry_overtaken = retry(retry=retry_if_exception_type(OvertakenError), stop=stop_after_attempt(20), reraise=True)
 """Retries a function that builds rows from a table's newest state and appends them, if another run was faster."""
+
+
+_ANY = 2**62
+_FILE_BYTES = 4 * 1024 * 1024
+_GROUP_ROWS = 256
+"""Rows of a group, which is read at once: one of `_offsets` has an entry per table."""
+_MOST_COMMITS = 1000
+"""More commits are not looked through: all rows are read again."""
+_HARMLESS = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadAt:
+    """The commit up to which a table was read; `mark` tells it from another one of the same version."""
+
+    table_id: str
+    version: int
+    mark: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Rows of a table, oldest commit first.
+
+    `written` is the `_batch` of the newest commit that the table ever had, also behind a RESTORE. `goes_on`: the rows
+    that were read before are still there, and not here.
+    """
+
+    at: ReadAt | None
+    tables: Iterable[pa.Table]
+    written: int = 0
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +127,58 @@ class SmallTable:
         found = read_table(self.uri, columns=self.schema.names, storage=self.storage).combine_chunks()
         return found.take(pc.sort_indices(found.column("_batch"))) if found.num_rows else found
 
+    def read(self, *, since: ReadAt | None, after: int, least: int) -> Reading:
+        """Read the rows in order, in bounded memory: all, or those behind what was read before.
+
+        Args:
+            since: What was read before; None: nothing.
+            after: The newest `_batch` of it.
+            least: The rows of the result come so many at once, but for the last ones.
+        """
+        table = find_table(self.uri, self.storage)
+        if table is None:
+            return Reading(None, ())
+        newest = table.history(1)
+        at = ReadAt(str(table.metadata().id), table.version(), _mark(newest[0]) if newest else "")
+        goes_on = since is not None and _only_appended(table, since, at)
+        batches = BatchSlice(after if goes_on else 0, _ANY)
+        rows = ordered(
+            self.uri, batches=batches, columns=self.schema.names, version=at.version, least=least, storage=self.storage
+        )
+        return Reading(at, rows, newest_batch(table, owner=self.owner), goes_on=goes_on)
+
     def rows(self) -> list[dict[str, Any]]:
         """The same, as dicts."""
         return self.table().to_pylist()
 
     def compact(self) -> None:
-        """Compact the small files, unless another run does or appends; readers and fencing are not affected."""
+        """Compact the small files, unless another run does or appends; readers and fencing are not affected.
+
+        A file of some size is left as it is: what this costs does not grow with the table.
+        """
+        properties = WriterProperties(compression="ZSTD", compression_level=1, max_row_group_size=_GROUP_ROWS)
         with suppress(DeltaError):
-            open_table(self.uri, self.storage).optimize.compact()
+            open_table(self.uri, self.storage).optimize.compact(target_size=_FILE_BYTES, writer_properties=properties)
+
+
+def _mark(entry: Mapping[str, Any]) -> str:
+    """What tells a commit from another one of the same version, in a log that was put in its place."""
+    facts = facts_of(entry)
+    return str(facts["mark"]) if facts and "mark" in facts else f"{entry.get('operation')} {entry.get('timestamp')}"
+
+
+def _only_appended(table: DeltaTable, since: ReadAt, now: ReadAt) -> bool:
+    """Whether the commits since then are appends of ours, and such that change no row."""
+    count = now.version - since.version
+    if since.table_id != now.table_id or not 0 <= count <= _MOST_COMMITS:
+        return False
+    commits = table.history(count + 1)
+    if len(commits) != count + 1 or _mark(commits[-1]) != since.mark:
+        return False
+    return all(
+        facts_of(one) is not None if one.get("operation") == "WRITE" else one.get("operation") in _HARMLESS
+        for one in commits[:-1]
+    )
 
 
 def _schema(**columns: pa.DataType) -> pa.Schema:

@@ -194,7 +194,7 @@ def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
     """
     if offset.commit is None or offset.snapshot is not None:
         return
-    begins = min((one.to for table in lake.entries for one in lake.reached(table)), default=None)
+    begins = lake.begins
     if begins is not None and offset.commit < Lsn.parse(begins):
         raise ConfigurationError(
             f"{database}: the offset {offset.commit.text} lies before the beginning of the lake ({begins}), which has "

@@ -86,7 +86,7 @@ def real_names(connector: Connector, *, warehouse: str | None = None) -> Connect
     for name in connector.databases:
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, name)
         try:
-            if not load_offsets(layout, storage).rows:
+            if not load_offsets(layout, storage).number:
                 with source.session(name) as session:
                     found.append(session.require_ready())
         except SourceUnavailableError:

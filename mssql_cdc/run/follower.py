@@ -19,6 +19,7 @@ from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
+from mssql_cdc.follow.upkeep import Upkeep
 from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
 from mssql_cdc.plan.facts import Cursor, Facts, Outcome, Runs
@@ -88,6 +89,7 @@ class Follower:
     _retries: Retries | None = None
     _due: float = 0.0
     _alarmed: bool = False
+    _upkeep: Upkeep = field(default_factory=Upkeep)
 
     def attempt(self) -> Done | None:
         """Take a step, unless the last one failed a moment ago; None if none was taken or it failed.
@@ -160,7 +162,7 @@ class Follower:
         The errors of `survey` and `execute` propagate; the result contains the errors of single tables.
         """
         now = datetime.now(UTC)
-        if self.seen is not None and self.seen.offsets.rows:
+        if self.seen is not None and self.seen.offsets.number:
             self._beaten = beat(self.database, self._beaten, now)
         looked, taken = self.signals.look(self.database), self._take()
         quiet = self._quiet(now) if looked is None and taken is None else None
@@ -205,6 +207,7 @@ class Follower:
                 self._note_range(decision, dict.fromkeys(decision.tables, error))
             raise
         done = self._with_slow(done)
+        self._upkeep.step(self.database, before=seen.offsets.number, after=done.offsets.number, slow=self.slow)
         if isinstance(decision, Range):
             self._tried([m.table for m in facts.members] if decision.complete else [*decision.tables, *decision.idle])
             self._note(decision.tables, done.failed)

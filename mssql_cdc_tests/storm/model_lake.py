@@ -272,7 +272,7 @@ class _Alter:
 class _Optimize:
     table: ModelTable
 
-    def compact(self) -> None:
+    def compact(self, *, target_size: int | None = None, writer_properties: object = None) -> None:
         table = self.table
         newest = table._log[-1]
         if len(newest.adds) < 2:

@@ -251,7 +251,7 @@ MUTANTS = (
     ),
     Mutant(
         "C18", "a complete cut opens the tables that it was made without",
-        "lake.cuts:closures",
+        "lake.offset_digest:Digest._ended",
         "one not in last or numbers[last[one]] <= end[0]", "not len(cuts) or numbers[cuts[-1]] <= end[0]",
     ),
     Mutant(
@@ -274,8 +274,7 @@ MUTANTS = (
     ),
     Mutant(
         "B15", "an object id that was read in an earlier epoch tells of a rename",
-        "lake.offset_entries:Entries.identities", 'filter(pc.and_(read, pc.equal(self.items.field("epoch"), epoch)))',
-        "filter(read)",
+        "lake.offset_digest:Digest.read_in", " if met == epoch", "",
     ),
     Mutant(
         "A4", "a bounded range ends at the log's end at which a table was read whole",
