@@ -358,6 +358,6 @@ def _entry(
     known: dict[str, Any] = {"instance": lake.instances_at(epoch)[0], "shown": lake.shown}
     if state is not None or lake.loaded:  # Else nothing was written, and the log is checked from its last entry on.
         known["delta_table_id"] = state.table_id if state else None
-        known["delta_version"] = state.delta_version if state else None
+        known["delta_version"] = state.known_version if state else None
         known["batch"] = state.batch if state else None
     return lake.new_entry(status="streaming", to=to, epoch=epoch, rows=rows, **(known | more))

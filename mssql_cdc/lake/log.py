@@ -40,7 +40,8 @@ class TableState:
     """One state of a table's log, from which exactly one commit can be made.
 
     `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
-    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5).
+    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `checked`: others
+    have committed between this version and ours, which the next look has to judge; None: none have.
     """
 
     uri: str
@@ -55,6 +56,12 @@ class TableState:
     properties: Mapping[str, str]
     storage: Storage
     table: DeltaTable = field(repr=False, compare=False)
+    checked: int | None = field(default=None, compare=False)
+
+    @property
+    def known_version(self) -> int:
+        """The Delta version from which the next look goes on with the other writers' commits (A5)."""
+        return self.delta_version if self.checked is None else self.checked
 
     @property
     def app_id(self) -> str:
@@ -142,6 +149,14 @@ def commit(
         OvertakenError: another run has committed since, or changed the table; nothing was written.
         FencedError: the state was used for a commit before.
     """
+    after = _committed(state, files, metadata, spark)
+    # A foreign append between the look and this commit does not make it fail.
+    return after if after.delta_version == state.delta_version + 1 else replace(after, checked=state.known_version)
+
+
+def _committed(
+    state: TableState, files: Sequence[DataFile], metadata: Mapping[str, Any], spark: SparkStarter | None
+) -> TableState:
     if state.table.version() != state.delta_version:
         # A commit or a refresh has advanced the handle; from there, the fence would accept an old plan.
         raise FencedError(f"This state of {state.uri} (Delta version {state.delta_version}) was used before")

@@ -154,7 +154,7 @@ def record(
         entry,
         rows=0,
         delta_table_id=state.table_id,
-        delta_version=state.delta_version,
+        delta_version=state.known_version,
         batch=state.batch,
         schema=table.schema.version,
     )

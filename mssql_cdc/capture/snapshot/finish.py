@@ -103,7 +103,7 @@ def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
         status="streaming",
         rows=run.rows[table],
         delta_table_id=state.table_id,
-        delta_version=state.delta_version,
+        delta_version=state.known_version,
         batch=state.batch,
     )
     if groups:
@@ -187,7 +187,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         epoch=run.epoch,
         rows=run.rows[table],
         delta_table_id=state.table_id,
-        delta_version=state.delta_version,
+        delta_version=state.known_version,
         batch=state.batch,
         instance=instance,
         shown=goes_on.shown if goes_on is not None else member.shown,

@@ -6,11 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from deltalake import write_deltalake
 
-from mssql_cdc.errors import FencedError
+from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.read import read_table
+from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, orders
 
@@ -90,3 +92,23 @@ def test_two_runs_of_which_one_continues_a_column_in_a_new_delta_column(tmp_path
     assert [(one["_schema"], one["after"]["name"], one["after"]["name_2"]) for one in found] == [
         (1, "a", None), (2, None, 7), (2, None, 8)
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("commits", [1, 3])
+def test_rows_that_another_program_adds_between_the_look_and_a_commit_are_noticed_at_the_next_look(
+    tmp_path: Path, commits: int
+):
+    """They came before the recorded version, from which the next look went on."""
+    home = home_in(tmp_path)
+    state = append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)))
+    write_deltalake(home.changes, read_table(home.changes), mode="append")
+    for number in range(commits):
+        state = append(state, OLD, Change(2 + number, "c", after=row(2 + number)))
+    with pytest.raises(TamperedTableError, match="was changed by WRITE in Delta version 2"):
+        verify_untouched(change_log(home, OLD), table_id=state.table_id, delta_version=state.known_version)
+
+
+def test_a_commit_without_others_before_it_is_the_version_that_the_next_look_goes_on_from(tmp_path: Path):
+    home = home_in(tmp_path)
+    state = append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)))
+    assert state.known_version == state.delta_version == 1
