@@ -70,10 +70,18 @@ class Output:
 
     @contextmanager
     def progress(self) -> Generator[ShowProgress]:
-        """Show the progress of long work: one bar on a terminal, a line per call elsewhere."""
+        """Show the progress of long work: one bar on a terminal, a line per call that says something new elsewhere."""
         redact = self.redact
         if not is_terminal(self._notes):
-            yield lambda text, done, total: self.line(f"{text} ({done} of {total} done)")
+            last = ""
+
+            def tell(text: str, done: int, total: int) -> None:
+                nonlocal last
+                if (now := f"{text} ({done} of {total} done)") != last:
+                    last = now
+                    self.line(now)
+
+            yield tell
             return
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -85,6 +85,14 @@ def test_progress_in_a_pipe_is_a_line_with_the_time_per_step():
     assert lines == ["TIME checking shop.dbo.orders (0 of 2 done)", "TIME checking shop.dbo.lines (1 of 2 done)"]
 
 
+def test_progress_in_a_pipe_says_nothing_twice():
+    notes = io.StringIO()
+    with Output(io.StringIO(), notes).progress() as show:
+        for done in (1, 2, 2):
+            show("snapshot", done, 2)
+    assert [line[9:] for line in notes.getvalue().splitlines()] == ["snapshot (1 of 2 done)", "snapshot (2 of 2 done)"]
+
+
 def test_progress_on_a_terminal_is_a_bar_that_does_not_disturb_other_lines():
     notes = Terminal()
     output = Output(io.StringIO(), notes)
