@@ -97,7 +97,7 @@ KINDS = {
     "an output of records": Kind(of_records, "mssql_cdc.run.records_output.open_output"),
     "records beside a window": Kind(of_sensor, "mssql_cdc.run.records_output.open_output", ends=False),
     "a merge": Kind(of_sensor, "mssql_cdc.lake.current.CurrentTables._plan"),
-    "an event": Kind(of_sensor, "mssql_cdc.defs.book.row_count", ends=False),
+    "an event": Kind(of_sensor, "mssql_cdc.defs.book.Book._rows", ends=False),
 }
 
 
