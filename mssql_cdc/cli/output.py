@@ -70,16 +70,16 @@ class Output:
 
     @contextmanager
     def progress(self) -> Generator[ShowProgress]:
-        """Show the progress of long work: one bar on a terminal, a line per call that says something new elsewhere."""
+        """Show the progress of long work: one bar on a terminal, a line per call elsewhere, one once all is done."""
         redact = self.redact
         if not is_terminal(self._notes):
-            last = ""
+            last = (0, 1)
 
             def tell(text: str, done: int, total: int) -> None:
                 nonlocal last
-                if (now := f"{text} ({done} of {total} done)") != last:
-                    last = now
-                    self.line(now)
+                if done < total or last != (done, total):
+                    self.line(f"{text} ({done} of {total} done)")
+                last = (done, total)
 
             yield tell
             return

@@ -85,12 +85,13 @@ def test_progress_in_a_pipe_is_a_line_with_the_time_per_step():
     assert lines == ["TIME checking shop.dbo.orders (0 of 2 done)", "TIME checking shop.dbo.lines (1 of 2 done)"]
 
 
-def test_progress_in_a_pipe_says_nothing_twice():
+def test_progress_in_a_pipe_says_once_that_all_is_done():
     notes = io.StringIO()
     with Output(io.StringIO(), notes).progress() as show:
-        for done in (1, 2, 2):
-            show("snapshot", done, 2)
-    assert [line[9:] for line in notes.getvalue().splitlines()] == ["snapshot (1 of 2 done)", "snapshot (2 of 2 done)"]
+        for rate, done in enumerate((1, 1, 2, 2)):
+            show(f"{rate} rows/s", done, 2)
+    said = ["0 rows/s (1 of 2 done)", "1 rows/s (1 of 2 done)", "2 rows/s (2 of 2 done)"]
+    assert [line[9:] for line in notes.getvalue().splitlines()] == said
 
 
 def test_progress_on_a_terminal_is_a_bar_that_does_not_disturb_other_lines():
