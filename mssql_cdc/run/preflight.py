@@ -91,8 +91,8 @@ def _no_table(connector: Connector, session: SourceSession, name: str, others: S
     if others:
         return (
             f"Database {name!r} captures no table: {' and '.join(filters)} exclude every table that is "
-            f"enabled for CDC ({_listed(others)}){hidden}. After applying the include/exclude list filters, no changes "
-            "will be captured. Please check your configuration!"
+            f"enabled for CDC ({_listed(others)}){hidden}. After applying the include/exclude list filters, "
+            "no changes will be captured. Please check your configuration!"
         )
     if instances:
         return f"Database {name!r}: {_hidden(instances)}"

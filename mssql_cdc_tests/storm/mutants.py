@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "A3", "commits carry no txn",
-        "lake.log:commit",
+        "lake.log:_committed",
         "            Transaction(state.app_id, number),\n            Transaction(_counter(state.owner), number),\n",
         "",
     ),
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "A9", "a gap ends at once, and not where its table streams again",
-        "run.loss:write_loss", "loss.position.text, None,", "loss.position.text, loss.position.text,",
+        "run.loss:_record", "seen.facts.epoch, from_, None,", "seen.facts.epoch, from_, from_,",
     ),
     Mutant(
         "A9", "chunks whose changes were cleaned up count as read",
@@ -260,7 +260,7 @@ MUTANTS = (
     ),
     Mutant(
         "C19", "rows of a chunk that is read again are not swept",
-        "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "table_plan.again",
+        "capture.snapshot.finish:_write_end", "again = table_plan.again or ended.again", "again = table_plan.again",
     ),
     Mutant(
         "C21", "a table without a key is not read again",
@@ -337,7 +337,7 @@ WHOLE_MUTANTS = (
     ),
     Mutant(
         "C19", "rows that were deleted while capture was off are not swept",
-        "capture.snapshot.finish:_write_end", "(table_plan.again or ended.again)", "False",
+        "capture.snapshot.finish:_write_end", "again = table_plan.again or ended.again", "again = False",
     ),
 )  # fmt: skip
 """Those that take types, keys and current tables to show. docs/correctness.md lists the rest with their tests."""

@@ -130,7 +130,15 @@ class ArrowBulk:
         doing: str,
         rows: int | None = None,
     ) -> Generator[pa.RecordBatch]:
-        """As `Bulk.read`."""
+        """As `Bulk.read`.
+
+        Args:
+            sql: one SELECT.
+            fields: names and raw types of its columns.
+            parameters: texts, or None.
+            doing: completes "while …" in the text of an error.
+            rows: about how many rows come.
+        """
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
