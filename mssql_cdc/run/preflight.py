@@ -7,13 +7,14 @@ are named by `source/`, on the way.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mssql_cdc.capture.notices import layout_notices
 from mssql_cdc.capture.unmatched import unmatched_notices
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import Source, SourceSession
 from mssql_cdc.source.values import CapturedTable
 
@@ -56,7 +57,7 @@ def preflight(
         is_signal_table = connector.filters.tables.is_signal_table
         nothing = all(is_signal_table(*table.table_id.parts) for table in found.tables)
         if nothing and (others or unreadable or not found.tables):
-            problem = _no_table(connector, session, found.name, others)
+            problem = _no_table(connector, found.name, others, unreadable, session.hidden())
             if not begun:
                 raise ConfigurationError(problem)
             warn(problem)
@@ -79,9 +80,14 @@ def preflight(
     return found
 
 
-def _no_table(connector: Connector, session: SourceSession, name: str, others: Sequence[str]) -> str:
+def _no_table(
+    connector: Connector,
+    name: str,
+    others: Sequence[str],
+    unreadable: Mapping[TableId, str],
+    instances: Sequence[str],
+) -> str:
     """Why no table is left: unfit as it is, hidden from the login, left out by the filters, or none under CDC."""
-    instances, unreadable = session.hidden(), session.unreadable()
     filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
     hidden = f"; {_hidden(instances)}" if instances else ""
     if unreadable:
