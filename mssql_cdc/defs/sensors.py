@@ -30,6 +30,7 @@ from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import record_signals
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
@@ -63,6 +64,7 @@ def build_sensor(
         snapshot_job: The job that takes snapshots.
     """
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
+    tables = KnownTables()  # What `_offsets` amounts to is read once by the code server, and not by every tick.
 
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
@@ -76,7 +78,7 @@ def build_sensor(
             runs = RunRecords(context.instance, setup, job.name, snapshot_job.name)
             memory = Memory.from_json(context.cursor)
             try:
-                tick = Tick(setup, setup.open(log=context.log.info), runs, memory)
+                tick = Tick(setup, replace(setup.open(log=context.log.info), tables=tables), runs, memory)
                 tick.start(context.last_sensor_start_time)
                 _ensure_pools(context.instance, setup)
                 return tick.result()
@@ -183,7 +185,7 @@ class Tick:
             return None
         active = self.runs.active()
         if streams:
-            offsets = load_offsets(self.database.layout, self.database.storage)
+            offsets = load_offsets(self.database.layout, self.database.storage, known=self.database.tables)
             taken = any(run.kind == "snapshot" for run in active)
             due = bool(offsets.begun_snapshots) and not taken
             return None if due or open_requests(self.database, offsets) else Wait("a run streams the changes")
