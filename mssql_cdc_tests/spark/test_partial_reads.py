@@ -95,6 +95,19 @@ def test_a_table_that_lost_changes_is_read_in_full_despite_a_statement_of_its_ow
 
 
 @pytest.mark.feature("SNP-13")
+def test_a_table_with_another_key_is_read_in_full_despite_a_statement_of_its_own(source, spark, tmp_path):
+    database = model_database(source, spark, tmp_path, **OVERRIDE)
+    write_some(source)
+    settled(database, source)
+    source.put("orders", 0, "streamed")
+    settled(database, source)
+    source.tables["orders"].keys = (("name",),)
+    source.put("people", 0, "later")
+    settled(database, source)
+    same(database, source)
+
+
+@pytest.mark.feature("SNP-13")
 def test_behind_a_restore_a_table_is_read_in_full_despite_a_statement_of_its_own(source, spark, tmp_path):
     database = model_database(source, spark, tmp_path, **OVERRIDE)
     write_some(source)
