@@ -22,7 +22,7 @@ from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
 from mssql_cdc.lsn import Lsn, Position
-from mssql_cdc.schema import TableId, TableSchema, change_log_schema
+from mssql_cdc.schema import TableId, TableSchema, UniqueKey, change_log_schema
 from mssql_cdc.source.values import CapturedTable, CaptureInstance
 
 STREAM = ""
@@ -253,14 +253,15 @@ def _under_former_key(table: CapturedTable, known: TableSchema | None) -> Captur
     """The table with the key that it had, while that still identifies its rows: a further index changes nothing."""
     if known is None or known.object_id != table.object_id or not known.key_columns:
         return table
-    former = known.key_columns
-    if all(i.schema.key_columns == former for i in table.instances):
-        return table
-    instances = [
-        replace(i, schema=i.schema.keyed_by(former)) if former in i.keys and i.schema.key_columns != former else i
-        for i in table.instances
-    ]
-    return replace(table, instances=tuple(instances))
+    return replace(table, instances=tuple(_keyed_by(known.key, instance) for instance in table.instances))
+
+
+def _keyed_by(former: UniqueKey, instance: CaptureInstance) -> CaptureInstance:
+    """The instance with this key if it still has it, else with its best one."""
+    key = next((one for one in instance.keys if one.continues(former)), None)
+    if key is None or key == instance.schema.key:
+        return instance
+    return replace(instance, schema=instance.schema.keyed_by(key.columns, constraint=key.constraint))
 
 
 def versioned(

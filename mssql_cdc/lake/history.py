@@ -86,7 +86,7 @@ class SchemaHistory:
     def is_filled(self, schema: TableSchema, filled: int | None) -> bool:
         """Whether a snapshot read under version `filled` and all rows since have the `_key` of this structure."""
         newest = self.newest(schema.table_id)
-        if newest is None or (newest is not schema and newest.key_definition != schema.key_definition):
+        if newest is None or (newest is not schema and not newest.has_key_of(schema)):
             return False
         return filled is not None and filled >= newest.key_since
 
@@ -113,7 +113,8 @@ class SchemaHistory:
         known = self.newest(schema.table_id)
         if known is None or known.capture_object_id != schema.capture_object_id or known.table_id != schema.table_id:
             return None
-        return known if known.incarnation == schema.incarnation and known.same_structure(schema) else None
+        same = known.incarnation == schema.incarnation and known.same_structure(schema) and known.has_key_of(schema)
+        return known if same else None
 
 
 def _is_back(found: Sequence[TableSchema], present: Mapping[TableId, int]) -> bool:
@@ -201,7 +202,7 @@ def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema
         return replace(same, version=known.version, key_since=known.key_since), False
     newest = history.newest(schema.table_id)
     number = newest.version + 1 if newest else 1
-    kept = newest is not None and newest.key_fingerprint == schema.key_fingerprint
+    kept = newest is not None and newest.has_key_of(schema)
     stored = with_delta_columns(schema, history.versions.get(schema.table_id.text, ()))
     return replace(stored, version=number, key_since=newest.key_since if newest and kept else number), True
 

@@ -9,11 +9,20 @@ from mssql_cdc.schema.arrow import (
     row_struct,
     stored_struct,
 )
-from mssql_cdc.schema.tables import Column, FormerColumn, TableId, TableSchema, TableStructure
+from mssql_cdc.schema.tables import (
+    NO_CONSTRAINT,
+    Column,
+    FormerColumn,
+    TableId,
+    TableSchema,
+    TableStructure,
+    UniqueKey,
+)
 from mssql_cdc.schema.type_table import TYPES, Kind, TypeRow
 from mssql_cdc.schema.types import SqlServerType
 
 __all__ = [
+    "NO_CONSTRAINT",
     "TYPES",
     "Column",
     "FormerColumn",
@@ -23,6 +32,7 @@ __all__ = [
     "TableSchema",
     "TableStructure",
     "TypeRow",
+    "UniqueKey",
     "change_log_schema",
     "current_names",
     "current_schema",

@@ -78,15 +78,36 @@ class Column:
         return self.delta_name or self.name
 
 
+NO_CONSTRAINT = 0
+"""In the place of a constraint's object id: the key is a unique index without a constraint."""
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueKey:
+    """A key that identifies rows: its columns in key order, and the object id of its constraint (or NO_CONSTRAINT).
+
+    A constraint that is dropped and added again has another object id (B15). None: it is not known.
+    """
+
+    columns: tuple[str, ...]
+    constraint: int | None = None
+
+    def continues(self, former: UniqueKey) -> bool:
+        """Whether rows have been unique by the same columns since the former key was seen, as far as that is known."""
+        known = self.constraint is not None and former.constraint is not None
+        return self.columns == former.columns and (not known or self.constraint == former.constraint)
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """A table as one capture instance shows it, from `from_lsn` (a position's LSN text) onwards.
 
-    `columns` are in source order. `key_columns` are names in key order and may be empty (rule B12 says
-    which key). `version` is `_schema` of the change log's rows; `incarnation` counts drop-and-create of the
-    source table (B15). `key_since` is the version since which the key has been defined as it is. `object_id` is the
-    source table's, `capture_object_id` the change table's, `instance` the capture instance's name. `shown_key` are the
-    captured columns of a primary key that is not wholly captured: records show them as their key (EVT-02).
+    `columns` are in source order. `key_columns` are names in key order and may be empty (rule B12 says which key);
+    `key_constraint` is the constraint that they belong to (`UniqueKey`). `version` is `_schema` of the change log's
+    rows; `incarnation` counts drop-and-create of the source table (B15). `key_since` is the version since which the key
+    has been defined as it is. `object_id` is the source table's, `capture_object_id` the change table's, `instance` the
+    capture instance's name. `shown_key` are the captured columns of a primary key that is not wholly captured: records
+    show them as their key (EVT-02).
     """
 
     table_id: TableId
@@ -101,6 +122,7 @@ class TableSchema:
     from_lsn: str | None = None
     description: str | None = field(default=None, compare=False)
     shown_key: tuple[str, ...] = ()
+    key_constraint: int | None = None
 
     def __post_init__(self) -> None:
         seen: set[str] = set()
@@ -125,6 +147,11 @@ class TableSchema:
     def hidden(self) -> frozenset[str]:
         """The columns that a filter excludes and that no key needs: nothing of them gets into the lake."""
         return frozenset(one.name for one in self.columns if one.excluded and one.name not in self.key_columns)
+
+    @property
+    def key(self) -> UniqueKey:
+        """The key by which rows are told apart; without columns if there is none."""
+        return UniqueKey(self.key_columns, self.key_constraint)
 
     @property
     def keys(self) -> tuple[Column, ...]:
@@ -159,12 +186,21 @@ class TableSchema:
                 return column
         raise SchemaError(f"{self.table_id} has no column {name!r}; it has {[c.name for c in self.columns]}")
 
-    def keyed_by(self, names: Sequence[str]) -> TableSchema:
-        """The same table with these key columns, in key order."""
+    def has_key_of(self, other: TableSchema) -> bool:
+        """Whether rows have been unique by the same columns, of the same types, in both and in between (rule B15)."""
+        return self.key_definition == other.key_definition and self.key.continues(other.key)
+
+    def keyed_by(self, names: Sequence[str], *, constraint: int | None = None) -> TableSchema:
+        """The same table with these key columns, in key order.
+
+        Args:
+            names: The names of the columns.
+            constraint: The constraint that they belong to, as in `UniqueKey`.
+        """
         columns = tuple(
             replace(c, key_ordinal=names.index(c.name) + 1 if c.name in names else None) for c in self.columns
         )
-        return replace(self, columns=columns, key_columns=tuple(names))
+        return replace(self, columns=columns, key_columns=tuple(names), key_constraint=constraint)
 
     def same_structure(self, other: TableSchema) -> bool:
         """Whether rows of both have the same shape: names, types, nullability, key."""
@@ -177,6 +213,8 @@ class TableSchema:
             del rest["description"]
         if not self.shown_key:
             del rest["shown_key"]
+        if self.key_constraint is None:
+            del rest["key_constraint"]
         rest["columns"] = [_column_dict(column) for column in self.columns]
         return json.dumps(rest, ensure_ascii=False)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.schema import Column, TableId, TableSchema
+from mssql_cdc.schema import Column, TableId, TableSchema, UniqueKey
 
 _NOT_BEHIND = timedelta(0)
 Bound = tuple[str | None, ...]
@@ -48,7 +48,7 @@ class CaptureInstance:
     ordinals: tuple[int, ...]
     has_command_id: bool = True
     warnings: tuple[str, ...] = ()
-    keys: tuple[tuple[str, ...], ...] = ()
+    keys: tuple[UniqueKey, ...] = ()
     streams: bool = True
 
     @property

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.schema import Column, TableId, TableSchema, TableStructure
+from mssql_cdc.schema import Column, TableId, TableSchema, TableStructure, UniqueKey
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.sqlserver.positions import require_held, require_minimum
 from mssql_cdc.source.values import (
@@ -74,7 +74,7 @@ class ModelTable:
         )
         return CaptureInstance(
             f"{prefix}{self.name}", self.object_id + ids, ("cdc", f"{prefix}{self.name}_CT"), self.object_id, AT,
-            lsn(start), schema, tuple(range(1, len(columns) + 1)), keys=self.keys,
+            lsn(start), schema, tuple(range(1, len(columns) + 1)), keys=tuple(map(UniqueKey, self.keys)),
         )  # fmt: skip
 
 

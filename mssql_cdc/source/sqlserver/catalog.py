@@ -300,7 +300,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
     change = {column.name: column for column in facts.change} or live
     captured = [one for one in facts.captured if one.column_name in change]
     keys = usable_keys(facts.indexes, {one.column_name for one in captured}, facts.collation)
-    key = keys[0] if keys else ()
+    key = keys[0].columns if keys else ()
     columns: list[Column] = []
     ordinals: list[int] = []
     for one in captured:
@@ -313,6 +313,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         table_id,
         tuple(columns),
         key_columns=key,
+        key_constraint=keys[0].constraint if keys else None,
         object_id=row.source_object_id,
         capture_object_id=row.object_id,
         instance=row.capture_instance,

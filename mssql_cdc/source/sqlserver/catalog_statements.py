@@ -88,12 +88,14 @@ ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 UNIQUE_INDEXES = """
 SELECT i.object_id, i.index_id, i.is_primary_key, i.has_filter, i.is_disabled, ic.key_ordinal,
+       k.object_id AS constraint_id,
        c.name AS column_name, c.is_computed, c.collation_name, COALESCE(b.name, t.name) AS type_name
 FROM sys.indexes i
 JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
 JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
 JOIN sys.types t ON t.user_type_id = c.user_type_id
 LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
+LEFT JOIN sys.key_constraints k ON k.parent_object_id = i.object_id AND k.unique_index_id = i.index_id
 WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN ({tables})
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mssql_cdc.schema import TYPES, Column, TableId
+from mssql_cdc.schema import NO_CONSTRAINT, TYPES, Column, TableId, UniqueKey
 
 
-def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> tuple[tuple[str, ...], ...]:
-    """The columns that identify a row, each choice of them (rule B12), the best first.
+def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> tuple[UniqueKey, ...]:
+    """The keys that identify a row (rule B12), the best first.
 
     The primary key, then the unique indexes in order, that have no filter and no computed column, are enabled, are
     wholly captured, and have no character column that CDC may spoil (rule E27).
@@ -24,7 +24,7 @@ def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> t
     for row in indexes:
         by_index[row.index_id].append(row)
     candidates = sorted(by_index.values(), key=lambda rows: (not rows[0].is_primary_key, rows[0].index_id))
-    found: list[tuple[str, ...]] = []
+    found: list[UniqueKey] = []
     for rows in candidates:
         usable = all(
             row.column_name in captured
@@ -35,7 +35,8 @@ def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> t
             for row in rows
         )
         if usable:
-            found.append(tuple(row.column_name for row in sorted(rows, key=lambda row: row.key_ordinal)))
+            columns = tuple(row.column_name for row in sorted(rows, key=lambda row: row.key_ordinal))
+            found.append(UniqueKey(columns, rows[0].constraint_id or NO_CONSTRAINT))
     return tuple(found)
 
 

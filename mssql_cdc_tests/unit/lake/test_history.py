@@ -69,6 +69,16 @@ def test_a_key_has_been_the_same_since_its_definition_changed_in_any_detail(tmp_
     assert recorded(place, [orders(kinds[-1], *others, column("more", "int"))])[0].key_since == 5
 
 
+def test_a_constraint_that_was_added_again_is_another_key_of_the_same_definition(tmp_path: Path):
+    place, one = layout(tmp_path), replace(orders(), key_constraint=77)
+    unknown, again = replace(one, key_constraint=None), replace(one, key_constraint=78)
+    found = [recorded(place, [schema])[0] for schema in (one, unknown, again, again)]
+    assert [(schema.version, schema.key_since) for schema in found] == [(1, 1), (1, 1), (2, 2), (2, 2)]
+    history = load_history(place)
+    assert [history.is_filled(again, filled) for filled in (1, 2)] == [False, True]
+    assert not history.is_filled(one, 2)
+
+
 def test_versions_count_per_table(tmp_path: Path):
     place, one = layout(tmp_path), orders()
     other = replace(one, table_id=TableId("shop", "dbo", "items"))

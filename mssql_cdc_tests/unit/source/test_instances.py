@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from mssql_cdc.schema import Column, SqlServerType
+from mssql_cdc.schema import NO_CONSTRAINT, Column, SqlServerType, UniqueKey
 from mssql_cdc.source.sqlserver.catalog import by_age, sql_type
 from mssql_cdc.source.sqlserver.keys import doubtful_columns, usable_keys
 from mssql_cdc.source.values import CapturedTable
@@ -20,7 +20,7 @@ DATABASE = "Latin1_General_CI_AS"
 def index(number: int, *names: str, **more: object) -> list[SimpleNamespace]:
     blank = {
         "index_id": number, "is_primary_key": False, "has_filter": False, "is_disabled": False,
-        "is_computed": False, "collation_name": None, "type_name": "int",
+        "is_computed": False, "collation_name": None, "type_name": "int", "constraint_id": None,
     }  # fmt: skip
     return [
         SimpleNamespace(**(blank | more), column_name=name, key_ordinal=place + 1) for place, name in enumerate(names)
@@ -51,7 +51,22 @@ def test_of_two_instances_with_the_same_start_the_later_one_is_used() -> None:
 def test_the_key_is_the_primary_key_or_the_first_unique_index_that_can_identify(
     indexes: list[SimpleNamespace], keys: list[tuple[str, ...]]
 ) -> None:
-    assert usable_keys(indexes, {"a", "b", "u", "v"}, DATABASE) == tuple(keys)
+    assert [key.columns for key in usable_keys(indexes, {"a", "b", "u", "v"}, DATABASE)] == keys
+
+
+def test_a_key_is_known_by_its_constraint() -> None:
+    indexes = index(1, "a", is_primary_key=True, constraint_id=77) + index(2, "u")
+
+    assert usable_keys(indexes, {"a", "u"}, DATABASE) == (UniqueKey(("a",), 77), UniqueKey(("u",), NO_CONSTRAINT))
+
+
+@pytest.mark.parametrize(
+    ("former", "now", "continues"),
+    [(77, 77, True), (77, 78, False), (77, NO_CONSTRAINT, False), (NO_CONSTRAINT, 77, False), (None, 77, True)],
+)
+def test_a_key_goes_on_while_its_constraint_is_the_same(former: int | None, now: int, continues: bool) -> None:  # noqa: FBT001 (a parameter)
+    assert UniqueKey(("a",), now).continues(UniqueKey(("a",), former)) is continues
+    assert not UniqueKey(("b",), now).continues(UniqueKey(("a",), former))
 
 
 def test_a_varchar_column_of_another_collation_is_flagged() -> None:
