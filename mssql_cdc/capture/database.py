@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.capture.loaded_extensions import LoadedExtensions
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.current_logs import CurrentLogs
+from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.source.protocol import Source, SourceSession
@@ -88,6 +90,14 @@ class Database:
             log(redact(line))
 
         return cls(connector, catalog, source, layout, storage, spark, run_id or uuid.uuid4().hex, redacted)
+
+    def offsets(self) -> Offsets:
+        """The newest `_offsets` (`load_offsets`); only what is new since the last time is read."""
+        return load_offsets(self.layout, self.storage, known=self.tables)
+
+    def history(self) -> SchemaHistory:
+        """The newest schema history (`load_history`), read again only if it has changed."""
+        return load_history(self.layout, self.storage, known=self.tables)
 
     def session(self) -> AbstractContextManager[SourceSession]:
         """Open a session on the database, for queries."""

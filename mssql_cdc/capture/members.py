@@ -17,7 +17,7 @@ from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, create_table, load_state
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
@@ -203,7 +203,7 @@ def _require_offsets(database: Database, members: Iterable[LakeTable]) -> None:
     A snapshot writes `_offsets` before its first rows, so another run that has begun since is there when asked again.
     """
     begun = [one.table.text for one in members if one.state is not None and one.state.batch]
-    if not begun or load_offsets(database.layout, database.storage).number:
+    if not begun or database.offsets().number:
         return
     raise StorageError(
         f"{database.layout.own('offsets')} is gone, and the change logs of {', '.join(sorted(begun))} are there: "

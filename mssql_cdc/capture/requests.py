@@ -25,9 +25,8 @@ from mssql_cdc.config.signals import (
     parse_signal,
 )
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import TableState
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import START_SIGNAL, is_of_start
 from mssql_cdc.lsn import snapshot_key
@@ -139,7 +138,7 @@ def ask_to_control(database: Database, signal_id: str, kind: str, tables: Sequen
     Raises:
         ConfigurationError: None of the tables can be stopped.
     """
-    refused = refused_stop(load_offsets(database.layout, database.storage), tables)
+    refused = refused_stop(database.offsets(), tables)
     if refused is not None:
         raise ConfigurationError(refused)
     data = json.dumps({"type": "incremental", "data-collections": list(tables)}) if tables else None
@@ -167,8 +166,8 @@ def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
         database: The database.
         collections: Names of tables, or regular expressions on them.
     """
-    offsets = load_offsets(database.layout, database.storage)
-    history = load_history(database.layout, database.storage)
+    offsets = database.offsets()
+    history = database.history()
     names = [versions[-1].table_id for versions in history.versions.values()]
     is_signals = database.connector.filters.tables.is_signal_table
     known = [one.parts for one in names if offsets.entry(one.text) is not None and not is_signals(*one.parts)]

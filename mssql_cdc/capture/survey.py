@@ -17,8 +17,8 @@ from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.capture.snapshot_controls import Controls, heard_until, load_controls, stoppable
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.errors import ConfigurationError, SourceRestoredError
-from mssql_cdc.lake.history import SchemaHistory, load_history
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.facts import Absent, Asked, Cursor, Facts, Instance, Limits, Member
 from mssql_cdc.schema import TableId
@@ -123,8 +123,8 @@ def _survey(
     currents: bool,
 ) -> Survey | None:
     """Take a survey that reads these logs; None if the logs of changed tables show that all have to be read."""
-    offsets = load_offsets(database.layout, database.storage, known=database.tables)
-    history = load_history(database.layout, database.storage, known=database.tables)
+    offsets = database.offsets()
+    history = database.history()
     requests, controls = open_requests(database, offsets), load_controls(database)
     idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()
@@ -137,19 +137,19 @@ def _survey(
         history = history.identified({table.table_id: table.object_id for table in source.tables}, met)
         states = logs == "all" or not _settled(offsets, cursor)
         loaded = load_tables(database, source.tables, offsets, history, states=states)
+        members = _seen_as(loaded, source, offsets, history, retry_failed)
         spared = not states and logs == "of changed tables"
-        if spared:
+        begins = bool(requests) or any(member.status == "new" for member in members)
+        if spared and (source.restored is not None or begins or not _unread(source.standing.captured, members)):
+            # Then the decision is hardly a range.
+            loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
             members = _seen_as(loaded, source, offsets, history, retry_failed)
-            begins = bool(requests) or any(member.status == "new" for member in members)
-            if source.restored is not None or begins or not _unread(source.standing.captured, members):
-                # Then the decision is hardly a range.
-                loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
         problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
         behind: Mapping[TableId, bool] = _behind(database, offsets, history, tables, cursor) if currents else {}
         facts = Facts(
             now=now,
-            members=_seen_as(tables, source, offsets, history, retry_failed),
+            members=tuple(member for member in members if member.table in tables),
             captured=source.standing.captured,
             absent=(*_absent(session, database, offsets, history, loaded, problems), *_unfit(offsets, problems)),
             scanned=source.scanned,

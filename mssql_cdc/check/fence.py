@@ -21,7 +21,6 @@ from mssql_cdc.errors import (
     SourceRestoredError,
     SourceUnavailableError,
 )
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import RESTORED_ADVICE
 from mssql_cdc.run.follower import Follower
@@ -77,7 +76,7 @@ class Fence:
         self._until(arrived, end, f"the change log of {table} holds {goal}")
 
     def _reached(self, table: TableId, goal: Lsn) -> bool:
-        entry = load_offsets(self.database.layout, self.database.storage).entry(table.text)
+        entry = self.database.offsets().entry(table.text)
         if entry is None or entry.status not in {"streaming", "failed"}:
             raise DataLostError(f"{table} is not streaming: its status is {entry.status if entry else 'unknown'}")
         return entry.to is not None and Lsn.parse(entry.to) >= goal

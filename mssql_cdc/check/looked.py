@@ -13,8 +13,8 @@ from mssql_cdc.check.result import Status
 from mssql_cdc.check.story import WholeReads, load_whole_reads
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.gaps import Gap, open_gaps
-from mssql_cdc.lake.history import SchemaHistory, load_history
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.planner import lost
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import CheckSession
@@ -84,8 +84,8 @@ def look_at(database: Database, session: CheckSession) -> Looked:
     error = restored(seen) if seen is not None else None
     if error is not None:
         notes.append(f"{database.catalog}: {error}")
-    offsets = seen.offsets if seen else load_offsets(database.layout, database.storage)
-    history = seen.history if seen else load_history(database.layout, database.storage)
+    offsets = seen.offsets if seen else database.offsets()
+    history = seen.history if seen else database.history()
     members = seen.tables if seen else None
     if members is None:
         with database.session() as asked:

@@ -18,9 +18,9 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.gaps import open_gaps
-from mssql_cdc.lake.history import SchemaHistory, load_history
+from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, facts_of, load_state
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.schema import TableId, change_log_schema
@@ -39,7 +39,7 @@ class Verdict:
 
 def judge(database: Database, table: TableId) -> Verdict:
     """The verdict on one table."""
-    offsets = load_offsets(database.layout, database.storage)
+    offsets = database.offsets()
     entry = offsets.entry(table.text)
     if entry is None:
         return Verdict(("nothing has been captured for the table yet",))
@@ -60,7 +60,7 @@ def judge(database: Database, table: TableId) -> Verdict:
     commits = _ranges(state)
     facts["commits_checked"] = len(commits)
     problems += _discontinuities(commits, offsets, table, entry)
-    problems += _missing_columns(state, load_history(database.layout, database.storage), table)
+    problems += _missing_columns(state, database.history(), table)
     return Verdict(tuple(problems), facts)
 
 

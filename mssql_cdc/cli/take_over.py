@@ -40,7 +40,6 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
     on, until a snapshot is taken.
     """
     from mssql_cdc.capture.take_over import take_over as begin_at
-    from mssql_cdc.lake.history import load_history
     from mssql_cdc.records.history_file import read_history
     from mssql_cdc.records.offset_files import read_offsets
     from mssql_cdc.run.start import look
@@ -59,7 +58,7 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
             look(database)
             for table in begin_at(database, offset):
                 output.line(f"{table} streams from {offset.commit.text} on")
-            versions = load_history(database.layout, database.storage).versions.values()
+            versions = database.history().versions.values()
             for line in known.differences([own[-1] for own in versions]) if known is not None else ():
                 output.line(line)
 

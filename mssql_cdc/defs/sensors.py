@@ -31,7 +31,6 @@ from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.lake.known_states import KnownTables
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
 from mssql_cdc.plan.planner import next_cursor, plan
@@ -185,7 +184,7 @@ class Tick:
             return None
         active = self.runs.active()
         if streams:
-            offsets = load_offsets(self.database.layout, self.database.storage, known=self.database.tables)
+            offsets = self.database.offsets()
             taken = any(run.kind == "snapshot" for run in active)
             due = bool(offsets.begun_snapshots) and not taken
             return None if due or open_requests(self.database, offsets) else Wait("a run streams the changes")

@@ -27,7 +27,6 @@ from mssql_cdc.defs.work import Work
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.commit_counts import count_by_window
 from mssql_cdc.lake.gaps import open_gaps
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.read import Commits
 from mssql_cdc.plan.planner import new_snapshot_key
 from mssql_cdc.run.lineage import reported
@@ -208,7 +207,7 @@ class SnapshotStep:
         partition = self.setup.names.snapshot_key(table)
         if partition in self.setup.snapshot_keys:
             self._write(self.setup.snapshots_key, partition, values)
-        entry = load_offsets(self.database.layout, self.database.storage).entry(table.text)
+        entry = self.database.offsets().entry(table.text)
         home = self.database.layout.home(table, folder=entry.folder if entry is not None else None)
         windows = self.setup.windows
         commits = Commits(windows.start(self.begun), datetime.max.replace(tzinfo=UTC))

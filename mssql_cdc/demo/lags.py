@@ -20,9 +20,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.lag import Lag, lag_of, without_answer
 from mssql_cdc.demo.evidence import TABLES
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.known_commit_times import KnownCommitTimes
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.run.status import position_of, positions
 from mssql_cdc.schema import TableId
@@ -48,7 +46,7 @@ class LagReader:
     def read(self) -> Mapping[TableId, Lag]:
         """Return the lags. While the source does not answer, they grow."""
         database = self.database
-        offsets = load_offsets(database.layout, database.storage, known=database.tables)
+        offsets = database.offsets()
         now = datetime.now(UTC)
         try:
             with database.session() as session:
@@ -59,7 +57,7 @@ class LagReader:
         health, at = self._answer
         health = health if at == now else without_answer(health, now - at)
         found: dict[TableId, Lag] = {}
-        for name, versions in load_history(database.layout, database.storage, known=database.tables).versions.items():
+        for name, versions in database.history().versions.items():
             entry, newest = offsets.entry(name), versions[-1]
             if entry is None or entry.status == "excluded":
                 continue

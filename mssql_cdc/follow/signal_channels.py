@@ -10,7 +10,6 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.config.signals import WATERMARKS
 from mssql_cdc.follow.signal_contract import Arrived, SignalRecord
-from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, exists, scan
 from mssql_cdc.schema import TableId
@@ -48,7 +47,7 @@ class SourceTable:
         home = tables[captured.table_id].home
         if up_to is None or up_to <= taken or not exists(home.changes, database.storage):
             return None  # Another table may have had its name in earlier cuts.
-        history = load_history(database.layout, database.storage, known=database.tables)
+        history = database.history()
         present = {name: table.captured.object_id for name, table in tables.items()}
         history = history.identified(present, self.offsets.identities)
         found: list[SignalRecord] = []

@@ -107,7 +107,7 @@ def _begin_early(databases: Sequence[Database], spark: LazySpark) -> None:
 
 def _has_large_tables(database: Database) -> bool:
     """Whether the lake is new, and the source has more than a process reads while Spark starts."""
-    if load_offsets(database.layout, database.storage).entries:
+    if database.offsets().entries:
         return False
     with database.session() as session:
         if session.captured() is None:

@@ -13,7 +13,6 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, record_gaps
-from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import Reached, epoch_begun
 from mssql_cdc.plan.decisions import Lost
@@ -148,4 +147,4 @@ def go_on_after_restore(database: Database, *, by: str) -> Offsets:
 
 
 def _history(database: Database) -> Mapping[str, Sequence[TableSchema]]:
-    return load_history(database.layout, database.storage).versions
+    return database.history().versions

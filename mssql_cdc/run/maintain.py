@@ -11,10 +11,8 @@ from functools import partial
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import FencedError
-from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.key_index import remove_unused
 from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.read import exists
 
 OWN_TABLES = (
@@ -61,8 +59,8 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
         uri = database.layout.own(name)
         if exists(uri, database.storage):
             yield _done(f"_{name}", partial(tidy, uri, retain_hours=retain_hours, storage=database.storage))
-    offsets = load_offsets(database.layout, database.storage)
-    for text, versions in load_history(database.layout, database.storage).versions.items():
+    offsets = database.offsets()
+    for text, versions in database.history().versions.items():
         entry = offsets.entry(text)
         home = database.layout.home(versions[-1].table_id, folder=entry.folder if entry else None)
         for kind, uri in (("changes", home.changes), ("current", home.current)):

@@ -11,7 +11,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import open_requests
 from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.decisions import Wait
 
 
@@ -21,7 +21,7 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
     Raises:
         SourceUnavailableError, SourceError: The source could not be queried.
     """
-    offsets = load_offsets(database.layout, database.storage, known=database.tables)
+    offsets = database.offsets()
     cut = offsets.last_cut()
     if cut is None or not offsets.ends_with_cut or cut.epoch < offsets.epoch or offsets.closed_tables:
         return None, offsets

@@ -13,7 +13,6 @@ from threading import Event, Thread
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import BusyOutputError, ConfigurationError, FencedError, MssqlCdcError
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.open_output import open_output
@@ -133,7 +132,7 @@ class RecordsOutput:
         """Return the age of the oldest complete cut that the state does not contain."""
         position = self._state.position if self._state is not None else ""
         try:
-            cuts = load_offsets(self._database.layout, self._database.storage).cuts()
+            cuts = self._database.offsets().cuts()
         except MssqlCdcError:
             return 0.0  # The lake cannot be read; the tables' own lags tell it.
         lacking = [cut.at for cut in cuts if cut.to and cut_text(cut.epoch, Lsn.parse(cut.to)) > position]

@@ -18,8 +18,8 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import load_tables
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.errors import ConfigurationError, SchemaError
-from mssql_cdc.lake.history import SchemaHistory, load_history, restore_versions
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.history import SchemaHistory, restore_versions
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
@@ -39,8 +39,8 @@ def recover_history(database: Database) -> list[str]:
     Raises:
         SchemaError: A table was altered since its last rows were written.
     """
-    offsets = load_offsets(database.layout, database.storage)
-    lost = _lost(offsets, load_history(database.layout, database.storage))
+    offsets = database.offsets()
+    lost = _lost(offsets, database.history())
     if not lost or not policy(database, offsets).on_schema_error:
         return []  # `load_tables` says what is lost.
     with database.session() as session:
@@ -66,7 +66,7 @@ def require_recoverable(database: Database) -> None:
         database: The database.
     """
     recovers = database.connector.snapshot.mode == "recovery"
-    if recovers and not load_offsets(database.layout, database.storage).entries:
+    if recovers and not database.offsets().entries:
         raise ConfigurationError(
             f"snapshot.mode=recovery: the lake has no position of database {database.catalog!r} that its history could "
             "be rebuilt for; use another mode, such as initial or no_data"

@@ -14,8 +14,6 @@ from mssql_cdc.capture.requests import ask_for_snapshot, open_requests
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, SourceError
-from mssql_cdc.lake.history import load_history
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.steps import START_SIGNAL
 from mssql_cdc.run.preflight import Found, preflight
 from mssql_cdc.run.recovery import recover_history, require_recoverable
@@ -54,8 +52,8 @@ def _follows_a_table(database: Database) -> bool | None:
 
     The signal table, which they always let through, does not count. One whose loss was acknowledged is not missed.
     """
-    tables, entries = database.connector.filters.tables, load_offsets(database.layout, database.storage).entries
-    versions = load_history(database.layout, database.storage).versions
+    tables, entries = database.connector.filters.tables, database.offsets().entries
+    versions = database.history().versions
     names = {name: found[-1].table_id.parts for name, found in versions.items()}
     own = {name: one for name, one in entries.items() if name not in names or not tables.is_signal_table(*names[name])}
     missed = [name for name, entry in own.items() if entry.status != "excluded"]
@@ -105,14 +103,14 @@ def snapshot_at_start(database: Database) -> None:
 
     `snapshot.include.collection.list` limits it as it limits that (SNP-25).
     """
-    offsets = load_offsets(database.layout, database.storage)
+    offsets = database.offsets()
     if not policy(database, offsets).at_start:
         return
     if any(asked.signal_id.startswith(START_SIGNAL) for asked in open_requests(database, offsets)):
         return  # The snapshot requested by the last start has not begun yet.
     tables, listed = database.connector.filters.tables, database.connector.snapshot.collections
     names: list[str] = []
-    for text, versions in load_history(database.layout, database.storage).versions.items():
+    for text, versions in database.history().versions.items():
         name = versions[-1].table_id.parts
         entry = offsets.entry(text)
         if entry is None or entry.status == "snapshot" or tables.is_signal_table(*name):

@@ -21,10 +21,9 @@ from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.commit_times import CommitTimes, commit_times
 from mssql_cdc.lake.gaps import open_gaps
-from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry
@@ -95,7 +94,7 @@ def read_status(database: Database) -> DatabaseStatus:
     Raises:
         StorageError: The lake cannot be read.
     """
-    offsets = load_offsets(database.layout, database.storage)
+    offsets = database.offsets()
     snapshots = snapshot_status(database, offsets)
     try:
         seen = survey(database, quick=True, currents=False)
@@ -128,7 +127,7 @@ def read_lags(database: Database) -> Mapping[TableId, Lag]:
     Raises:
         SourceUnavailableError, SourceError: The source cannot be asked.
     """
-    offsets = load_offsets(database.layout, database.storage)
+    offsets = database.offsets()
     with database.session() as session:
         health = session.capture_health(positions(offsets))
     return {one.table: one.lag for one in _of_lake(database, offsets, health)}
@@ -166,7 +165,7 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
     gaps = open_gaps(database.layout, database.storage)
     recent = _recent_rows(offsets)
     found: list[TableStatus] = []
-    for name, versions in load_history(database.layout, database.storage).versions.items():
+    for name, versions in database.history().versions.items():
         entry, newest = offsets.entry(name), versions[-1]
         if entry is None or entry.status == "excluded":
             continue

@@ -12,7 +12,6 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.capture.take_over import take_over
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.records.resume import require_held
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.run.start import look, start
@@ -41,7 +40,7 @@ def begin(databases: Sequence[Database], offsets: Mapping[str, SourceOffset]) ->
     for database in first:
         offset = offsets.get(database.catalog)
         if offset is not None:
-            require_held(load_offsets(database.layout, database.storage), offset, database.catalog)
+            require_held(database.offsets(), offset, database.catalog)
     start(first)
     return [replace(one, log=_once(one.log, said)) for one in databases]
 
@@ -79,7 +78,7 @@ def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, Sour
     """
     for database in databases:
         offset = offsets.get(database.catalog)
-        known = load_offsets(database.layout, database.storage)
+        known = database.offsets()
         if offset is None or known.entries:
             continue
         if offset.commit is None or offset.begins_again or database.connector.snapshot.mode == "always":
