@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 import dagster as dg
 
@@ -42,6 +43,8 @@ from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.recovery import require_recoverable
 from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.protocol import Source
+from mssql_cdc.source.registry import open_source
 
 POOL_SLOTS = 3
 """A run that streams, its successor, one launched by hand."""
@@ -65,6 +68,11 @@ def build_sensor(
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
     tables = KnownTables()  # What `_offsets` amounts to is read once by the code server, and not by every tick.
 
+    @cache
+    def source() -> Source:
+        """The source of all ticks: that capture hangs is seen by looking twice."""
+        return open_source(setup.connector)
+
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
         jobs=[job, snapshot_job],
@@ -77,7 +85,8 @@ def build_sensor(
             runs = RunRecords(context.instance, setup, job.name, snapshot_job.name)
             memory = Memory.from_json(context.cursor)
             try:
-                tick = Tick(setup, replace(setup.open(log=context.log.info), tables=tables), runs, memory)
+                database = setup.open(source=source(), log=context.log.info)
+                tick = Tick(setup, replace(database, tables=tables), runs, memory)
                 tick.start(context.last_sensor_start_time)
                 _ensure_pools(context.instance, setup)
                 return tick.result()

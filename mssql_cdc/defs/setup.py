@@ -18,6 +18,7 @@ from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.defs.windows import Windows
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.source.protocol import Source
 
 DENSE_GRID = 20
 """With up to this many tables, a run selects all of them; with more, those with changes. It reports all of them."""
@@ -114,6 +115,7 @@ class Setup:
         self,
         *,
         spark: Callable[[], Any] | None = None,
+        source: Source | None = None,
         run_id: str | None = None,
         log: Callable[[str], None] = logger.info,
     ) -> Database:
@@ -121,6 +123,7 @@ class Setup:
 
         Args:
             spark: Called to get the session when the first Spark job is due; None where Spark must not start.
+            source: The source of changes; by default one of its own.
             run_id: The id of the Dagster run.
             log: Receives the log lines.
         """
@@ -128,6 +131,7 @@ class Setup:
             self.connector,
             self.database,
             spark=spark or _no_spark,
+            source=source,
             warehouse=self.warehouse,
             run_id=run_id,
             log=log,

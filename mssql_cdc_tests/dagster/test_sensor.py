@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC, datetime
 
 import dagster as dg
 import pytest
@@ -79,6 +80,20 @@ def test_a_capture_that_stands_still_is_a_red_tick(streaming):
     streaming.shop.run("EXEC sandbox.agent_start")
     streaming.shop.scan()
     assert "no changes" in streaming.tick().skip_message
+
+
+@pytest.mark.feature("STR-14")
+def test_a_scan_that_makes_no_progress_between_two_ticks_is_a_red_tick(streaming):
+    """Each tick had a source of its own, so that none saw the scan twice."""
+    try:
+        streaming.shop.run("EXEC sandbox.capture_hang")
+        assert "no changes" in streaming.tick().skip_message
+        streaming.shop.run("EXEC sandbox.advance_clock @seconds = 1000")
+        with pytest.raises(dg.Failure, match=r"has made no progress for 16 minutes"):
+            streaming.tick()
+    finally:
+        streaming.shop.run("EXEC sandbox.capture_resume")
+        streaming.shop.set_clock(datetime.now(UTC))
 
 
 def test_a_manually_launched_run_delays_the_next_range(streaming):
