@@ -106,18 +106,24 @@ def happening_at(target: str, call: int, action: Callable[[], None], *, after: b
         yield
 
 
-def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tuple[int, str]]:
-    """The rows that the change log of a table amounts to, from its last snapshot on.
+def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = False) -> Counter[tuple[int, str]]:
+    """The rows that the change log of a table amounts to.
 
-    With a key the newest change of a key counts. Without one every change from the last snapshot on does (C21), which
-    is exact because such a table is read under a lock; a change that removes what is not there fails.
+    With a key the newest change of a key counts, unless it is below the bound of a sweep. Without one every change from
+    the last snapshot on does (C21), which is exact because such a table is read under a lock; a change that removes
+    what is not there fails.
+
+    Args:
+        database: The database.
+        name: The table.
+        keyed: Whether it has a key.
+        part: Of a table without a key, a part was read only: rows that were left out count as -1 once they change.
     """
     offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name)
-    snapshot, bound = _last_snapshot(offsets, table.text)
-    bound = bound if keyed else offsets.log_start(table.text)
     log = change_log(database, name)
-    told = [c for c in log if c["_pos"] >= bound and (c["op"] != "r" or _counts(c, snapshot, keyed=keyed))]
     if keyed:
+        bound = _sweeps_below(offsets, table.text)
+        told = [change for change in log if change["_pos"] >= bound]
         rows: dict[int, str] = {}
         for change in told:
             if change["before"] is not None:
@@ -125,18 +131,35 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool) -> Counter[tu
             if change["after"] is not None:
                 rows[change["after"]["id"]] = change["after"]["name"]
         return Counter(rows.items())
+    start, snapshot = offsets.log_start(table.text), _last_snapshot(offsets, table.text)
     counts: Counter[tuple[int, str]] = Counter()
-    for change in told:
+    for change in log:
+        if change["_pos"] < start or (change["op"] == "r" and change["_snapshot"] != snapshot):
+            continue  # An incremental snapshot only repeats rows.
         for image, count in ((change["before"], -1), (change["after"], 1)):
             if image is not None:
                 counts[image["id"], image["name"]] += count
+    if part:
+        return counts
     assert not -counts, f"{name}: the log removes rows that it never had: {-counts}"
     return +counts
 
 
-def _counts(read: dict[str, Any], snapshot: str | None, *, keyed: bool) -> bool:
-    """Whether a row that was read counts: without a key, an incremental snapshot only repeats rows."""
-    return read["_snapshot"] == snapshot or (keyed and str(read["_snapshot"]).startswith("incremental:"))
+def was_read_again(database: Database, name: str, *, keyed: bool) -> bool:
+    """Whether a table that had streamed was read because its stream did not go on, or it has no key: in full (C19)."""
+    offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name).text
+    streamed = False
+    for entry in (row.tables[table] for row in offsets.rows if table in row.tables):
+        if streamed and entry.status == "snapshot" and (entry.to is None or not keyed):
+            return True
+        streamed = streamed or entry.to is not None
+    return False
+
+
+def has_streamed(database: Database, name: str) -> bool:
+    """Whether the lake has a position of the table."""
+    entry = load_offsets(database.layout, database.storage).entry(TableId(database.catalog, "dbo", name).text)
+    return entry is not None and entry.to is not None
 
 
 def change_log(database: Database, name: str) -> list[dict[str, Any]]:
@@ -296,12 +319,19 @@ def restore_change_log(database: Database, name: str, back: int) -> bool:
     return True
 
 
-def _last_snapshot(offsets: Offsets, table: str) -> tuple[str | None, str]:
-    """Number of the table's last finished snapshot, and the position below which nothing counts any more."""
-    for row in reversed(offsets.noted):
-        facts = row.facts
-        if isinstance(facts, SnapshotEnded) and facts.table == table and facts.stopped is None:
-            if facts.sweep is None:
-                return str(facts.number), ""
-            return str(facts.number), snapshot_position_text(row.epoch, Lsn.parse(facts.sweep.low), number=facts.number)
-    return None, ""
+def _last_snapshot(offsets: Offsets, table: str) -> str | None:
+    """Number of the table's last snapshot that was read to its end."""
+    ended = (row.facts for row in reversed(offsets.noted) if isinstance(row.facts, SnapshotEnded))
+    return next((str(one.number) for one in ended if one.table == table and one.stopped is None), None)
+
+
+def _sweeps_below(offsets: Offsets, table: str) -> str:
+    """The position below which the sweeps behind the table's snapshots leave nothing."""
+    return max(
+        (
+            snapshot_position_text(row.epoch, Lsn.parse(row.facts.sweep.low), number=row.facts.number)
+            for row in offsets.noted
+            if isinstance(row.facts, SnapshotEnded) and row.facts.table == table and row.facts.sweep is not None
+        ),
+        default="",
+    )

@@ -7,7 +7,7 @@ do. Each schedule has a profile, the families of rules that it plays. The world 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +21,17 @@ from mssql_cdc.run.execute import execute
 from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc_tests.storm.lake import restore_change_log, unopened
 from mssql_cdc_tests.storm.operations import LATER, Operations
-from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PLACES, WITHIN, of, profiles, tolerated
-from mssql_cdc_tests.storm.worlds import KEYED, TABLES, Change
+from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PART, PLACES, WITHIN, of, profiles, tolerated
+from mssql_cdc_tests.storm.worlds import KEYED, PARTS, TABLES, Change
 
 PROFILES = profiles(FAMILIES)
 BOUNDS = st.sampled_from((None, None, 1, 2))
 """`max.iteration.transactions`."""
 DENIED = st.sampled_from((None, None, None, *TABLES))
 """The table that the login may not read at first."""
+OVERRIDES = "snapshot.select.statement.overrides"
+OWN_STATEMENTS = st.just({}) | st.just({}) | st.dictionaries(NAMES, st.sampled_from(tuple(PARTS)), max_size=3)
+"""`snapshot.select.statement.overrides`: tables, and the conditions of their statements."""
 PAUSES = st.sampled_from((None, None, 3, 5))
 """Rules between two quiet points."""
 
@@ -45,6 +48,7 @@ class Storm(Operations):
         reads=st.booleans(),
         beside=st.booleans(),
         denied=DENIED,
+        own=OWN_STATEMENTS,
     )
     def begin(
         self,
@@ -56,14 +60,20 @@ class Storm(Operations):
         reads: bool = False,  # noqa: FBT001, FBT002 (drawn)
         beside: bool = False,  # noqa: FBT001, FBT002 (drawn)
         denied: str | None = None,
+        own: Mapping[str, str] | None = None,
     ) -> None:
         """The connector begins on tables with rows; `running`: it did so before, `reads`: added columns, too.
 
-        `denied` is a table that its login may not read at first.
+        `denied` is a table that its login may not read at first; `own` has the tables of which snapshots read a part.
         """
         self.profile, self.pause, self.beside = profile, pause, beside
         properties = {"incremental.snapshot.added.columns": "true"} if reads else {}
         properties |= {"max.iteration.transactions": f"{bound}"} if bound is not None else {}
+        for name, part in (own or {}).items():
+            properties[f"{OVERRIDES}.dbo.{name}"] = f"SELECT * FROM dbo.{name} WHERE {part}"
+            self.parts[name] = {part}
+        if own:
+            properties[OVERRIDES] = ",".join(f"dbo.{name}" for name in own)
         if properties:
             self.world.configure(**properties)
             self.database = self.world.database
@@ -267,9 +277,9 @@ class Storm(Operations):
             self.may_lack.add(name)
 
     @of("snapshots", "users", "lag", "restores", "runs")
-    @rule(name=NAMES)
-    def snapshot_is_asked_for(self, name: str) -> None:
-        self.ask(name)
+    @rule(name=NAMES, part=PART)
+    def snapshot_is_asked_for(self, name: str, part: str | None = None) -> None:
+        self.ask(name, part)
 
     @rule()
     def quiet_point(self) -> None:

@@ -28,6 +28,7 @@ from mssql_cdc.source.sqlserver.log_end import Scan, proven
 from mssql_cdc.source.values import Absence, Bound, CapturedTable, CaptureInstance, LogMark, Standing, Witness
 from mssql_cdc_tests.lake_kit import AT, Change, column
 from mssql_cdc_tests.spark.model_source import ModelLock, ModelReader, ModelSession, ModelSource, lsn, number_of, within
+from mssql_cdc_tests.storm.worlds import PARTS
 
 _MOST_INSTANCES = 2
 _ENABLES = " enables an instance"
@@ -270,6 +271,7 @@ class ModelServer(ModelSource):
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         rows = self.tables[wanted.schema.table_id.name].rows
+        part = PARTS.get((wanted.statement or "").partition(" WHERE ")[2])  # It runs no other statement.
         found = [
             Change(
                 number_of(wanted.position), "r", None, _image(key, value), sequence=1000 * chunk.number + place,
@@ -277,7 +279,7 @@ class ModelServer(ModelSource):
             )
             for chunk in wanted.chunks
             for place, (key, value) in enumerate(sorted(rows.items()))
-            if within(chunk, key)
+            if within(chunk, key) and (part is None or part(key))
         ]  # fmt: skip
         return ModelReader(wanted.schema, tuple(found))
 

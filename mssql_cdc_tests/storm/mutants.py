@@ -263,6 +263,32 @@ MUTANTS = (
         "capture.snapshot.finish:_write_end", "again = table_plan.again or ended.again", "again = table_plan.again",
     ),
     Mutant(
+        "C19", "a part stands for a table that lost changes",
+        "capture.snapshot.statements:_must_be_whole", 'return "changes were lost"', "return None",
+    ),
+    Mutant(
+        "C19", "a part stands for a table that is made anew, or behind a restore",
+        "capture.snapshot.statements:_must_be_whole", "if held is None:", "if False:",
+    ),
+    Mutant(
+        "C19", "a part stands for a table without a key that the lake has",
+        "capture.snapshot.statements:_must_be_whole",
+        "if not known.captured.newest.schema.key_columns:", "if False:",
+    ),
+    Mutant(
+        "C19", "a part stands for changes that went while it was read",
+        "capture.snapshot.finish:end_table", "if outcome.gap and table_plan.select is not None:", "if False:",
+    ),
+    Mutant(
+        "C19", "rows that a filter leaves out are swept",
+        "capture.snapshot.finish:_write_end", " and (table_plan.select is None or table_plan.held is None)", "",
+    ),
+    Mutant(
+        "C19", "rows that went between two reads of a part are not swept",
+        "capture.snapshot.finish:_write_end", "(table_plan.select is None or table_plan.held is None)",
+        "table_plan.select is None",
+    ),
+    Mutant(
         "C21", "a table without a key is not read again",
         "capture.snapshot.chunk_groups:read_locked_tables",
         "if minimum is None or not remaining(table_plan, run.done[table], minimum):",

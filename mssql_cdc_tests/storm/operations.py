@@ -22,7 +22,7 @@ from mssql_cdc.plan.decisions import Decision, Snapshot
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc_tests.storm.lake import happening_at, is_known, unopened
-from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PLACES, VALUES, WITHIN, Schedule, of, tolerated
+from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PART, PLACES, VALUES, WITHIN, Schedule, of, tolerated
 from mssql_cdc_tests.storm.worlds import Change
 
 TRANSACTIONS = st.lists(CHANGES, max_size=3)
@@ -135,6 +135,7 @@ class Operations(Schedule):
         looks=FEW,
         quiet=st.booleans(),
         after=TRANSACTIONS,
+        part=PART,
     )
     def backup_is_brought_back(
         self,
@@ -144,6 +145,7 @@ class Operations(Schedule):
         looks: int,
         quiet: bool,  # noqa: FBT001 (drawn)
         after: list[list[Change]],
+        part: str | None = None,
     ) -> None:
         """A backup; the connector goes on, reads a table anew, or stands idle for days; then the backup is restored."""
         self.change_arrives(before)
@@ -151,7 +153,7 @@ class Operations(Schedule):
         self.world.back_up()
         self._write(work)
         if snapshot is not None:
-            self.ask(snapshot)
+            self.ask(snapshot, part)
         self.look(looks)
         if quiet:
             self.quiet_days(early=False, changes=[])
@@ -233,6 +235,7 @@ class Operations(Schedule):
         kept=st.integers(0, 2),
         place=st.tuples(PLACES, WITHIN) | SNAPSHOT_WRITES,
         looks=FEW,
+        part=PART,
     )
     def snapshot_is_disturbed(
         self,
@@ -245,8 +248,9 @@ class Operations(Schedule):
         kept: int,
         place: tuple[int, int] | tuple[str, int, bool],
         looks: int,
+        part: str | None = None,
     ) -> None:
-        """A table with so many rows is read whole; meanwhile, or while the run is dead, something happens to it.
+        """A table with so many rows, or a part of it, is read; meanwhile, or while the run is dead, something happens.
 
         `anew`: the table has been created before, so that this is its first snapshot. Without `changes`, all its rows
         are deleted where they would be changed.
@@ -261,7 +265,7 @@ class Operations(Schedule):
         if captured:
             self.world.scan(500)
         if not anew and is_known(self.database, name):  # Else its first snapshot is due.
-            self.ask(name)
+            self.ask(name, part)
         happens = self._event(event, name, [(name, key, value) for key, value in changes], kept)
         if len(place) == 2:
             at, within = place

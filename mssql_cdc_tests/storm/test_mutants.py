@@ -76,6 +76,10 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
         fixed.test_table_that_a_run_has_read_and_could_not_say_so_is_no_longer_given_up
     ),
     "rows of a chunk that is read again are not swept": fixed.test_rows_of_a_chunk_that_is_read_again_are_swept,
+    "rows that went between two reads of a part are not swept": fixed.test_rows_of_a_part_that_is_read_again_are_swept,
+    "a part stands for changes that went while it was read": (
+        fixed.test_changes_that_go_while_a_part_of_a_table_is_read_are_a_loss
+    ),
     "a table without a key is not read again": (
         fixed.test_table_without_a_key_is_read_again_when_its_instance_was_replaced
     ),

@@ -17,6 +17,8 @@ from mssql_cdc.source.protocol import Source
 KEYED, KEYLESS = ("orders", "people"), ("notes",)
 TABLES = (*KEYED, *KEYLESS)
 """Every table has the columns `id` and `name`; `id` is the key where there is one."""
+PARTS: Mapping[str, Callable[[int], bool]] = {"id < 2": lambda key: key < 2, "id >= 2": lambda key: key >= 2}
+"""Conditions that part a table's rows, for filters of signals and statements of the configuration, by `id`."""
 
 Change = tuple[str, int, str | None]
 """Table, `id` and new `name`; None deletes the row."""
