@@ -271,6 +271,10 @@ MUTANTS = (
         "capture.snapshot.statements:_must_be_whole", "if held is None:", "if False:",
     ),
     Mutant(
+        "C19", "a part stands for a table that streamed before its last snapshot began",
+        "capture.snapshot.statements:_must_be_whole", "known.entry.filled is None", "known.entry.to is None",
+    ),
+    Mutant(
         "C19", "a part stands for a table without a key that the lake has",
         "capture.snapshot.statements:_must_be_whole",
         "if not known.captured.newest.schema.key_columns:", "if False:",

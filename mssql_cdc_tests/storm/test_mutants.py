@@ -80,6 +80,9 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a part stands for changes that went while it was read": (
         fixed.test_changes_that_go_while_a_part_of_a_table_is_read_are_a_loss
     ),
+    "a part stands for a table that streamed before its last snapshot began": partial(
+        fixed.test_restored_table_whose_repair_had_begun_is_read_in_full_despite_a_statement, name="orders"
+    ),
     "a table without a key is not read again": (
         fixed.test_table_without_a_key_is_read_again_when_its_instance_was_replaced
     ),

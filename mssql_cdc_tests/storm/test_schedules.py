@@ -494,3 +494,29 @@ def test_table_that_a_requested_snapshot_has_to_leave_out_is_named(storm: Storm)
     with unopened(storm.database, "people"):
         storm.look()
     assert any("people: left out of this snapshot" in line and "cannot be reached" in line for line in lines), lines
+
+
+@pytest.mark.parametrize("name", ["orders", "notes"])
+def test_table_that_is_made_anew_twice_is_read_in_full_despite_a_statement_of_its_own(storm: Storm, name: str):
+    """The run that reads the second one dies behind its status: the table looked as if it had never streamed."""
+    storm.begin(storm.profile, [], running=True, bound=None, pause=None, own={name: "id < 2"})
+    storm.change_arrives([(name, 2, "a")])
+    storm.drop_and_create(name)
+    storm.scan(500)
+    storm.killed_step(storm.write("snapshot.begin"), 1, after=True)
+    storm.drop_and_create(name)
+    storm.transaction([(name, 2, "z")])
+
+
+@pytest.mark.parametrize("name", ["orders", "notes"])
+def test_restored_table_whose_repair_had_begun_is_read_in_full_despite_a_statement(storm: Storm, name: str):
+    """Its changes were lost; the run that repairs it dies behind its status; then the source is restored."""
+    storm.begin(storm.profile, [], running=True, bound=None, pause=None, own={name: "id < 2"})
+    storm.change_arrives([(name, 2, "a")])
+    storm.back_up()
+    storm.disable_change_enable(name, [])
+    storm.scan(500)
+    storm.look()
+    storm.ask(name)
+    storm.killed_step(storm.write("snapshot.begin"), 1, after=True)
+    storm.restore()

@@ -44,8 +44,8 @@ def _must_be_whole(known: LakeTable, member: Member, held: Lsn | None) -> str | 
         return "changes were lost"
     if member.rekeyed:
         return "its key definition changed"
-    if known.entry is None or known.entry.to is None:
-        return None
+    if known.entry is None or known.entry.filled is None:
+        return None  # It never streamed: nothing of it was read whole, or began without rows.
     if held is None:
         return "its stream does not go on from what the lake has of it"
     if not known.captured.newest.schema.key_columns:
