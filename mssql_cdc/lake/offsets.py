@@ -167,6 +167,16 @@ class Offsets:
         """The furthest position in an epoch that a row ever gave the table; empty without one."""
         return self._digest.furthest.get((table, epoch), "")
 
+    def span(self, epoch: int) -> tuple[str, str] | None:
+        """The smallest and the largest position at which tables streamed in an epoch; None: none did.
+
+        All rows are read for it.
+
+        Args:
+            epoch: The epoch.
+        """
+        return self._flat.span(epoch)
+
     @property
     def begins(self) -> str | None:
         """The smallest position that a row ever gave a table."""
