@@ -169,7 +169,8 @@ def _cut_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn)
 def _first_cut(view: DatabaseView, position: str, batches: Mapping[str, int] | None = None) -> OffsetRow:
     """Return the first cut that is not before a position, and has these batches; the view has reached it."""
     least = Reached(int(position[:4] or "0", 16), Lsn(bytes.fromhex(position[5:25] or "00" * 10)).text)
-    found = view.offsets.first_cut(least, batches) or view.offsets.last_cut()
+    folders = {log.table_id.text: log.folder for log in view.logs.values()}
+    found = view.offsets.first_cut(least, batches, folders=folders) or view.offsets.last_cut()
     assert found is not None
     return found
 

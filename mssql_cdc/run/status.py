@@ -24,6 +24,7 @@ from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
@@ -166,8 +167,10 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
     gaps = open_gaps(database.layout, database.storage)
     recent = _recent_rows(offsets)
     found: list[TableStatus] = []
-    for name, versions in load_history(database.layout, database.storage).versions.items():
-        entry, newest = offsets.entry(name), versions[-1]
+    known = load_history(database.layout, database.storage).versions
+    entries = entries_by_name(offsets, known)
+    for name, versions in known.items():
+        entry, newest = entries.get(name), versions[-1]
         if entry is None or entry.status == "excluded":
             continue
         home = database.layout.home(newest.table_id, folder=entry.folder)
