@@ -12,6 +12,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.log import TableState, kinds_between
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.read import BatchSlice
@@ -80,7 +81,24 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
     cut = offsets.last_cut()
     if cut is None or entry is None or entry.status not in {"streaming", "failed"} or entry.epoch < cut.epoch:
         return None  # Rows of an earlier epoch that no cut of it has opened stay out: the table is read again (A7).
+    named = offsets.entry(table.text)
+    if named is None or named.object_id != entry.object_id:
+        return None  # Renamed since: until a row names it so, a cut's batch under its name is another table's (B15).
     return None if offsets.closed_until(table.text, entry) else offsets.cut_batch(table.text, cut)
+
+
+def waits_for_cut(state: TableState, cut_batch: int | None, up_to: int) -> bool:
+    """Whether `up_to` has to wait for another complete cut: rows that were read before it are in none yet (A1).
+
+    They would be merged with it. The next complete cut has them, since the table takes part in it; rows of sweeps and
+    repairs are in no cut at all.
+
+    Args:
+        state: The state of the change log.
+        cut_batch: The table's `_batch` at the newest complete cut (`mergeable_batch`).
+        up_to: The `_batch` of a sweep or a repair.
+    """
+    return not kinds_between(state, cut_batch or 0, up_to) <= {"sweep", "repair"}
 
 
 def is_due(database: Database, table: LakeTable) -> bool:

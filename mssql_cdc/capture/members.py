@@ -212,6 +212,33 @@ def _require_offsets(database: Database, members: Iterable[LakeTable]) -> None:
     )
 
 
+def require_newest(database: Database, offsets: Offsets, members: Iterable[LakeTable]) -> None:
+    """Raise StorageError if a commit of a change log was planned from more rows of `_offsets` than there are (A5).
+
+    An older copy is in its place: snapshots that ended, and epochs that began since then, would be unknown, and numbers
+    of rows be given again. Rows that another run has written since the offsets were loaded are there when asked again.
+
+    Args:
+        database: The database.
+        offsets: The offsets with which the tables were loaded.
+        members: The tables; those without a state are not looked at.
+    """
+    planned = {
+        one.table.text: int(one.state.own.get("offsets", 0))
+        for one in members
+        if one.state is not None and one.state.own is not None
+    }
+    later = sorted(name for name, number in planned.items() if number > offsets.number)
+    if not later or database.offsets().number >= max(planned.values()):
+        return
+    raise StorageError(
+        f"{database.layout.own('offsets')} is older than the change logs of {', '.join(later)}: they go on from row "
+        f"{max(planned.values())}, and it ends with {offsets.number}. A copy of before was put in its place. Put back "
+        "the folder as it was when the connector ran last; if there is no such copy, move "
+        f"{database.layout.root} away and start again: every table is then read anew"
+    )
+
+
 def _entry_of(table: CapturedTable, offsets: Offsets, history: SchemaHistory) -> Entry | None:
     """The table's newest entry, found by the source's object id: names are taken over and exchanged (rule B15).
 

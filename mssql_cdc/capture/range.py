@@ -200,9 +200,7 @@ def _read_and_commit(
         for table, result in zip(owners, done, strict=True):
             results[table].append(result)
     commits = {
-        part.table: partial(
-            _commit, database, decision, part, states[part.table], survey.tables[part.table].shown, results[part.table]
-        )
+        part.table: partial(_commit, database, survey, decision, part, states[part.table], results[part.table])
         for part in busy
         if part.table in states
     }
@@ -244,7 +242,12 @@ def _tasks(
 
 
 def _commit(
-    database: Database, decision: Range, part: Slice, state: TableState, shown: str, results: list[TaskResult]
+    database: Database,
+    survey: Survey,
+    decision: Range,
+    part: Slice,
+    state: TableState,
+    results: list[TaskResult],
 ) -> TableOutcome:
     """Commit one table: all files of all of its tasks or none (rule E29)."""
     try:
@@ -261,7 +264,8 @@ def _commit(
                 "run_id": database.run_id,
                 "operations": dict(written.operations),
                 "instance": part.instance.identity,
-                "shown": shown,
+                "shown": survey.tables[part.table].shown,
+                "offsets": survey.offsets.number,
             },
             spark=database.spark,
         )

@@ -12,7 +12,7 @@ from typing import Literal
 
 from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.members import LakeTable, load_tables, with_state
+from mssql_cdc.capture.members import LakeTable, load_tables, require_newest, with_state
 from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.capture.snapshot_controls import Controls, heard_until, load_controls, stoppable
 from mssql_cdc.capture.snapshot_extensions import policy
@@ -144,6 +144,7 @@ def _survey(
             # Then the decision is hardly a range.
             loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
             members = _seen_as(loaded, source, offsets, history, retry_failed)
+        require_newest(database, offsets, loaded.values())
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
         problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
         behind: Mapping[TableId, bool] = _behind(database, offsets, history, tables, cursor) if currents else {}

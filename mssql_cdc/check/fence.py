@@ -17,14 +17,12 @@ from mssql_cdc.errors import (
     DataLostError,
     FencedError,
     MssqlCdcError,
-    NotCaughtUpError,
-    SourceRestoredError,
     SourceUnavailableError,
 )
 from mssql_cdc.lsn import Lsn
-from mssql_cdc.plan.decisions import RESTORED_ADVICE
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import goal_behind
+from mssql_cdc.run.standing import restored
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
@@ -91,18 +89,6 @@ class Fence:
                     f"Timed out after {PATIENCE:g} s, waiting until {what}; check that the capture job is running"
                 )
             time.sleep(self.database.connector.streaming.poll_seconds)
-
-
-def restored(seen: Survey) -> MssqlCdcError | None:
-    """What a source that went back in time (A7) stands for: `run` stops, or begins another epoch; None: it did not."""
-    if not seen.facts.restored:
-        return None
-    reason = f"the source was restored or failed over: {seen.facts.restored}"
-    if seen.facts.policy.on_data_error:
-        return NotCaughtUpError(
-            f"Not caught up yet: {reason}. The next run begins a new epoch, and reads every table again"
-        )
-    return SourceRestoredError(f"{reason}. {RESTORED_ADVICE}")
 
 
 def _require_unrestored(seen: Survey) -> None:

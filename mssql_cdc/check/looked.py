@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.survey import Survey, survey
-from mssql_cdc.check.fence import Fence, restored
+from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.result import Status
 from mssql_cdc.check.story import WholeReads, load_whole_reads
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, StorageError
@@ -16,6 +16,7 @@ from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.planner import lost
+from mssql_cdc.run.standing import restored
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import SourceTable

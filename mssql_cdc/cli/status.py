@@ -104,6 +104,8 @@ def notes(found: Sequence[DatabaseStatus]) -> list[str]:
         elif one.health is not None:
             problem = f"; {one.health.problem}" if one.health.problem else ""
             lines.append(f"{one.database}: the capture job scanned the log at {_at(one.health.scanned)}{problem}")
+        if one.restored is not None:
+            lines.append(f"{one.database}: {one.restored}")
         if one.snapshots.signals:
             lines.append(f"{one.database}: signals that have not taken effect: {', '.join(one.snapshots.signals)}")
     return lines
@@ -130,6 +132,7 @@ def facts(found: Sequence[DatabaseStatus]) -> list[dict[str, object]]:
             "last_scan": database.health.scanned.isoformat() if database.health and database.health.scanned else None,
             "capture_problem": database.health.problem if database.health else None,
             "source_error": str(database.error) if database.error else None,
+            "source_restored": str(database.restored) if database.restored else None,
         }
         for database in found
         for one in database.tables

@@ -65,16 +65,20 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
 
 @click.command(epilog=epilog("mssql-cdc offsets --config connectors/shop.json --output records.jsonl"))
 @config_option
+@warehouse_option
 @click.option("--output", "target", required=True, metavar="FILE", help="The output of records, as in `records`.")
 @debug_option
 @click.pass_obj
-def offsets(output: Output, *, config: Path, target: str) -> None:
+def offsets(output: Output, *, config: Path, warehouse: str | None, target: str) -> None:
     """Print where the records of an output end.
 
-    The source offsets, in the form of Kafka Connect's REST API, so that a Debezium connector can go on there.
+    The source offsets, in the form of Kafka Connect's REST API, so that a Debezium connector can go on there. Ends with
+    3 or 4 if the lake has tables that were left behind, whose changes such a connector would never get.
     """
     from mssql_cdc.records import open_output
+    from mssql_cdc.records.left_behind import left_behind
     from mssql_cdc.records.source_offsets import offsets_text
+    from mssql_cdc.run.databases import warehouse_path
 
     connector = load(output, config)
     with open_output(target, connector) as found:
@@ -82,6 +86,11 @@ def offsets(output: Output, *, config: Path, target: str) -> None:
     states = kept.databases if kept is not None else {}
     ends = {name: state.source_offset() for name, state in states.items()}
     output.record(offsets_text(connector.topic_prefix, {name: one for name, one in ends.items() if one is not None}))
+    where = warehouse_path(warehouse)
+    errors = [left_behind(connector, name, state, warehouse=where) for name, state in states.items()]
+    found_errors = [error for error in errors if error is not None]
+    if found_errors:
+        raise max(found_errors, key=lambda error: error.exit_code)
 
 
 @click.command("schema-history", epilog=epilog("mssql-cdc schema-history --config connectors/shop.json"))

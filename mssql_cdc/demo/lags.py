@@ -21,6 +21,7 @@ from mssql_cdc.capture.lag import Lag, lag_of, without_answer
 from mssql_cdc.demo.evidence import TABLES
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.known_commit_times import KnownCommitTimes
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.run.status import position_of, positions
 from mssql_cdc.schema import TableId
@@ -57,8 +58,10 @@ class LagReader:
         health, at = self._answer
         health = health if at == now else without_answer(health, now - at)
         found: dict[TableId, Lag] = {}
-        for name, versions in database.history().versions.items():
-            entry, newest = offsets.entry(name), versions[-1]
+        versions_of = database.history().versions
+        entries = entries_by_name(offsets, versions_of)
+        for name, versions in versions_of.items():
+            entry, newest = entries.get(name), versions[-1]
             if entry is None or entry.status == "excluded":
                 continue
             home = database.layout.home(newest.table_id, folder=entry.folder)

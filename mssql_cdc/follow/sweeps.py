@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from mssql_cdc.capture.current_tables import behind_cut
+from mssql_cdc.capture.current_tables import behind_cut, mergeable_batch, waits_for_cut
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable
 from mssql_cdc.errors import FencedError, MssqlCdcError
@@ -151,6 +151,8 @@ class _Work:
                 return offsets
             state = self._commit(state, found)
         # Perhaps committed by a run that ended before it could continue.
+        if waits_for_cut(state, mergeable_batch(due.table, offsets, entry), state.own_batch):
+            return offsets
         applied = self.applied.get(due.table)
         if applied is None or applied.due != due:
             # The deletes belong to no range, so no cut would include them.

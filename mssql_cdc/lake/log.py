@@ -304,6 +304,24 @@ def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
     return None
 
 
+def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
+    """The kinds of the connector's commits with rows and `after < _batch <= up_to`; foreign commits have no `_batch`.
+
+    Args:
+        state: The state of the table's log.
+        after: The `_batch` before the first one.
+        up_to: The last `_batch`.
+    """
+    if after >= up_to:
+        return frozenset()
+    for limit in (16, None):
+        entries = state.table.history(limit)
+        known = [facts for entry in entries if (facts := facts_of(entry)) is not None and "batch" in facts]
+        if limit is None or len(entries) < limit or any(facts["batch"] <= after for facts in known):
+            break
+    return frozenset(str(one["kind"]) for one in known if after < one["batch"] <= up_to and one["rows"])
+
+
 def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the connector's facts in one entry of `DeltaTable.history()`; None for other writers' commits."""
     text = history_entry.get("userMetadata")

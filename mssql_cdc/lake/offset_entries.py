@@ -66,6 +66,19 @@ class Entries:
         """All entries of one table, oldest first."""
         return pa.Table.from_struct_array(self._items.filter(pc.equal(self._names, name)))
 
+    def span(self, epoch: int) -> tuple[str, str] | None:
+        """The smallest and the largest position at which tables stream in an epoch; None: none does.
+
+        Args:
+            epoch: The epoch.
+        """
+        wanted = pc.and_(
+            pc.equal(self._items.field("epoch"), epoch), pc.equal(self._items.field("status"), "streaming")
+        )
+        ends = pc.min_max(self._items.field("to").filter(pc.fill_null(wanted, fill_value=False)))
+        first, last = ends["min"].as_py(), ends["max"].as_py()
+        return None if first is None or last is None else (first, last)
+
     def last_streaming(self, rows: Numbers) -> dict[int | str, int]:
         """The last of some rows in which a table streams: by object id, or by name where an entry has none.
 

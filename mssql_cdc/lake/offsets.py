@@ -167,6 +167,16 @@ class Offsets:
         """The furthest position in an epoch that a row ever gave the table; empty without one."""
         return self._digest.furthest.get((table, epoch), "")
 
+    def span(self, epoch: int) -> tuple[str, str] | None:
+        """The smallest and the largest position at which tables streamed in an epoch; None: none did.
+
+        All rows are read for it.
+
+        Args:
+            epoch: The epoch.
+        """
+        return self._flat.span(epoch)
+
     @property
     def begins(self) -> str | None:
         """The smallest position that a row ever gave a table."""
@@ -188,12 +198,19 @@ class Offsets:
             return self._digest.at_cut.get(table)
         return self._flat.largest_batches(self._rows_up_to(cut.number)).get(table)
 
-    def first_cut(self, least: Reached, batches: Mapping[str, int] | None = None) -> OffsetRow | None:
+    def first_cut(
+        self,
+        least: Reached,
+        batches: Mapping[str, int] | None = None,
+        *,
+        folders: Mapping[str, str | None] | None = None,
+    ) -> OffsetRow | None:
         """The first complete cut that is not before a position and has these batches; None without any.
 
         Args:
             least: The position.
             batches: A `_batch` by table (`TableId.text`, the newest name).
+            folders: The tables' folders, as for `batch_at`.
         """
         columns = [self._table.column(name) for name in ("complete", "epoch", "to")]
         epoch, to = columns[1], columns[2]
@@ -205,18 +222,25 @@ class Offsets:
         numbers: list[int] = self._table.column("_batch").to_numpy()[places].tolist()
 
         def has(number: int) -> bool:
-            return all((self.batch_at(table, number) or 0) >= batch for table, batch in (batches or {}).items())
+            found = {table: self.batch_at(table, number, folder=(folders or {}).get(table)) for table in batches or {}}
+            return all((found[table] or 0) >= batch for table, batch in (batches or {}).items())
 
         found = bisect_left(numbers, x=True, key=has)  # A later cut has what an earlier one has.
         return self.rows[places[found]] if found < len(places) else None
 
-    def batch_at(self, table: str, number: int) -> int | None:
-        """The newest `_batch` that a table (`TableId.text`, its newest name) had in the row with a number.
+    def batch_at(self, table: str, number: int, *, folder: str | None = None) -> int | None:
+        """The newest `_batch` that a table had in the row with a number.
 
         It is that of its folder, where it is known: it may have had another name then, and another table its name.
+
+        Args:
+            table: The table (`TableId.text`, its newest name).
+            number: The row.
+            folder: Its folder; None: that of the newest entry under its name.
         """
-        rows, entry = self._rows_up_to(number), self.entry(table)
-        return self._flat.largest_batch(rows, table, None if entry is None else entry.folder)
+        entry = self.entry(table) if folder is None else None
+        own = folder if entry is None else entry.folder
+        return self._flat.largest_batch(self._rows_up_to(number), table, own)
 
     def _rows_up_to(self, number: int) -> int:
         return int(np.searchsorted(self._table.column("_batch").to_numpy(), number, side="right"))

@@ -12,10 +12,11 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lake.steps import OffsetRow
+from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
@@ -128,7 +129,8 @@ class DatabaseView:
 
     def batches_at(self, cut: OffsetRow) -> dict[str, int]:
         """The newest batch of each change log at a cut of before."""
-        found = {log: self.offsets.batch_at(log.table_id.text, cut.number) for log in self.logs.values()}
+        logs = self.logs.values()
+        found = {log: self.offsets.batch_at(log.table_id.text, cut.number, folder=log.folder) for log in logs}
         return {log.identity: batch for log, batch in found.items() if batch is not None}
 
     def state_at(self, position: str, cut: OffsetRow) -> StreamState:
@@ -190,12 +192,13 @@ class DatabaseView:
     ) -> DatabaseView:
         storage = Storage(dict(connector.delta.storage))
         versions = _versions(layout, storage)
+        history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
+        entries = entries_by_name(offsets, history.versions)
         order = sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
-        found_logs = {table: _log(table, layout, offsets, cut, storage) for table in order}
+        found_logs = {table: _log(table, entries.get(table.text), layout, offsets, cut, storage) for table in order}
         logs = {table: log for table, log in found_logs.items() if log is not None}
         found = find_snapshots(logs, offsets, cut, _snapshot_order(connector, versions), renamed=_renamed(versions))
         snapshotted = {table for block in found.blocks for table in (*block.tables, *block.described)}
-        history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
         changes = (
             announcements(versions, snapshotted, partial(_epoch_at, offsets))
             if connector.records.schema_changes
@@ -259,16 +262,18 @@ def _others(connector: Connector, layout: Layout, storage: Storage) -> list[Desc
     return [one for one in map(Described.of_seen, seen) if one is not None]
 
 
-def _log(table: TableId, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage) -> ChangeLog | None:
+def _log(
+    table: TableId, entry: Entry | None, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage
+) -> ChangeLog | None:
     """Return the table's change log up to the cut; None if it had none at the cut."""
-    entry, batch = offsets.entry(table.text), offsets.cut_batch(table.text, cut)
+    batch = None if entry is None else offsets.batch_at(table.text, cut.number, folder=entry.folder)
     if entry is None or batch is None:
         return None
     home = layout.home(table, folder=entry.folder)
     if not exists(home.changes, storage):
         return None
     end = cut_text(cut.epoch, Lsn.parse(cut.to or ""))
-    return ChangeLog(table, home, Limits(end, batch), storage)
+    return ChangeLog(table, home, Limits(end, batch), storage, folder=entry.folder)
 
 
 def _epoch_at(offsets: Offsets, at: datetime) -> int:

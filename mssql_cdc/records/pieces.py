@@ -68,11 +68,13 @@ class Limits:
 class ChangeLog:
     """The current change log of one table; it reads only file footers until rows are requested.
 
-    `identity` stays the same when the table is renamed.
+    `identity` and `folder`, as `_offsets` has it, stay the same when the table is renamed.
     """
 
-    def __init__(self, table_id: TableId, home: TableHome, limits: Limits, storage: Storage) -> None:
-        self.table_id = table_id
+    def __init__(
+        self, table_id: TableId, home: TableHome, limits: Limits, storage: Storage, *, folder: str | None = None
+    ) -> None:
+        self.table_id, self.folder = table_id, folder
         self.identity = home.app_id
         uri = home.changes
         self.limits = limits

@@ -21,20 +21,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.steps import OffsetRow, Reached
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.pieces import streamed
+from mssql_cdc.records.offset_epoch import batches_with, epoch_of, position_before, position_behind
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
@@ -94,7 +91,8 @@ def resume(
         extensions: The connector's extensions; None: they are loaded.
 
     Raises:
-        ConfigurationError: The lake begins behind the offset.
+        ConfigurationError: The lake begins behind the offset, or does not tell which history of a restored source it
+            belongs to.
     """
     extensions = extensions or Extensions.of(connector)
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
@@ -107,22 +105,25 @@ def resume(
         return None
     if offset.commit is None:
         return Resumed(None)
+    epoch = epoch_of(view, offset, offset.commit, database)
     if offset.snapshot is not None:
-        found = _behind_snapshot(view, offset, offset.commit)
+        found = _behind_snapshot(view, offset, epoch, offset.commit)
     else:
-        found = _behind_event(view, offset, offset.commit, Envelopes(connector, database, extensions))
+        found = _behind_event(view, offset, epoch, offset.commit, Envelopes(connector, database, extensions))
     end = selection.end_position(view.epoch, list(view.logs.values()))
     if found is None or found.first is None or end is None:
         return found
     return replace(found, first=replace(found.first, bound=min(found.first.bound, end)))
 
 
-def _behind_event(view: DatabaseView, offset: SourceOffset, commit: Lsn, envelopes: Envelopes) -> Resumed | None:
+def _behind_event(
+    view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn, envelopes: Envelopes
+) -> Resumed | None:
     """Return where the stream goes on behind an event; None while the lake has not reached it."""
-    start, behind = _position(view, commit), f"{cut_text(view.epoch, commit)}+"
+    start, behind = position_before(epoch, commit), position_behind(epoch, commit)
     if behind > view.bound:
         return None
-    cut = _cut_with(view, offset, start, behind)
+    cut = _cut_with(view, offset, epoch, commit)
     opened = Transaction(offset.transaction, offset.events)
     if offset.change_lsn is None and not offset.is_of_row_read:
         return Resumed(replace(view.state_at(behind, cut), transaction=opened))
@@ -154,32 +155,22 @@ def _from(view: DatabaseView, first: DatabaseView, envelopes: Envelopes) -> Iter
     yield from stream(view.behind(state), envelopes, state)
 
 
-def _cut_with(view: DatabaseView, offset: SourceOffset, start: str, behind: str) -> OffsetRow:
+def _cut_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> OffsetRow:
     """Return the first cut from which a consumer can have the event of an offset.
 
     It has everything that stands before the event and had been written by then; what was written later, perhaps not.
     Without the event, it is the first cut that is not before it.
     """
-    logs = [log.behind([(start, sys.maxsize)]).within(behind, log.limits.batch) for log in view.logs.values()]
-    batches = (batch for window in streamed(logs) for batch in window)
-    written = ((batch.log.table_id.text, _batch_with(batch.rows, offset)) for batch in batches)
-    cuts = [_first_cut(view, start, {table: number}) for table, number in written if number is not None]
+    start = position_before(epoch, commit)
+    cuts = [_first_cut(view, start, {table: batch}) for table, batch in batches_with(view, offset, epoch, commit)]
     return min(cuts or [_first_cut(view, start)], key=lambda cut: cut.number)
-
-
-def _batch_with(rows: pa.RecordBatch, offset: SourceOffset) -> int | None:
-    """Return the earliest batch among rows that have the event of an offset; None without any."""
-    if offset.is_of_row_read:
-        is_event = pc.equal(rows.column("op"), "r")
-    else:
-        is_event = pc.equal(rows.column("source").field("change_lsn"), offset.change_lsn)
-    return pc.min(rows.column("_batch").filter(pc.fill_null(is_event, fill_value=False))).as_py()
 
 
 def _first_cut(view: DatabaseView, position: str, batches: Mapping[str, int] | None = None) -> OffsetRow:
     """Return the first cut that is not before a position, and has these batches; the view has reached it."""
     least = Reached(int(position[:4] or "0", 16), Lsn(bytes.fromhex(position[5:25] or "00" * 10)).text)
-    found = view.offsets.first_cut(least, batches) or view.offsets.last_cut()
+    folders = {log.table_id.text: log.folder for log in view.logs.values()}
+    found = view.offsets.first_cut(least, batches, folders=folders) or view.offsets.last_cut()
     assert found is not None
     return found
 
@@ -203,16 +194,16 @@ def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
         )
 
 
-def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn) -> Resumed | None:
+def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
     """Return where the stream goes on behind a snapshot, or before one that was not finished.
 
     A blocking one shows the position of the event before it: the stream begins with that event's transaction.
     """
-    start = _position(view, commit)
+    start = position_before(epoch, commit)
     block = next((one for one in view.blocks if one.position >= start), None)
     if block is None:
         # The lake has no snapshot: it was set up at this offset.
-        behind = f"{cut_text(view.epoch, commit)}+"
+        behind = position_behind(epoch, commit)
         return None if behind > view.bound else Resumed(view.state_at(behind, _first_cut(view, start)))
     cut = _first_cut(view, block.position)
     state = view.state_at(block.position, cut)
@@ -222,11 +213,6 @@ def _behind_snapshot(view: DatabaseView, offset: SourceOffset, commit: Lsn) -> R
         return Resumed(None)
     state = view.state_at(start, cut)
     return Resumed(state, _transaction(view, state, block.position), sys.maxsize)
-
-
-def _position(view: DatabaseView, commit: Lsn) -> str:
-    """Return a text that is not greater than any position of a transaction, but than all earlier ones."""
-    return f"{view.epoch:04x}-{commit.raw.hex()}"
 
 
 @dataclass(frozen=True, slots=True)

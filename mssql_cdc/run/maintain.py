@@ -13,6 +13,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.key_index import remove_unused
 from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.read import exists
 
 OWN_TABLES = (
@@ -60,8 +61,10 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
         if exists(uri, database.storage):
             yield _done(f"_{name}", partial(tidy, uri, retain_hours=retain_hours, storage=database.storage))
     offsets = database.offsets()
-    for text, versions in database.history().versions.items():
-        entry = offsets.entry(text)
+    known = database.history().versions
+    entries = entries_by_name(offsets, known)
+    for text, versions in known.items():
+        entry = entries.get(text)
         home = database.layout.home(versions[-1].table_id, folder=entry.folder if entry else None)
         for kind, uri in (("changes", home.changes), ("current", home.current)):
             if exists(uri, database.storage):

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from mssql_cdc.capture.survey import Survey
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceRestoredError
+from mssql_cdc.plan.decisions import RESTORED_ADVICE
 from mssql_cdc.schema import TableId
 
 
@@ -56,6 +58,22 @@ def loss_text(missing: Mapping[str, str], absent: Collection[str]) -> str:
     if held:
         lines.append(f"No snapshot of {', '.join(held)} can be read before that is mended")
     return ". ".join(lines)
+
+
+def restored(seen: Survey) -> MssqlCdcError | None:
+    """What a source that went back in time (A7) stands for: `run` stops, or begins another epoch; None: it did not.
+
+    Args:
+        seen: The survey.
+    """
+    if not seen.facts.restored:
+        return None
+    reason = f"the source was restored or failed over: {seen.facts.restored}"
+    if seen.facts.policy.on_data_error:
+        return NotCaughtUpError(
+            f"Not caught up yet: {reason}. The next run begins a new epoch, and reads every table again"
+        )
+    return SourceRestoredError(f"{reason}. {RESTORED_ADVICE}")
 
 
 def _unseen(table: TableId) -> str:

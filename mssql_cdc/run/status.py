@@ -23,13 +23,14 @@ from mssql_cdc.lake.commit_times import CommitTimes, commit_times
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.run.snapshot_status import SnapshotStatus, snapshot_status
-from mssql_cdc.run.standing import loss_text, standings
+from mssql_cdc.run.standing import loss_text, restored, standings
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CaptureHealth
 
@@ -66,13 +67,17 @@ class TableStatus:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseStatus:
-    """The status of a database; `error` is why the source could not be asked."""
+    """The status of a database.
+
+    `error` is why the source could not be asked, `restored` what it stands for that it went back in time.
+    """
 
     database: str
     tables: Sequence[TableStatus]
     health: CaptureHealth | None
     error: MssqlCdcError | None = None
     snapshots: SnapshotStatus = field(default_factory=SnapshotStatus)
+    restored: MssqlCdcError | None = None
 
     @property
     def finding(self) -> MssqlCdcError | None:
@@ -80,8 +85,8 @@ class DatabaseStatus:
         lost = {one.table.text: one.detail or "" for one in self.tables if one.status == "lost"}
         if lost:
             return DataLostError(loss_text(lost, {one.table.text for one in self.tables if one.absent}))
-        if self.error is not None:
-            return self.error
+        if self.error is not None or self.restored is not None:
+            return self.error or self.restored
         if self.health is not None and self.health.problem is not None:
             return SourceError(f"{self.database}: {self.health.problem}")
         failed = [f"{one.table}: {one.detail}" for one in self.tables if one.status == "failed"]
@@ -118,7 +123,7 @@ def read_status(database: Database) -> DatabaseStatus:
                     one, status=status, detail=reasons[table.text], absent=table.text in found.absent
                 )
     tables = sorted(known.values(), key=lambda one: one.table.text)
-    return DatabaseStatus(database.catalog, tables, health, snapshots=snapshots)
+    return DatabaseStatus(database.catalog, tables, health, snapshots=snapshots, restored=restored(seen))
 
 
 def read_lags(database: Database) -> Mapping[TableId, Lag]:
@@ -165,8 +170,10 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
     gaps = open_gaps(database.layout, database.storage)
     recent = _recent_rows(offsets)
     found: list[TableStatus] = []
-    for name, versions in database.history().versions.items():
-        entry, newest = offsets.entry(name), versions[-1]
+    known = database.history().versions
+    entries = entries_by_name(offsets, known)
+    for name, versions in known.items():
+        entry, newest = entries.get(name), versions[-1]
         if entry is None or entry.status == "excluded":
             continue
         home = database.layout.home(newest.table_id, folder=entry.folder)

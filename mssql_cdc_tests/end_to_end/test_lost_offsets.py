@@ -78,3 +78,24 @@ def test_offsets_that_were_taken_back_stop_the_database_until_that_is_undone(
     require_refused(captured, capsys, f"_offsets has {version} of the {newest} rows that were written")
     table.restore(newest)
     require_whole(captured)
+
+
+@pytest.mark.parametrize("remedy", ["the newest copy", "a new lake"])
+def test_an_older_copy_of_the_offsets_stops_the_database(
+    captured: Place, capsys: pytest.CaptureFixture[str], tmp_path: Path, remedy: str
+):
+    """It looked like the state behind a crash: rows had numbers that had been given before, and cuts went back."""
+    copy = shutil.copytree(offsets_of(captured), tmp_path / "older")
+    assert captured.catch_up() == 0
+    captured.sql("UPDATE dbo.orders SET name = N'again' WHERE id = 1", "UPDATE dbo.orders SET name = N'1' WHERE id = 1")
+    captured.settle()
+    assert captured.catch_up() == 0
+    newest = shutil.move(offsets_of(captured), tmp_path / "newest")
+    shutil.copytree(copy, offsets_of(captured))
+    require_refused(captured, capsys, f"{offsets_of(captured)} is older than the change logs of ")
+    shutil.rmtree(offsets_of(captured))
+    if remedy == "the newest copy":
+        shutil.move(newest, offsets_of(captured))
+    else:
+        shutil.move(offsets_of(captured).parent, tmp_path / "away")
+    require_whole(captured)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -111,6 +113,13 @@ def test_a_restored_change_log_is_lost_until_a_snapshot(signalled: Place, capsys
     assert place.catch_up() == 4
     assert "was changed by RESTORE" in capsys.readouterr().err
     assert people(place) == 2
+    output = str(place.warehouse / "records.jsonl")
+    assert place.command("records", "--output", output) == 0
+    capsys.readouterr()
+    assert place.command("offsets", "--output", output) == 4
+    said = capsys.readouterr()
+    assert f"{place.database}.dbo.orders (lost) was read up to " in said.err, "Debezium would never get what it lacks"
+    assert json.loads(said.out)["offsets"][0]["offset"]["commit_lsn"]
     place.sql(
         """INSERT INTO dbo.signals VALUES ('mend', 'execute-snapshot',
         '{"type": "blocking", "data-collections": ["dbo.orders"]}')"""

@@ -156,3 +156,23 @@ def test_incremental_snapshots_pauses_and_signals_that_wait_are_shown(
     one = look(orders, capsys)[1]["orders"]
     found = [one[name] for name in ("incremental_snapshot", "incremental_snapshots_paused", "open_signals")]
     assert found == [None, False, []]
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize(("mode", "code"), [("initial", 4), ("when_needed", 3)])
+def test_a_restored_source_is_said_with_the_code_that_the_next_run_stands_for(
+    orders: Place, capsys: pytest.CaptureFixture[str], mode: str, code: int
+):
+    """It ended with 0, and its lags were those of a log that is gone."""
+    orders.sql("EXEC sandbox.restore_point", "INSERT dbo.orders VALUES (3, N'three')")
+    orders.settle()
+    assert orders.catch_up() == 0
+    orders.sql("EXEC sandbox.restore_database")
+    orders.settle()
+    orders.configure(snapshot_mode=mode)
+    ended, found = look(orders, capsys)
+    assert ended == code
+    assert "the source was restored or failed over" in found["orders"]["source_restored"]
+    assert orders.command("status") == code
+    assert "the source was restored or failed over" in capsys.readouterr().out
+    assert orders.catch_up() == {3: 0, 4: 4}[code]

@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import load_tables, prepared, versioned
+from mssql_cdc.capture.range import capture_range
 from mssql_cdc.capture.snapshot.begin import note_unread
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.survey import Survey, survey
@@ -144,6 +145,37 @@ def test_change_logs_that_another_run_began_since_are_no_sign_of_lost_offsets(so
     written(database)
     found = load_tables(database, [one.captured for one in seen.tables.values()], seen.offsets, seen.history)
     assert found[ORDERS].entry is None
+
+
+def test_an_older_copy_of_the_offsets_is_told_by_the_change_logs(
+    database: Database, source: ModelSource, tmp_path: Path
+):
+    """Their commits name the newest row that they were planned from; the row that follows one may be missing (A5)."""
+    folder, older = database.layout.own("offsets"), tmp_path / "older"
+    shutil.copytree(folder, older)
+
+    def ranged() -> None:
+        source.put("orders", 1, f"at {source.number}")
+        source.capture()
+        seen = survey(database)
+        decision = plan(seen.facts)
+        assert isinstance(decision, Range)
+        capture_range(database, seen, decision).raise_failure()
+
+    ranged()
+    newest, rows = tmp_path / "newest", load_offsets(database.layout).number
+    shutil.copytree(folder, newest)
+    shutil.rmtree(folder)
+    shutil.copytree(older, folder)
+    assert survey(database).offsets.number == rows - 1, "as behind a crash"
+    shutil.rmtree(folder)
+    shutil.copytree(newest, folder)
+    ranged()
+    shutil.rmtree(folder)
+    shutil.copytree(older, folder)
+    for quick in (False, True):
+        with pytest.raises(StorageError, match=rf"is older than the change logs of shop\.dbo\.orders: .* row {rows}, "):
+            survey(database, quick=quick)
 
 
 @pytest.mark.parametrize("done", ["restored", "replaced", "removed"])

@@ -110,3 +110,16 @@ def test_a_sweep_goes_with_a_table_that_is_renamed_and_never_to_one_that_takes_i
     assert (due.table, due.number) == (new, 2)
     known = known.with_row(rows_swept(STAMP, table=new.text, object_id=1, number=2), 4)
     assert list(due_sweeps(exchanged, known)) == []
+
+
+def test_a_table_that_exchanged_its_name_is_not_merged_by_the_batches_of_the_other_one():
+    """Until a row names it so, the cut has the other table's batch under its name (B15)."""
+    name, new = ORDERS.text, replace(ORDERS, name="purchases")
+    mine, other = Entry("streaming", to=lsn(9).text, batch=5, object_id=1), Entry("streaming", object_id=2, batch=7)
+    entries = {name: mine, new.text: replace(other, to=lsn(9).text)}
+    known = Offsets().with_row(OffsetRow("range", AT, entries, lsn(9).text, complete=True), 1)
+    assert mergeable_batch(ORDERS, known, known.entry_of(name, 1)) == 5
+    assert mergeable_batch(ORDERS, known, known.entry_of(name, 2)) is None
+    exchanged = {name: replace(other, to=lsn(9).text), new.text: mine}
+    known = known.with_row(OffsetRow("range", AT, exchanged, lsn(9).text, complete=True), 2)
+    assert mergeable_batch(new, known, known.entry_of(new.text, 1)) is not None

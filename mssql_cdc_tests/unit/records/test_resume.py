@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc.records import JsonLinesStream, Selection, write_records
 from mssql_cdc.records.source_offsets import SourceOffset
-from mssql_cdc_tests.lake_kit import Change
+from mssql_cdc_tests.lake_kit import Change, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
 Records = list[dict[str, Any]]
@@ -164,3 +166,69 @@ def test_a_selection_of_tables_leaves_out_none_of_its_records_behind_an_offset(t
         lake.connector, output=JsonLinesStream(output), offsets=offsets, selection=Selection(tables=("dbo.b",))
     )
     assert keys_of([json.loads(line) for line in output.getvalue().decode().splitlines()], "b") == [4, 5, 6]
+
+
+def restored(folder: Path, *, sequence: int = 2, **properties: object) -> Lake:
+    """A lake whose source was read up to 6, restored to 3, and goes on from there: its LSNs come again."""
+    lake = Lake(folder, {"include.schema.changes": False, **properties})
+    schema = lake.add(table("a"))
+    lake.cut(0)
+    lake.append(schema, *(Change(at, "c", after={"id": at}) for at in range(1, 7)))
+    lake.cut(6)
+    lake.cut(3, epoch=1, minutes=1)
+    lake.append(schema, *(Change(at, "c", after={"id": 10 + at}, sequence=sequence, epoch=1) for at in (4, 5, 6, 7, 9)))
+    lake.cut(9, epoch=1, minutes=2)
+    return lake
+
+
+@METADATA
+def test_an_offset_of_before_a_restore_goes_on_in_the_history_that_has_its_event(tmp_path: Path, *, metadata: bool):
+    """It was taken for one of the new history: a consumer never got what stood before it there."""
+    lake = restored(tmp_path, **{"provide.transaction.metadata": metadata})
+    records = lake.records()
+    for place, record in enumerate(records):
+        again = behind(lake, record["sourceOffset"])
+        assert keys_of(again, "a") == keys_of(records[place + 1 :], "a"), place
+
+
+def test_an_offset_that_both_histories_have_is_refused(tmp_path: Path):
+    lake = restored(tmp_path, sequence=1)
+    records = lake.records()
+    offsets = [one["sourceOffset"] for one in records]
+    assert offsets[4] == offsets[7]
+    with pytest.raises(ConfigurationError, match=r"before and behind a restore.*--from 0+:0+:0003"):
+        behind(lake, offsets[4])
+    assert keys_of(behind(lake, offsets[2]), "a") == keys_of(records[3:], "a"), "only the former history has it"
+    assert keys_of(behind(lake, offsets[9]), "a") == [19], "only the new one has it"
+    output = io.BytesIO()
+    write_records(lake.connector, output=JsonLinesStream(output), selection=Selection(start=lsn(3).text))
+    rest = [json.loads(line) for line in output.getvalue().decode().splitlines()]
+    assert keys_of(rest, "a") == [14, 15, 16, 17, 19], "the advice works"
+
+
+def test_an_offset_without_an_event_that_may_be_of_two_histories_is_refused(tmp_path: Path):
+    """As that of a heartbeat: it tells nothing but its position."""
+    lake = restored(tmp_path)
+    offset = {"commit_lsn": lsn(5).text, "change_lsn": "NULL", "snapshot": None, "snapshot_completed": False}
+    with pytest.raises(ConfigurationError, match="before and behind a restore"):
+        behind(lake, offset)
+    later = {**offset, "commit_lsn": lsn(7).text}
+    assert keys_of(behind(lake, later), "a") == [19]
+
+
+def test_a_finished_snapshot_of_before_a_restore_is_not_taken_for_the_one_behind_it(tmp_path: Path):
+    lake = Lake(tmp_path, {"include.schema.changes": False})
+    schema = lake.add(table("a"))
+    for epoch, at, minutes in ((0, 7, 0), (1, 9, 1)):
+        key = f"{'e1.' if epoch else ''}snapshot-20260102T03040{epoch}"
+        lake.append(
+            schema, Change(at, "r", after={"id": epoch}, snapshot=epoch + 1, epoch=epoch), snapshot=str(epoch + 1)
+        )
+        facts = SnapshotBegun(snapshot=key, number=epoch + 1)
+        lake.cut(at, kind="snapshot", partition=key, facts=facts, epoch=epoch, minutes=minutes)
+        lake.append(schema, Change(12, "c", after={"id": 10 + epoch}, sequence=epoch + 1, epoch=epoch))
+        lake.cut(12, epoch=epoch, minutes=minutes)
+    records = lake.records()
+    assert keys_of(records, "a") == [0, 10, 1, 11]
+    for place in range(4):
+        assert keys_of(behind(lake, records[place]["sourceOffset"]), "a") == keys_of(records[place + 1 :], "a"), place

@@ -1,0 +1,33 @@
+"""The entries of `_offsets` by the names that the schema history has: it knows a new name before them (B15)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.steps import Entry
+from mssql_cdc.schema import TableSchema
+
+
+def entries_by_name(offsets: Offsets, versions: Mapping[str, Sequence[TableSchema]]) -> dict[str, Entry]:
+    """Return the newest entry of each table, by its newest name; a table without one is left out.
+
+    Between a rename at the source and the next row of `_offsets`, the entry is under a former name, and that of the
+    new name may be another table's.
+
+    Args:
+        offsets: The offsets.
+        versions: The versions of each table by its newest name (`TableId.text`), as the schema history has them.
+    """
+    identities = {name: own[-1].object_id for name, own in versions.items()}
+    found = {name: _entry(offsets, name, identities) for name in versions}
+    return {name: entry for name, entry in found.items() if entry is not None}
+
+
+def _entry(offsets: Offsets, name: str, identities: Mapping[str, int | None]) -> Entry | None:
+    identity, named = identities[name], offsets.entry(name)
+    found = None if identity is None else offsets.entry_of(name, identity)
+    if found is not None or named is None or named.object_id is None:
+        return found or named
+    # Made anew, it goes on in the place of the former one; a table that was renamed has left its name.
+    return None if named.object_id in identities.values() and named.object_id != identity else named
