@@ -20,7 +20,7 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.gaps import Gap, load_gaps
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of, load_state
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import exists, scan
 from mssql_cdc.lake.steps import Entry, Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
@@ -119,7 +119,7 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
         keyed: Whether it has a key.
         part: Of a table without a key, a part was read only: rows that were left out count as -1 once they change.
     """
-    offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name)
+    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name)
     log = change_log(database, name)
     if keyed:
         bound = _sweeps_below(offsets, table.text)
@@ -147,7 +147,7 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
 
 def was_read_again(database: Database, name: str, *, keyed: bool) -> bool:
     """Whether a table that had streamed was read because its stream did not go on, or it has no key: in full (C19)."""
-    offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name).text
+    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
     streamed = False
     for entry in (row.tables[table] for row in offsets.rows if table in row.tables):
         if streamed and entry.status == "snapshot" and (entry.to is None or not keyed):
@@ -158,7 +158,7 @@ def was_read_again(database: Database, name: str, *, keyed: bool) -> bool:
 
 def has_streamed(database: Database, name: str) -> bool:
     """Whether the lake has a position of the table."""
-    entry = load_offsets(database.layout, database.storage).entry(TableId(database.catalog, "dbo", name).text)
+    entry = database.offsets().entry(TableId(database.catalog, "dbo", name).text)
     return entry is not None and entry.to is not None
 
 
@@ -174,15 +174,13 @@ def change_log(database: Database, name: str) -> list[dict[str, Any]]:
 def home_of(database: Database, name: str) -> TableHome:
     """The folders of a table."""
     table = TableId(database.catalog, "dbo", name)
-    entry = load_offsets(database.layout, database.storage).entries.get(table.text)
+    entry = database.offsets().entries.get(table.text)
     return database.layout.home(table, folder=entry.folder if entry else None)
 
 
 def is_known(database: Database, name: str) -> bool:
     """Whether the lake has ever had the table."""
-    return (
-        load_offsets(database.layout, database.storage).entry(TableId(database.catalog, "dbo", name).text) is not None
-    )
+    return database.offsets().entry(TableId(database.catalog, "dbo", name).text) is not None
 
 
 def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, str]]:
@@ -197,7 +195,7 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
         database: The database.
         named: The tables that the connector names.
     """
-    offsets = load_offsets(database.layout, database.storage)
+    offsets = database.offsets()
     ledger = load_gaps(database.layout, database.storage)
     untold: set[tuple[str, str]] = set()
     for name in {name for row in offsets.rows for name in row.tables}:
@@ -247,7 +245,7 @@ def missing_events(
         captured: The commits of the captured changes; None: not known.
         tampered: A user took rows away that were read before the gap.
     """
-    offsets, table = load_offsets(database.layout, database.storage), TableId(database.catalog, "dbo", name).text
+    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
     epoch = offsets.epoch
     rows = (row.tables[table] for row in offsets.rows if table in row.tables)
     first = next((entry.to for entry in rows if entry.status == "streaming" and entry.epoch == epoch), None)
@@ -277,7 +275,7 @@ def missing_columns(
     """
     if captured is None:
         return {}
-    epoch = load_offsets(database.layout, database.storage).epoch
+    epoch = database.offsets().epoch
     missing: dict[str, set[str]] = {}
     for change in log:
         commit, after = str(change["source"]["commit_lsn"]), change["after"]
@@ -291,7 +289,7 @@ def missing_columns(
 
 def opened_snapshots(database: Database) -> Iterator[tuple[str, int, Lsn, Lsn]]:
     """The tables whose last snapshot may be merged: name, object id, the log's end E behind it, and the position."""
-    offsets = load_offsets(database.layout, database.storage)
+    offsets = database.offsets()
     ended: dict[str, tuple[Entry, SnapshotEnded]] = {}
     for row in offsets.noted:
         if isinstance(row.facts, SnapshotEnded) and row.epoch == offsets.epoch:

@@ -25,6 +25,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction
 
 from mssql_cdc.lake.history import load_history
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
@@ -81,9 +82,11 @@ class ModelLake:
             yield
 
     def _remembered(self, load: Callable[..., Any], uri: Callable[..., str]) -> Callable[..., Any]:
-        """A version of a table never changes: load it once."""
+        """A version of a table never changes: who does not remember what it has loaded need not load it twice."""
 
-        def loaded(*arguments: Any, **_known: Any) -> Any:
+        def loaded(*arguments: Any, known: KnownTables | None = None) -> Any:
+            if known is not None:
+                return load(*arguments, known=known)
             where = uri(*arguments)
             key = load.__qualname__, where, len(self.logs.get(where, ()))
             if key not in self._loaded:

@@ -24,7 +24,6 @@ from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.gaps import load_gaps
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Decision, Range, Restored, Wait
 from mssql_cdc.run.follower import Follower
@@ -141,7 +140,7 @@ class Schedule(RuleBasedStateMachine):
         If the login may not see the recovery fork, nothing shows that rows are taken back which a snapshot has read and
         capture has not (A7): such a restore is not played.
         """
-        if self.world.fork_is_hidden() and load_offsets(self.database.layout, self.database.storage).unwitnessed_marks:
+        if self.world.fork_is_hidden() and self.database.offsets().unwitnessed_marks:
             return
         self.restored = True
         self.may_lack.update(TABLES)
@@ -250,7 +249,7 @@ class Schedule(RuleBasedStateMachine):
         """Runs read until nothing is left; each tries again what its predecessors gave up."""
         for _ in range(3):
             self._run_until_idle()
-            entries, dark = load_offsets(self.database.layout, self.database.storage).entries, self.world.dark()
+            entries, dark = self.database.offsets().entries, self.world.dark()
             given_up = {name.rpartition(".")[2] for name, entry in entries.items() if entry.status == "failed"}
             if not given_up - dark:
                 return
