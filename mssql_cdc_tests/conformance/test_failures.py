@@ -39,7 +39,7 @@ def change_type(place: Place) -> None:
 
 
 @pytest.mark.feature("ERR-01")
-@pytest.mark.parametrize("mode", ["warn", "skip"])
+@pytest.mark.parametrize("mode", [pytest.param("warn", marks=pytest.mark.long), "skip"])
 def test_debezium_leaves_the_change_out_and_counts_none(changed: Place, tmp_path: Path, mode: str):
     changed.configure(**{MODE.replace(".", "_"): mode})
     with debezium_beside(changed, tmp_path, SCHEMAS | {MODE: mode}) as (machine, engine):
