@@ -4,7 +4,8 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 ORACLE := $(VENV)/.oracle
 # Tests wait for a third of their time, for capture, disks and processes: three at once keep two cores busy.
-PYTEST := $(PYTHON) -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+# They start hundreds of processes, which would compile the package anew where the environment forbids to keep bytecode.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
