@@ -33,9 +33,7 @@ def two(orders: Place) -> Place:
     return orders
 
 
-@pytest.mark.parametrize(
-    "options", [("--until-caught-up", "--timeout", "60"), pytest.param(("--seconds", "8"), marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("options", [("--until-caught-up", "--timeout", "60"), ("--seconds", "8")])
 def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
     two: Place, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
