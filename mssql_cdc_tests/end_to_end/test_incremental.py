@@ -114,7 +114,7 @@ def test_changes_beside_the_chunks_are_neither_lost_nor_undone(empty: Place):
 @pytest.mark.parametrize(
     ("write", "after"),
     [
-        ("mssql_cdc.capture.incremental.emission.commit", False),
+        pytest.param("mssql_cdc.capture.incremental.emission.commit", False, marks=pytest.mark.long),
         ("mssql_cdc.capture.incremental.emission.commit", True),
         ("mssql_cdc.capture.incremental.emission.append_offsets", True),
     ],
