@@ -80,7 +80,6 @@ def test_runs_killed_under_load_neither_lose_nor_duplicate_changes(place: Place)
     equal_and_nothing_twice(place, "orders", "people")
 
 
-@pytest.mark.long
 def test_two_concurrent_runs_end_equal_to_the_source(place: Place):
     with busy(place):
         runs = [background_run(place, "--seconds", "15") for _ in range(2)]
