@@ -56,7 +56,7 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a snapshot that another run was ahead of goes on with its old plan": (
         partial(
             fixed.test_a_snapshot_that_another_run_is_ahead_of_leaves_nothing_out,
-            place=("begin.append_offsets", 1, False),
+            place=("snapshot.begin.append_offsets", 1, False),
             by_hand=True,
         )
     ),

@@ -39,7 +39,7 @@ def test_rows_of_a_chunk_that_is_read_again_are_swept(storm: Storm):
     storm.disable_change_enable("orders", [("orders", 0, None)])
 
 
-@pytest.mark.parametrize("place", [("begin.append_offsets", 1, False), ("chunk_groups.commit", 1, True)])
+@pytest.mark.parametrize("place", [("snapshot.begin.append_offsets", 1, False), ("snapshot.chunk_groups.commit", 1, True)])
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_a_snapshot_that_another_run_is_ahead_of_leaves_nothing_out(
     storm: Storm,
@@ -65,7 +65,7 @@ def test_changes_that_go_while_a_part_of_a_table_is_read_are_a_loss(storm: Storm
     storm.come_to_rest()
     storm.snapshot_is_disturbed(
         name="orders", rows=0, anew=False, captured=False, event="cleanup", changes=[(2, "b"), (3, None)], kept=0,
-        place=("begin.append_offsets", 1, True), looks=3, part="id < 2",
+        place=("snapshot.begin.append_offsets", 1, True), looks=3, part="id < 2",
     )  # fmt: skip
 
 
@@ -368,7 +368,7 @@ def test_table_that_gets_the_object_id_of_another_one_that_a_restore_took_back_i
     storm.come_to_rest()
     storm.snapshot_is_disturbed(
         name="orders", rows=4, anew=True, captured=True, event="restore", changes=None, kept=1,
-        place=("begin.append_offsets", 1, False), looks=3,
+        place=("snapshot.begin.append_offsets", 1, False), looks=3,
     )  # fmt: skip
     storm.drop_and_create("people")
 
