@@ -4,7 +4,8 @@ PYTHON := $(VENV)/bin/python
 STAMP := $(VENV)/.stamp
 ORACLE := $(VENV)/.oracle
 # Tests wait for a third of their time, for capture, disks and processes: three at once keep two cores busy.
-PYTEST := $(PYTHON) -m pytest -n 3 --dist loadscope --no-loadscope-reorder
+# They start hundreds of processes, which would compile the package anew where the environment forbids to keep bytecode.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -n 3 --dist loadscope --no-loadscope-reorder
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -40,8 +41,8 @@ $(ORACLE): $(STAMP)
 test: $(ORACLE)  ## run the tests, as CI does: all but the long ones (ARGS are passed to pytest)
 	@$(PYTEST) -m "not long" $(ARGS)
 
-test-all: $(ORACLE)  ## run all tests, with the long ones: an hour (ARGS are passed to pytest)
-	@$(PYTEST) $(ARGS)
+test-all: $(ORACLE)  ## run all tests, with the long ones and all examples: an hour (ARGS are passed to pytest)
+	@MSSQL_CDC_EXAMPLES=all $(PYTEST) $(ARGS)
 
 conformance: $(ORACLE)  ## compare all workloads with the real Debezium 3.3.1 (ARGS="--json FILE --course stream", or --list)
 	@$(PYTHON) -m mssql_cdc_tests.conformance $(ARGS)

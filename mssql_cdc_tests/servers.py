@@ -16,6 +16,9 @@ from pathlib import Path
 from mssql_sandbox.address import Address
 from mssql_sandbox.process import sandbox_process
 
+from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.sql import quote
+
 VARIABLE = "MSSQL_TEST_URL"
 NEEDS_SANDBOX = f"needs the sandbox's clock, faults or statement log, and {VARIABLE} names another server"
 _PAIR = re.compile(r"\s*([^=;]+?)\s*=\s*(\{(?:[^}]|\}\})*\}|[^;]*)\s*(?:;|$)")
@@ -60,6 +63,17 @@ def sandbox_server(folder: Path, *options: str) -> Iterator[Server]:
     """A sandbox whatever is configured; `options` are those of `mssql-sandbox`."""
     with sandbox_process(folder, "--capture-interval", "0.2", *options) as process:
         yield Server(process.host, process.port, process.user, process.password, {"driver.encrypt": "false"})
+
+
+def drop_database(master: Control, name: str) -> None:
+    """Drop a test's database if it is still there; what is connected to it is cut off.
+
+    A database that stays is scanned by its capture job five times a second and searched by queries about all databases:
+    with 150 of them, the sandbox spends a fifth of a core on nothing and twice the time on each test.
+    """
+    quoted, text = quote(name), name.replace("'", "''")
+    for action in (f"ALTER DATABASE {quoted} SET SINGLE_USER WITH ROLLBACK IMMEDIATE", f"DROP DATABASE {quoted}"):
+        master.execute(f"IF DB_ID(N'{text}') IS NOT NULL {action}", doing="tidying a test")
 
 
 def server_of(address: str) -> Server:

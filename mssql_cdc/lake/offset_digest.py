@@ -52,10 +52,12 @@ class Digest:
         met: Epochs, and the object ids that were read in them.
         folders: Every folder that a table ever had.
         largest: The largest `_batch` that entries under a name ever had.
+        largest_in: The same by folder.
         furthest: The largest position of entries under a name, by name and epoch.
         begins: The smallest position of all.
         last_cut: The complete cut with the largest position.
         at_cut: `largest` as it was at that cut.
+        in_cut: `largest_in` as it was at that cut.
         ends_with_cut: Whether no row since has tables.
         keys: The partition keys of the newest complete cuts.
         witness: The newest witness of this epoch.
@@ -78,10 +80,12 @@ class Digest:
     met: frozenset[tuple[int, int]] = frozenset()
     folders: frozenset[str] = frozenset()
     largest: Mapping[str, int] = field(default_factory=dict[str, int])
+    largest_in: Mapping[str, int] = field(default_factory=dict[str, int])
     furthest: Mapping[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     begins: str | None = None
     last_cut: OffsetRow | None = None
     at_cut: Mapping[str, int] = field(default_factory=dict[str, int])
+    in_cut: Mapping[str, int] = field(default_factory=dict[str, int])
     ends_with_cut: bool = False
     keys: tuple[str, ...] = ()
     witness: Witness | None = None
@@ -174,7 +178,7 @@ class Digest:
             ended=self._ended(table, entries, noted, epoch),
         )
         if is_cut:
-            return replace(folded, last_cut=newest, at_cut=folded.largest, ends_with_cut=True)
+            return replace(folded, last_cut=newest, at_cut=folded.largest, in_cut=folded.largest_in, ends_with_cut=True)
         return replace(folded, ends_with_cut=self.ends_with_cut and not entries.count)
 
     def _with_entries(self, entries: Entries, groups: Iterable[Group], rows: _Decoded) -> Digest:
@@ -182,7 +186,8 @@ class Digest:
         identified: dict[int, Group] = {}
         housed: dict[str, dict[int, int]] = {}
         met, folders = set(self.met), set(self.folders)
-        largest, furthest, begins = dict(self.largest), dict(self.furthest), self.begins
+        largest, largest_in = dict(self.largest), dict(self.largest_in)
+        furthest, begins = dict(self.furthest), self.begins
         for one in groups:
             if one.name not in named or named[one.name].place < one.place:
                 named[one.name] = one
@@ -198,6 +203,8 @@ class Digest:
                 folders.add(one.folder)
             if one.batch is not None:
                 largest[one.name] = max(largest.get(one.name, 0), one.batch)
+                if one.folder is not None:
+                    largest_in[one.folder] = max(largest_in.get(one.folder, 0), one.batch)
             if one.last is not None and one.first is not None:
                 furthest[one.name, one.epoch] = max(furthest.get((one.name, one.epoch), ""), one.last)
                 begins = one.first if begins is None else min(begins, one.first)
@@ -213,6 +220,7 @@ class Digest:
             met=self.met if len(met) == len(self.met) else frozenset(met),
             folders=self.folders if len(folders) == len(self.folders) else frozenset(folders),
             largest=largest,
+            largest_in=largest_in,
             furthest=furthest,
             begins=begins,
         )

@@ -240,6 +240,9 @@ class Offsets:
         """
         entry = self.entry(table) if folder is None else None
         own = folder if entry is None else entry.folder
+        last = self._digest.last_cut
+        if own is not None and last is not None and number == last.number:
+            return self._digest.in_cut.get(own)
         return self._flat.largest_batch(self._rows_up_to(number), table, own)
 
     def _rows_up_to(self, number: int) -> int:

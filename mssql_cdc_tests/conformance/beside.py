@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,28 @@ SCHEMAS = {
 """Records with their schemas, NULLs as they are."""
 
 
+@dataclass(frozen=True)
+class Beside:
+    """An engine that runs, and the place in the machine's log where it began."""
+
+    machine: DebeziumMachine
+    engine: DebeziumEngine
+    began: int
+
+    @property
+    def log(self) -> str:
+        """What was logged since."""
+        return self.machine.log.read_bytes()[self.began :].decode("utf-8", "replace")
+
+
 @contextmanager
 def debezium_beside(
-    place: Place, folder: Path, properties: dict[str, str]
-) -> Iterator[tuple[DebeziumMachine, DebeziumEngine]]:
+    machine: DebeziumMachine, place: Place, folder: Path, properties: dict[str, str]
+) -> Iterator[Beside]:
     """Run Debezium over the place's database until the block ends.
 
     Args:
+        machine: Runs it.
         place: The place, whose connector has the same properties.
         folder: For what Debezium keeps.
         properties: What is configured beside the connection.
@@ -42,8 +58,9 @@ def debezium_beside(
         "database.names": place.database,
         **properties,
     }
-    with DebeziumMachine(folder / "jvm") as machine, DebeziumEngine(machine, configured, folder / "engine") as engine:
-        yield machine, engine
+    began = machine.log.stat().st_size
+    with DebeziumEngine(machine, configured, folder / "engine") as engine:
+        yield Beside(machine, engine, began)
 
 
 def own_records(place: Place, folder: Path) -> list[dict[str, Any]]:

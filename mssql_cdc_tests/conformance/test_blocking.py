@@ -14,7 +14,7 @@ import pytest
 
 from mssql_cdc_tests.conformance.beside import SCHEMAS, SIGNALS, debezium_beside, own_records
 from mssql_cdc_tests.conformance.compare import differences, is_heartbeat, payload, plain
-from mssql_cdc_tests.conformance.debezium import Record
+from mssql_cdc_tests.conformance.debezium import DebeziumMachine, Record
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -28,7 +28,9 @@ SHARED = {
 
 
 @pytest.mark.feature("BLK-05", "BLK-07", "SNP-34")
-def test_both_connectors_write_the_same_records_of_a_blocking_snapshot(place: Place, tmp_path: Path):
+def test_both_connectors_write_the_same_records_of_a_blocking_snapshot(
+    place: Place, machine: DebeziumMachine, tmp_path: Path
+):
     place.configure(**{name.replace(".", "_"): value for name, value in SHARED.items()})
     place.create("signals", SIGNALS)
     place.create("orders", "id int NOT NULL PRIMARY KEY, note nvarchar(20) NULL")
@@ -36,15 +38,15 @@ def test_both_connectors_write_the_same_records_of_a_blocking_snapshot(place: Pl
     place.sql("INSERT INTO dbo.orders VALUES (1, N'x'), (2, N'y')", "INSERT INTO dbo.products VALUES (1, 'red')")
     place.settle()
     assert place.catch_up() == 0
-    with debezium_beside(place, tmp_path, SHARED) as (_, engine):
-        engine.wait_until(lambda found: _ends(found) == 1)
+    with debezium_beside(machine, place, tmp_path, SHARED) as beside:
+        beside.engine.wait_until(lambda found: _ends(found) == 1)
         place.sql("INSERT INTO dbo.orders VALUES (3, N'z')", "UPDATE dbo.products SET color = 'blue'")
         place.settle()
         place.signal("b1", type="blocking", **{"data-collections": ["both.dbo.orders", "both.dbo.products"]})
-        engine.wait_until(lambda found: _ends(found) == 2)
+        beside.engine.wait_until(lambda found: _ends(found) == 2)
         assert place.catch_up() == 0
         place.sql("DELETE FROM dbo.orders WHERE id = 1")
-        records = engine.wait_until(lambda found: found[-1].key is not None and found[-1].value is None)
+        records = beside.engine.wait_until(lambda found: found[-1].key is not None and found[-1].value is None)
         theirs = [plain(one) for one in records]
     assert place.catch_up() == 0
     ours = own_records(place, tmp_path)

@@ -40,25 +40,31 @@ def change_type(place: Place) -> None:
 
 @pytest.mark.feature("ERR-01")
 @pytest.mark.parametrize("mode", ["warn", "skip"])
-def test_debezium_leaves_the_change_out_and_counts_none(changed: Place, tmp_path: Path, mode: str):
+def test_debezium_leaves_the_change_out_and_counts_none(
+    changed: Place, machine: DebeziumMachine, tmp_path: Path, mode: str
+):
     changed.configure(**{MODE.replace(".", "_"): mode})
-    with debezium_beside(changed, tmp_path, SCHEMAS | {MODE: mode}) as (machine, engine):
-        engine.wait_until(lambda found: any(one.source_offset.get("snapshot_completed") is True for one in found))
+    with debezium_beside(machine, changed, tmp_path, SCHEMAS | {MODE: mode}) as beside:
+        beside.engine.wait_until(
+            lambda found: any(one.source_offset.get("snapshot_completed") is True for one in found)
+        )
         change_type(changed)
-        found = engine.wait_until(lambda records: 2 in keys_of(records, "others"))
+        found = beside.engine.wait_until(lambda records: 2 in keys_of(records, "others"))
         assert keys_of(found, "items") == [1]
         assert erroneous(machine) == {0}
     assert own_values(changed, tmp_path) == ["1", "b"]
 
 
 @pytest.mark.feature("ERR-01")
-def test_debezium_ends_at_the_change(changed: Place, tmp_path: Path):
-    with debezium_beside(changed, tmp_path, SCHEMAS) as (machine, engine):
-        engine.wait_until(lambda found: any(one.source_offset.get("snapshot_completed") is True for one in found))
+def test_debezium_ends_at_the_change(changed: Place, machine: DebeziumMachine, tmp_path: Path):
+    with debezium_beside(machine, changed, tmp_path, SCHEMAS) as beside:
+        beside.engine.wait_until(
+            lambda found: any(one.source_offset.get("snapshot_completed") is True for one in found)
+        )
         change_type(changed)
-        assert engine.completion.done.wait(120)
-        assert keys_of(engine.records, "items") == [1]
-        assert "Error while processing event at offset {" in machine.log.read_text()
+        assert beside.engine.completion.done.wait(120)
+        assert keys_of(beside.engine.records, "items") == [1]
+        assert "Error while processing event at offset {" in beside.log
     assert own_values(changed, tmp_path) == ["1", "b"]
 
 

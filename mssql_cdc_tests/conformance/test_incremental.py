@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mssql_cdc_tests.conformance.beside import SIGNALS, debezium_beside, own_records
-from mssql_cdc_tests.conformance.debezium import Record
+from mssql_cdc_tests.conformance.debezium import DebeziumMachine, Record
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -31,7 +31,7 @@ def read_events(records: list[Any]) -> list[Any]:
 
 
 @pytest.mark.feature("INC-01", "INC-04", "EVT-25")
-def test_both_connectors_emit_the_same_read_events(place: Place, tmp_path: Path):
+def test_both_connectors_emit_the_same_read_events(place: Place, machine: DebeziumMachine, tmp_path: Path):
     shared = {
         "snapshot.mode": "no_data",
         "signal.data.collection": "both.dbo.signals",
@@ -46,12 +46,12 @@ def test_both_connectors_emit_the_same_read_events(place: Place, tmp_path: Path)
     place.sql(f"INSERT INTO dbo.products SELECT value, {colors}, value * 1.5 FROM GENERATE_SERIES(1, 9)")
     place.settle()
     assert place.catch_up() == 0
-    with debezium_beside(place, tmp_path, shared) as (machine, engine):
-        engine.wait_until(lambda _: "Final stage" in machine.log.read_text(encoding="utf-8"))
+    with debezium_beside(machine, place, tmp_path, shared) as beside:
+        beside.engine.wait_until(lambda _: "Final stage" in beside.log)
         place.signal(
             "i1", **{"data-collections": ["both.dbo.orders", "both.dbo.products"], "additional-conditions": BLUE}
         )
-        records = engine.wait_until(lambda found: len(_reads(found)) >= 14)
+        records = beside.engine.wait_until(lambda found: len(_reads(found)) >= 14)
         theirs = read_events([{"topic": one.topic, "key": one.key, "value": one.value} for one in records])
     assert place.catch_up() == 0
     ours = read_events(own_records(place, tmp_path))

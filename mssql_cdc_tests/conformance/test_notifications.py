@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mssql_cdc_tests.conformance.beside import SCHEMAS, SIGNALS, debezium_beside, own_records
+from mssql_cdc_tests.conformance.debezium import DebeziumMachine
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -38,7 +39,9 @@ def _by_table(records: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.mark.feature("NOT-01", "NOT-02", "NOT-03")
-def test_both_connectors_write_the_same_notifications_of_an_initial_snapshot(place: Place, tmp_path: Path):
+def test_both_connectors_write_the_same_notifications_of_an_initial_snapshot(
+    place: Place, machine: DebeziumMachine, tmp_path: Path
+):
     place.configure(**SINK, **SCHEMAS)
     place.create("orders", "id int NOT NULL PRIMARY KEY, note nvarchar(20) NULL")
     place.create("products", "id int NOT NULL PRIMARY KEY, color varchar(10) NULL")
@@ -46,8 +49,8 @@ def test_both_connectors_write_the_same_notifications_of_an_initial_snapshot(pla
         "INSERT INTO dbo.orders VALUES (1, N'x'), (2, N'y'), (3, NULL)", "INSERT INTO dbo.products VALUES (1, 'red')"
     )
     place.settle()
-    with debezium_beside(place, tmp_path, SINK | SCHEMAS) as (_, engine):
-        records = engine.wait_until(
+    with debezium_beside(machine, place, tmp_path, SINK | SCHEMAS) as beside:
+        records = beside.engine.wait_until(
             lambda found: any(one.topic == TOPIC and one.value["payload"]["type"] == "COMPLETED" for one in found)
         )
         theirs = [
@@ -67,7 +70,9 @@ def test_both_connectors_write_the_same_notifications_of_an_initial_snapshot(pla
 
 
 @pytest.mark.feature("NOT-04", "NOT-07", "INC-12")
-def test_both_connectors_write_the_same_notifications_of_incremental_snapshots(place: Place, tmp_path: Path):
+def test_both_connectors_write_the_same_notifications_of_incremental_snapshots(
+    place: Place, machine: DebeziumMachine, tmp_path: Path
+):
     shared = SINK | {
         "snapshot.mode": "no_data",
         "signal.data.collection": "both.dbo.signals",
@@ -81,18 +86,18 @@ def test_both_connectors_write_the_same_notifications_of_incremental_snapshots(p
     place.settle()
     assert place.catch_up() == 0
     first, more = ["both.dbo.orders"], ["both.dbo.people", "both.dbo.places", "both.dbo.nothing"]
-    with debezium_beside(place, tmp_path, shared) as (_, engine):
-        engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found, "Initial Snapshot")])
+    with debezium_beside(machine, place, tmp_path, shared) as beside:
+        beside.engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found, "Initial Snapshot")])
         place.signal("i1", **{"data-collections": first})
         place.signal("i2", **{"data-collections": more})
         place.sql("INSERT INTO dbo.signals VALUES ('p', 'pause-snapshot', NULL)")
-        engine.wait_until(lambda found: "PAUSED" in [kind for kind, *_ in _told(found)])
+        beside.engine.wait_until(lambda found: "PAUSED" in [kind for kind, *_ in _told(found)])
         stop = json.dumps({"type": "incremental", "data-collections": [".*dbo.(pl|sig).*"]})
         place.sql(
             f"INSERT INTO dbo.signals VALUES ('s', 'stop-snapshot', '{stop}')",
             "INSERT INTO dbo.signals VALUES ('r', 'resume-snapshot', NULL)",
         )
-        records = engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found)])
+        records = beside.engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found)])
         theirs = _told(records)
     assert place.catch_up() == 0
     ours = _told([Told(one["topic"], one["value"]) for one in own_records(place, tmp_path)])
@@ -136,7 +141,7 @@ KEYS = {
 
 @pytest.mark.long
 @pytest.mark.feature("NOT-07")
-def test_both_connectors_show_keys_of_all_types_in_one_way(place: Place, tmp_path: Path):
+def test_both_connectors_show_keys_of_all_types_in_one_way(place: Place, machine: DebeziumMachine, tmp_path: Path):
     shared = SINK | {"snapshot.mode": "no_data", "signal.data.collection": "both.dbo.signals"}
     place.configure(**{name.replace(".", "_"): value for name, value in shared.items()})
     place.create("signals", SIGNALS)
@@ -145,10 +150,10 @@ def test_both_connectors_show_keys_of_all_types_in_one_way(place: Place, tmp_pat
         place.sql(f"INSERT INTO dbo.{table} VALUES ({value})")
     place.settle()
     assert place.catch_up() == 0
-    with debezium_beside(place, tmp_path, shared) as (_, engine):
-        engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found, "Initial Snapshot")])
+    with debezium_beside(machine, place, tmp_path, shared) as beside:
+        beside.engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found, "Initial Snapshot")])
         place.signal("i1", **{"data-collections": [f"both.dbo.{table}" for table in KEYS]})
-        records = engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found)])
+        records = beside.engine.wait_until(lambda found: "COMPLETED" in [kind for kind, *_ in _told(found)])
     assert place.catch_up() == 0
     ours = _steps(_told([Told(one["topic"], one["value"]) for one in own_records(place, tmp_path)]))
     binary, theirs = "both.dbo.binaries", _steps(_told(records))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mssql_cdc_tests.conformance.beside import SIGNALS, debezium_beside
-from mssql_cdc_tests.conformance.debezium import Record
+from mssql_cdc_tests.conformance.debezium import DebeziumMachine, Record
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_reading_settings import statements
 
@@ -52,14 +52,18 @@ def writes(texts: Iterable[str]) -> list[str]:
 
 
 @pytest.mark.feature("SNP-15", "SNP-16")
-def test_a_snapshot_locks_no_table_with_a_key_where_debezium_locks_each(place: Place, tmp_path: Path):
+def test_a_snapshot_locks_no_table_with_a_key_where_debezium_locks_each(
+    place: Place, machine: DebeziumMachine, tmp_path: Path
+):
     fill(place)
     place.settle()
     place.sql("EXEC sandbox.statement_log")
     assert place.catch_up() == 0
     ours = asked(place)
-    with debezium_beside(place, tmp_path, {}) as (_, engine):
-        engine.wait_until(lambda found: any(one.source_offset.get("snapshot_completed") is True for one in found))
+    with debezium_beside(machine, place, tmp_path, {}) as beside:
+        beside.engine.wait_until(
+            lambda found: any(one.source_offset.get("snapshot_completed") is True for one in found)
+        )
         theirs = asked(place)
     assert len(locking(theirs)) == len(TABLES)
     assert locking(ours) == writes(ours) == []
@@ -68,7 +72,9 @@ def test_a_snapshot_locks_no_table_with_a_key_where_debezium_locks_each(place: P
 
 
 @pytest.mark.feature("INC-09", "INC-10", "INC-11")
-def test_an_incremental_snapshot_writes_nothing_where_debezium_writes_two_rows_a_chunk(place: Place, tmp_path: Path):
+def test_an_incremental_snapshot_writes_nothing_where_debezium_writes_two_rows_a_chunk(
+    place: Place, machine: DebeziumMachine, tmp_path: Path
+):
     shared = {
         "snapshot.mode": "no_data",
         "signal.data.collection": "both.dbo.signals",
@@ -79,11 +85,11 @@ def test_an_incremental_snapshot_writes_nothing_where_debezium_writes_two_rows_a
     fill(place)
     place.settle()
     assert place.catch_up() == 0
-    with debezium_beside(place, tmp_path, shared) as (machine, engine):
-        engine.wait_until(lambda _: "Final stage" in machine.log.read_text(encoding="utf-8"))
+    with debezium_beside(machine, place, tmp_path, shared) as beside:
+        beside.engine.wait_until(lambda _: "Final stage" in beside.log)
         place.sql("EXEC sandbox.statement_log")
         place.signal("i1", **{"data-collections": [f"both.dbo.{name}" for name in TABLES]})
-        engine.wait_until(lambda found: _reads(found) >= len(TABLES) * ROWS)
+        beside.engine.wait_until(lambda found: _reads(found) >= len(TABLES) * ROWS)
         theirs = asked(place)
     assert place.catch_up() == 0
     ours = asked(place)

@@ -15,6 +15,7 @@ import pytest
 from mssql_sandbox.process import sandbox_process
 
 from mssql_cdc_tests.dagster.kit import Location
+from mssql_cdc_tests.dagster.storage import EventLog, StepLogs, cheap_databases
 from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop
 
 
@@ -41,7 +42,13 @@ def shop(server: dict[str, Any]) -> Iterator[Shop]:
 
 
 @pytest.fixture(scope="session")
-def empty_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def cheap() -> Iterator[None]:
+    with cheap_databases():
+        yield
+
+
+@pytest.fixture(scope="session")
+def empty_home(cheap: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a Dagster instance whose databases have their tables: creating them takes seconds."""
     home = tmp_path_factory.mktemp("home")
     with opened_instance(home):
@@ -56,13 +63,10 @@ def instance(empty_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 def opened_instance(home: Path) -> AbstractContextManager[dg.DagsterInstance]:
-    """An instance with one event log for all runs, as PostgreSQL's is; SQLite's own has a database for each run."""
-    events = {
-        "module": "dagster._core.storage.event_log",
-        "class": "ConsolidatedSqliteEventLogStorage",
-        "config": {"base_dir": str(home / "events")},
-    }
-    return dg.instance_for_test(overrides={"event_log_storage": events}, temp_dir=str(home))
+    """An instance in a folder, with the storage of tests."""
+    events = {"module": EventLog.__module__, "class": EventLog.__name__, "config": {"base_dir": str(home / "events")}}
+    logs = {"module": StepLogs.__module__, "class": StepLogs.__name__, "config": {"base_dir": str(home / "logs")}}
+    return dg.instance_for_test(overrides={"event_log_storage": events, "compute_logs": logs}, temp_dir=str(home))
 
 
 @pytest.fixture

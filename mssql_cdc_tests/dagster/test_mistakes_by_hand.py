@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +20,10 @@ from mssql_cdc.source.sqlserver.connect import find_driver
 from mssql_cdc_tests.dagster.kit import failures, table
 from mssql_cdc_tests.end_to_end import test_mistakes as mistakes
 from mssql_cdc_tests.end_to_end.kit import Place
-from mssql_cdc_tests.servers import sandbox_server
+from mssql_cdc_tests.servers import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), pytest.mark.slow]
-own_server, place = mistakes.own_server, mistakes.shop
+own_server, place, by_encryption = mistakes.own_server, mistakes.shop, mistakes.by_encryption
 NAMES = [name for name in mistakes.MISTAKES if name != "capture that stands still"]
 LAUNCHED = [
     *(("window", name) for name in NAMES),
@@ -31,7 +31,7 @@ LAUNCHED = [
 ]
 
 
-def materialize(place: Place, tables: Sequence[TableSchema], what: str) -> str:
+def materialize(place: Place, tables: Sequence[TableSchema], what: str, instance: dg.DagsterInstance) -> str:
     """Launch a run of a window, of a current table or of a snapshot; with what it fails."""
     made, warehouse = load_connector(place.config), str(place.warehouse)
     setup = Setup.of(made, tables[0].table_id.catalog or "", tuple(tables), warehouse=warehouse)
@@ -43,22 +43,23 @@ def materialize(place: Place, tables: Sequence[TableSchema], what: str) -> str:
         "current": (setup.names.current_key(own), None),
         "snapshot": (setup.snapshots_key, setup.names.snapshot_key(own)),
     }[what]
-    with dg.instance_for_test() as instance:
-        done = job.execute_in_process(
-            instance=instance, asset_selection=[key], partition_key=partition, raise_on_error=False
-        )
-        assert not done.success
-        return " ".join(failures(done)[0].split())
+    done = job.execute_in_process(
+        instance=instance, asset_selection=[key], partition_key=partition, raise_on_error=False
+    )
+    assert not done.success
+    return " ".join(failures(done)[0].split())
 
 
 @pytest.mark.feature("PRE-04")
 @pytest.mark.parametrize(("what", "name"), LAUNCHED)
-def test_a_mistake_is_named_by_a_run_that_an_operator_launches(what: str, name: str, place: Place):
+def test_a_mistake_is_named_by_a_run_that_an_operator_launches(
+    what: str, name: str, place: Place, instance: dg.DagsterInstance
+):
     says = mistakes.make(mistakes.MISTAKES[name], place)
     tables = [one for listed in read_table_list(place.config).values() for one in listed]
     if name == "unknown database":
         tables = [table("orders", database="nowhere")]
-    said = materialize(place, tables, what)
+    said = materialize(place, tables, what, instance)
     assert re.search(says, said), said
     assert mistakes.PASSWORD not in said
 
@@ -69,12 +70,19 @@ def test_a_mistake_is_named_by_a_run_that_an_operator_launches(what: str, name: 
     [("off", "does not encrypt connections.*driver.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
     ids=["server without TLS", "certificate that nobody knows"],
 )
-def test_refused_tls_names_the_property_in_a_run(encrypt: str, says: str, driver: str | None, tmp_path: Path):
-    with sandbox_server(tmp_path, "--encrypt", encrypt) as server:
-        refused = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
-        refused.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
-        if encrypt == "login" and is_freetds(find_driver(load_connector(refused.config).connection)):
-            pytest.skip("FreeTDS encrypts, and does not verify certificates")
-        said = materialize(refused, [table("orders", database="master")], "window")
-        assert re.search(says, said), said
-        assert server.password not in said
+def test_refused_tls_names_the_property_in_a_run(
+    encrypt: str,
+    says: str,
+    driver: str | None,
+    by_encryption: Mapping[str, Server],
+    tmp_path: Path,
+    instance: dg.DagsterInstance,
+):
+    server = by_encryption[encrypt]
+    refused = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
+    refused.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
+    if encrypt == "login" and is_freetds(find_driver(load_connector(refused.config).connection)):
+        pytest.skip("FreeTDS encrypts, and does not verify certificates")
+    said = materialize(refused, [table("orders", database="master")], "window", instance)
+    assert re.search(says, said), said
+    assert server.password not in said

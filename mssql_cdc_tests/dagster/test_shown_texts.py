@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote, quote_plus
@@ -15,9 +17,11 @@ import pytest
 from dagster._utils.error import serializable_error_info_from_exc_info
 
 from mssql_cdc.errors import StorageError
+from mssql_cdc_tests.dagster.conftest import opened_instance
 from mssql_cdc_tests.dagster.kit import READER_PASSWORD, Location, failures, shown
+from mssql_cdc_tests.sandbox_source.kit import open_shop
 
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
+pytestmark = pytest.mark.spark
 FORMS = {READER_PASSWORD, quote(READER_PASSWORD, safe=""), quote(READER_PASSWORD), quote_plus(READER_PASSWORD)}
 
 
@@ -101,15 +105,34 @@ KINDS = {
 }
 
 
+@pytest.fixture(scope="module")
+def read_so_far(
+    server: dict[str, Any], empty_home: Path, tmp_path_factory: pytest.TempPathFactory, spark: object
+) -> Iterator[Location]:
+    """What `reading` copies. Nothing here writes to the source, so all tests share its database."""
+    folder = tmp_path_factory.mktemp("read")
+    home = shutil.copytree(empty_home, folder / "home")
+    with open_shop(server) as shop:
+        shop.set_clock(datetime.now(UTC))
+        for name in ("orders", "people"):
+            shop.create(name, "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+        with opened_instance(home) as instance:
+            streaming = Location.of(shop, folder, instance, snapshot_mode="no_data")
+            streaming.settle()
+        location = streaming.as_reader()
+        shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+        shop.scan()
+        yield location
+
+
 @pytest.fixture
-def reading(streaming: Location, tmp_path: Path) -> Location:
+def reading(read_so_far: Location, tmp_path: Path) -> Iterator[Location]:
     """A location whose login has a password that libraries escape, with a row to read and an output of records."""
     (tmp_path / "out").mkdir()
-    streaming.settle()
-    location = streaming.as_reader()
-    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
-    location.shop.scan()
-    return location
+    lake = shutil.copytree(read_so_far.folder / "lake", tmp_path / "lake")
+    home = shutil.copytree(read_so_far.folder / "home", tmp_path / "home")
+    with opened_instance(home) as instance:
+        yield replace(read_so_far, folder=tmp_path, instance=instance).reloaded(delta_warehouse=str(lake))
 
 
 # A broken table cannot be counted, which its update tells: nothing is logged for its event.
@@ -189,10 +212,8 @@ def test_what_has_no_meaning_is_said_once_in_the_log_of_every_run(name: str, rea
     assert len(re.findall(re.escape(NOTICES), location.said(done))) == 1
 
 
-def test_what_has_no_meaning_is_said_by_the_sensor_once_when_it_is_turned_on(
-    streaming: Location,
-):
-    location = streaming.reloaded(tasks_max="3", producer_acks="all")
+def test_what_has_no_meaning_is_said_by_the_sensor_once_when_it_is_turned_on(reading: Location):
+    location = reading.reloaded(tasks_max="3", producer_acks="all")
     said: list[int] = []
     for at in (1_000.0, 1_000.0, 2_000.0):
         location.started = at

@@ -18,7 +18,7 @@ from mssql_cdc.config import load_connector
 from mssql_cdc.source.sqlserver import log_end
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.sql import quote
-from mssql_cdc_tests.servers import Server
+from mssql_cdc_tests.servers import Server, drop_database
 
 
 @dataclass(frozen=True)
@@ -121,17 +121,13 @@ def open_place(server: Server, folder: Path, database: str, *, collation: str | 
             for statement in (f"EXEC sandbox.set_clock @utc = '{now}'", "EXEC sandbox.clear_faults"):
                 master.execute(statement, doing="preparing a test")
         collated = f" COLLATE {collation}" if collation else ""
-        quoted = quote(database)
-        master.execute(f"CREATE DATABASE {quoted}{collated}", doing="preparing a test")
-        try:
-            with control(connection, database) as opened:
-                opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
-                place = Place(server, folder, database, opened)
-                place.configure()
-                yield place
-        finally:
-            if not server.is_sandbox:
-                master.execute(
-                    f"ALTER DATABASE {quoted} SET SINGLE_USER WITH ROLLBACK IMMEDIATE", doing="tidying a test"
-                )
-                master.execute(f"DROP DATABASE {quoted}", doing="tidying a test")
+        master.execute(f"CREATE DATABASE {quote(database)}{collated}", doing="preparing a test")
+    try:
+        with control(connection, database) as opened:
+            opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
+            place = Place(server, folder, database, opened)
+            place.configure()
+            yield place
+    finally:
+        with control(connection, "master") as master:  # A new one: a test may have cut the server's connections.
+            drop_database(master, database)

@@ -64,7 +64,7 @@ def test_a_table_that_rests_gets_its_added_column_too(orders: Place):
     assert place.check() == 0
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", [pytest.param(False, marks=pytest.mark.long), True])
 def test_a_run_that_dies_at_the_switch_asks_once(orders: Place, after: bool):  # noqa: FBT001 (drawn)
     place = orders
     add_amount(place)

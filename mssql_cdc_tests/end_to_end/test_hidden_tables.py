@@ -71,7 +71,7 @@ def test_hidden_tables_are_named_beside_those_that_the_filters_exclude(seen: Pla
     assert "cannot see (secret_plans)" in said
 
 
-@pytest.mark.parametrize("right", ["revoked", "denied"])
+@pytest.mark.parametrize("right", ["revoked", pytest.param("denied", marks=pytest.mark.long)])
 def test_a_table_that_the_login_may_not_see_any_more_is_named_until_the_advice_is_followed(
     right: str, seen: Place, capsys: pytest.CaptureFixture[str]
 ):

@@ -114,7 +114,7 @@ def test_changes_beside_the_chunks_are_neither_lost_nor_undone(empty: Place):
 @pytest.mark.parametrize(
     ("write", "after"),
     [
-        ("mssql_cdc.capture.incremental.emission.commit", False),
+        pytest.param("mssql_cdc.capture.incremental.emission.commit", False, marks=pytest.mark.long),
         ("mssql_cdc.capture.incremental.emission.commit", True),
         ("mssql_cdc.capture.incremental.emission.append_offsets", True),
     ],
@@ -458,6 +458,30 @@ def said_while_it_waits(place: Place, capsys: pytest.CaptureFixture[str]) -> str
     place.command("run", "--seconds", "3")
     assert place.query(CHUNKS, "orders", "changes") == []
     return capsys.readouterr().err
+
+
+@pytest.mark.feature("INC-01")
+@pytest.mark.sandbox
+def test_a_snapshot_of_an_idle_database_deletes_no_row(place: Place):
+    """The rows get the position of the stream, and the log has two rows of its own behind that."""
+    place.create_orders()
+    place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.settle()
+    assert place.catch_up() == 0
+    for _ in range(3):
+        place.sql("EXEC sandbox.advance_clock @seconds = 400")
+        place.settle()
+    assert place.command("snapshot", "--incremental", "--tables", "dbo.orders") == 0
+    for _ in range(2):
+        assert place.catch_up() == 0
+        place.settle()
+    assert len(place.query(CHUNKS, "orders", "changes")) == 2
+    place.sql("INSERT INTO dbo.people VALUES (1, N'one')")
+    place.settle()
+    for _ in range(2):
+        assert place.catch_up() == 0
+    assert place.query("SELECT op FROM t WHERE op = 'd'", "orders", "changes") == []
+    assert place.check() == 0
 
 
 @pytest.mark.sandbox

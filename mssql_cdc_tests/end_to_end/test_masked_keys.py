@@ -45,7 +45,7 @@ def require_hidden(text: str) -> None:
     assert not re.findall(f"{MAIL}|(?i:{spelled})", text)
 
 
-@pytest.mark.parametrize("channels", ["log,sink", ""])
+@pytest.mark.parametrize("channels", ["log,sink", pytest.param("", marks=pytest.mark.long)])
 def test_values_of_a_masked_key_are_nowhere(
     place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, channels: str
 ):

@@ -13,7 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,12 @@ from mssql_cdc.run.discover import read_table_list, table_list_path
 from mssql_cdc.source.sqlserver import connect
 from mssql_cdc.source.sqlserver.connect import control, find_driver
 from mssql_cdc.source.sqlserver.reach import probe_seconds
+from mssql_cdc_tests.dagster import conftest as dagster_tests
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
 from mssql_cdc_tests.servers import Server, sandbox_server
 
 _NUMBERS = itertools.count(1)
+cheap, empty_home, instance = dagster_tests.cheap, dagster_tests.empty_home, dagster_tests.instance
 PASSWORD = "Reader-of-the-test-1"
 LOGIN = (
     f"CREATE LOGIN [{{reader}}] WITH PASSWORD = '{PASSWORD}'",
@@ -259,31 +261,40 @@ def test_every_wrong_property_is_listed(shop: Place, capsys: pytest.CaptureFixtu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MISTAKES if name != "capture that stands still"])
-def test_a_mistake_is_named_by_the_sensor(name: str, shop: Place):
+def test_a_mistake_is_named_by_the_sensor(name: str, shop: Place, instance: dg.DagsterInstance):
     """Capture that stands still does not keep a first snapshot from being read; `dagster/test_sensor.py` has it."""
     says = make(MISTAKES[name], shop)
-    said = tick(shop)
+    said = tick(shop, instance)
     assert re.search(says, said), said
     assert PASSWORD not in said
 
 
-def tick(place: Place) -> str:
+def tick(place: Place, instance: dg.DagsterInstance) -> str:
     """What the sensor says at the first tick after it was switched on."""
     tables = [one for listed in read_table_list(place.config).values() for one in listed]
-    with dg.instance_for_test() as instance:
-        found = build_definitions(load_connector(place.config), tables=tables, warehouse=str(place.warehouse))
-        (sensor,) = list(found.sensors or ())
-        context = dg.build_sensor_context(
-            instance=instance, repository_def=found.get_repository_def(), last_sensor_start_time=1.0
-        )
-        try:
-            result = sensor(context)
-        except dg.Failure as failure:
-            return failure.description or ""
-        return str(
-            getattr(result, "skip_message", None)
-            or getattr(getattr(result, "skip_reason", None), "skip_message", result)
-        )
+    found = build_definitions(load_connector(place.config), tables=tables, warehouse=str(place.warehouse))
+    (sensor,) = list(found.sensors or ())
+    context = dg.build_sensor_context(
+        instance=instance, repository_def=found.get_repository_def(), last_sensor_start_time=1.0
+    )
+    try:
+        result = sensor(context)
+    except dg.Failure as failure:
+        return failure.description or ""
+    return str(
+        getattr(result, "skip_message", None) or getattr(getattr(result, "skip_reason", None), "skip_message", result)
+    )
+
+
+@pytest.fixture(scope="module")
+def by_encryption(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Server]]:
+    """A server that encrypts nothing, and one whose certificate nobody knows."""
+    with ExitStack() as stack:
+        folder = tmp_path_factory.mktemp
+        yield {
+            encrypt: stack.enter_context(sandbox_server(folder("sandbox"), "--encrypt", encrypt))
+            for encrypt in ("off", "login")
+        }
 
 
 @pytest.mark.parametrize("command", ["discover", "run", "check"])
@@ -294,22 +305,27 @@ def tick(place: Place) -> str:
     ids=["server without TLS", "certificate that nobody knows"],
 )
 def test_refused_tls_names_the_property(
-    encrypt: str, says: str, driver: str | None, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    encrypt: str,
+    says: str,
+    driver: str | None,
+    command: str,
+    by_encryption: Mapping[str, Server],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ):
-    with sandbox_server(tmp_path, "--encrypt", encrypt) as server:
-        place = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
-        place.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
-        connection = load_connector(place.config).connection
-        if encrypt == "login" and is_freetds(find_driver(connection)):
-            pytest.skip("FreeTDS encrypts, and does not verify certificates")
-        warehouse = [] if command == "discover" else ["--warehouse", str(place.warehouse)]
-        assert main([command, "--config", str(place.config), *warehouse]) == 2
-        said = " ".join(capsys.readouterr().err.split())
-        assert re.search(says, said), said
-        assert "retry" not in said
-        place.configure(**{"driver_encrypt": "false"} | ({"odbc_Driver": driver} if driver else {}))
-        with control(load_connector(place.config).connection, "master") as opened:
-            assert opened.value("SELECT 1", doing="testing") == 1
+    place = Place(by_encryption[encrypt], tmp_path, "master", None)  # type: ignore[arg-type]
+    place.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
+    connection = load_connector(place.config).connection
+    if encrypt == "login" and is_freetds(find_driver(connection)):
+        pytest.skip("FreeTDS encrypts, and does not verify certificates")
+    warehouse = [] if command == "discover" else ["--warehouse", str(place.warehouse)]
+    assert main([command, "--config", str(place.config), *warehouse]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert re.search(says, said), said
+    assert "retry" not in said
+    place.configure(**{"driver_encrypt": "false"} | ({"odbc_Driver": driver} if driver else {}))
+    with control(load_connector(place.config).connection, "master") as opened:
+        assert opened.value("SELECT 1", doing="testing") == 1
 
 
 TLS_BY = {
@@ -322,25 +338,27 @@ TLS_BY = {
 @pytest.mark.feature("PRE-09")
 @pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
 def test_the_advice_to_turn_encryption_off_works_as_it_is_printed(
-    driver: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    driver: str | None,
+    by_encryption: Mapping[str, Server],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ):
-    with sandbox_server(tmp_path, "--encrypt", "off") as server:
-        place = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
-        for given in TLS_BY.values():
-            properties: dict[str, Any] = {
-                "driver_encrypt": None,
-                **({"odbc_Driver": driver} if driver else {}),
-                **given,
-            }
-            place.configure(**properties)
-            assert main(["discover", "--config", str(place.config)]) == 2
-            said = " ".join(capsys.readouterr().err.split())
-            advice = re.search(r"turn encryption off with (.*)", said)
-            assert advice is not None, said
-            followed = dict(re.findall(r"(\w+\.\w+)=(\w+)", advice[1]))
-            place.configure(**properties | {name.replace(".", "_"): value for name, value in followed.items()})
-            with control(load_connector(place.config).connection, "master") as opened:
-                assert opened.value("SELECT 1", doing="testing") == 1
+    place = Place(by_encryption["off"], tmp_path, "master", None)  # type: ignore[arg-type]
+    for given in TLS_BY.values():
+        properties: dict[str, Any] = {
+            "driver_encrypt": None,
+            **({"odbc_Driver": driver} if driver else {}),
+            **given,
+        }
+        place.configure(**properties)
+        assert main(["discover", "--config", str(place.config)]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        advice = re.search(r"turn encryption off with (.*)", said)
+        assert advice is not None, said
+        followed = dict(re.findall(r"(\w+\.\w+)=(\w+)", advice[1]))
+        place.configure(**properties | {name.replace(".", "_"): value for name, value in followed.items()})
+        with control(load_connector(place.config).connection, "master") as opened:
+            assert opened.value("SELECT 1", doing="testing") == 1
 
 
 def test_the_list_of_tables_is_not_written_over_by_a_mistake(shop: Place):

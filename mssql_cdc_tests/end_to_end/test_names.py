@@ -75,8 +75,15 @@ def test_names_with_any_character_are_captured_and_checked(odd: Place, capsys: p
     assert len([key for key in logs if len(key.path) == 4]) == 2 * len(names)
 
 
-@pytest.mark.parametrize("transactions", ["true", "false"])
-@pytest.mark.parametrize("schemas", ["true", "false"])
+@pytest.mark.parametrize(
+    ("schemas", "transactions"),
+    [
+        ("true", "true"),
+        ("false", "false"),
+        pytest.param("true", "false", marks=pytest.mark.long),
+        pytest.param("false", "true", marks=pytest.mark.long),
+    ],
+)
 def test_records_of_a_renamed_table_are_selected_by_each_of_its_names(place: Place, transactions: str, schemas: str):
     """Also where another table has the old name now: then that name is the other one's."""
     own = {"provide.transaction.metadata": transactions, "key.converter.schemas.enable": schemas}

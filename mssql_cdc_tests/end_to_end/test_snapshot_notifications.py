@@ -71,12 +71,12 @@ def test_a_table_is_told_to_be_in_progress_once_before_it_is_read(chunked: Place
 @pytest.mark.parametrize(
     ("step", "call", "after"),
     [
-        ("begin._write_status", 1, False),
+        pytest.param("begin._write_status", 1, False, marks=pytest.mark.long),
         ("begin._write_status", 1, True),
         ("chunk_groups.commit", 3, False),
-        ("chunk_groups.commit", 3, True),
+        pytest.param("chunk_groups.commit", 3, True, marks=pytest.mark.long),
         ("finish._write_end", 1, True),
-        ("finish._write_end", 2, False),
+        pytest.param("finish._write_end", 2, False, marks=pytest.mark.long),
         ("finish._write_end", 2, True),
     ],
 )

@@ -61,10 +61,10 @@ def test_the_first_rows_are_in_the_lake_before_a_large_table_is_planned(tables: 
 @pytest.mark.parametrize(
     ("target", "call", "after"),
     [
-        ("mssql_cdc.capture.snapshot.chunk_groups._further", 6, False),
+        pytest.param("mssql_cdc.capture.snapshot.chunk_groups._further", 6, False, marks=pytest.mark.long),
         ("mssql_cdc.capture.snapshot.chunk_groups._further", 6, True),
         ("mssql_cdc.capture.snapshot.chunk_groups.commit", 3, False),
-        ("mssql_cdc.capture.snapshot.chunk_groups.commit", 3, True),
+        pytest.param("mssql_cdc.capture.snapshot.chunk_groups.commit", 3, True, marks=pytest.mark.long),
     ],
 )
 def test_planning_goes_on_behind_the_chunks_that_are_committed(tables: Place, target: str, call: int, *, after: bool):

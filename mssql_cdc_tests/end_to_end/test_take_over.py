@@ -73,7 +73,13 @@ class Move:
 
 
 @pytest.mark.feature("STR-04", "STR-22")
-@pytest.mark.parametrize("move", [Move(seed) for seed in range(1, MOVES + 1)], ids=lambda move: f"seed {move.seed}")
+@pytest.mark.parametrize(
+    "move",
+    [
+        pytest.param(Move(seed), id=f"seed {seed}", marks=[pytest.mark.long] * (seed > 1))
+        for seed in range(1, MOVES + 1)
+    ],
+)
 def test_a_connector_moves_over_under_load_and_back(
     place: Place, machine: DebeziumMachine, move: Move, capsys: pytest.CaptureFixture[str]
 ):

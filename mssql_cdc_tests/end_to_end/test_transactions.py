@@ -46,8 +46,10 @@ def in_order(place: Place) -> list[dict[str, Any]]:
     [
         {},
         {"skipped_operations": "c", "skip_messages_without_change": "true"},
-        {"message_key_columns": "dbo.people:name", "skip_messages_without_change": "true"},
-        {"skipped_operations": "d,u"},
+        pytest.param(
+            {"message_key_columns": "dbo.people:name", "skip_messages_without_change": "true"}, marks=pytest.mark.long
+        ),
+        pytest.param({"skipped_operations": "d,u"}, marks=pytest.mark.long),
     ],
     ids=str,
 )

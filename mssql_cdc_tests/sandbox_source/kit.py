@@ -24,6 +24,7 @@ from mssql_cdc.source.sqlserver.positions import captured
 from mssql_cdc.source.sqlserver.snapshot_reader import ChunkReader, Isolation
 from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk
+from mssql_cdc_tests.servers import drop_database
 
 START = Lsn((1).to_bytes(10, "big"))
 
@@ -178,13 +179,17 @@ def open_shop(server: dict[str, Any], *, agent: bool = True, collation: str | No
             "driver.encrypt": "false",
         },
     )
-    with control(login, name) as opened:
-        opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
-        shop = Shop(login, name, opened, connector)
-        # The capture job starts with the first captured table; it is stopped so that the test controls the scans.
-        shop.create("first_table", "id int NOT NULL PRIMARY KEY")
-        shop.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'" if agent else "EXEC sandbox.capture_pause")
-        yield shop
+    try:
+        with control(login, name) as opened:
+            opened.execute("EXEC sys.sp_cdc_enable_db", doing="preparing a test")
+            shop = Shop(login, name, opened, connector)
+            # The capture job starts with the first captured table; it is stopped so that the test controls the scans.
+            shop.create("first_table", "id int NOT NULL PRIMARY KEY")
+            shop.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'" if agent else "EXEC sandbox.capture_pause")
+            yield shop
+    finally:
+        with control(login, "master") as master:
+            drop_database(master, name)
 
 
 def without_login(connection: Connection) -> Connection:

@@ -30,6 +30,7 @@ def model_database(source: ModelSource, spark: SparkSession, folder: Path, **pro
             "topic.prefix": "server1",
             "delta.warehouse": str(folder),
             "delta.current.interval": "0",
+            "poll.interval.ms": "50",  # The source is in memory: what it has is there at the next look.
             **{name.replace("_", "."): value for name, value in properties.items()},
         },
     )

@@ -226,7 +226,9 @@ def test_a_table_in_its_initial_snapshot_cannot_be_stopped(database, source, aft
     assert [line for line in lines if line.startswith(f"signal s does not stop {ORDERS}: the initial snapshot")]
 
 
-@pytest.mark.parametrize("where", ["before its rows of offsets", "behind its fence"])
+@pytest.mark.parametrize(
+    "where", ["before its rows of offsets", pytest.param("behind its fence", marks=pytest.mark.long)]
+)
 def test_a_run_killed_while_it_stops_a_table_leaves_the_stop_to_the_next(
     database, source, after_groups, monkeypatch, where
 ):

@@ -20,6 +20,7 @@ from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.lake.table_log import load_log
 from mssql_cdc.schema import change_log_schema
+from mssql_cdc_tests.examples import examples
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, column, excluding, home_in, lsn, orders
 from mssql_cdc_tests.spark.conftest import rows_of
 
@@ -343,7 +344,9 @@ steps = st.lists(
 
 
 @settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+    max_examples=examples(5),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 @given(drawn=steps, cuts=st.lists(st.integers(1, 40), max_size=2, unique=True))
 def test_current_equals_a_dictionary_for_any_events_in_any_splits(

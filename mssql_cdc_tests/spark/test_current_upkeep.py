@@ -109,12 +109,12 @@ def test_a_restore_to_a_structure_of_before_is_undone(spark: SparkSession, tmp_p
     ("statement", "until_then"),
     [
         ("DELETE FROM {table} WHERE id = 17", {}),
-        ("UPDATE {table} SET name = 'mine' WHERE id = 17", {17: "mine"}),
+        pytest.param("UPDATE {table} SET name = 'mine' WHERE id = 17", {17: "mine"}, marks=pytest.mark.long),
         (
             "MERGE INTO {table} t USING (SELECT 17 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = 'mine'",
             {17: "mine"},
         ),
-        ("INSERT INTO {table} SELECT * FROM {table} WHERE id = 17", {17: "a"}),
+        pytest.param("INSERT INTO {table} SELECT * FROM {table} WHERE id = 17", {17: "a"}, marks=pytest.mark.long),
     ],
     ids=["DELETE", "UPDATE", "MERGE", "INSERT"],
 )

@@ -63,7 +63,15 @@ def test_range_killed_anywhere_is_completed_by_a_larger_one(database, source, mo
 
 
 @pytest.mark.feature("SNP-35")
-@pytest.mark.parametrize(("call", "after"), [(1, False), (1, True), (2, True), (3, True)])
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        (1, False),
+        pytest.param(1, True, marks=pytest.mark.long),
+        (2, True),
+        pytest.param(3, True, marks=pytest.mark.long),
+    ],
+)
 def test_snapshot_killed_in_the_middle_resumes_from_its_commits(database, source, monkeypatch, call, after):
     write_some(source)
     source.capture()

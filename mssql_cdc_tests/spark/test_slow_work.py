@@ -286,7 +286,15 @@ def test_a_sweep_that_fails_is_its_tables_trouble_and_is_tried_again(database, s
 
 
 @pytest.mark.usefixtures("stale")
-@pytest.mark.parametrize("step", ["stale_files", "commit", "merge_table", "append_offsets"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param("stale_files", marks=pytest.mark.long),
+        "commit",
+        pytest.param("merge_table", marks=pytest.mark.long),
+        "append_offsets",
+    ],
+)
 def test_a_run_that_ends_within_a_sweep_is_continued_by_the_next(database, source, monkeypatch, step):
     class KilledError(BaseException):
         pass

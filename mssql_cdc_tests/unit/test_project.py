@@ -86,9 +86,9 @@ def test_every_function_and_class_of_a_module_is_used_in_its_package(package: st
         for path, tree in modules.items()
         for one in tree.body
         if isinstance(one, ast.FunctionDef | ast.ClassDef)
-        and used[one.name] <= _names(one)[one.name]
         and one.name not in named
         and not one.name.startswith(("test_", "Test", "pytest_"))
+        and used[one.name] <= _names(one)[one.name]
         and not any(re.search(r"definitions|fixture", ast.unparse(each)) for each in one.decorator_list)
     ]
     assert dead == []

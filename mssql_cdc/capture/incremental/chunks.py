@@ -113,6 +113,8 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
 def open_table(database: Database, session: SourceSession, table: Streaming, wanted: Wanted) -> Reading | None:
     """Begin to read a table: L0, and the largest key; None if no row is wanted.
 
+    L0 is not behind the stream: rows are emitted at its position, and what stands below L0 afterwards is swept (C19).
+
     Args:
         database: The database.
         session: A session on the source.
@@ -125,7 +127,7 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
     """
     by = ordered(database.connector, table.schema, wanted.surrogate)
     require_sealed(database.connector, by)
-    begun = _low_mark(session, table)
+    begun = min(_low_mark(session, table), table.position)  # An idle log has rows behind the stream.
     maximum = session.last_bound(by, wanted.condition)
     if maximum is None:
         return None

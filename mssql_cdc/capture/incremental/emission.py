@@ -163,8 +163,8 @@ def record(
         database.stamp(offsets.epoch),
         entries,
         to=table.position.text,
-        # A table that its snapshot closes is opened by the range that passes it.
-        complete=all(name in new or offsets.closed_until(name, found) is None for name, found in known.items()),
+        # A table that its snapshot closes is opened by the range that passes it. A cut goes on without other tables.
+        complete=all(offsets.closed_until(name, found) is None for name, found in entries.items()),
         witness=cut.witness if cut is not None and is_known else session.witness(table.position),
     )
     members = [one.table.text for one in seen.facts.members] if row.complete else []

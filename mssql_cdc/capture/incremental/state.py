@@ -78,7 +78,7 @@ class Reading:
         object_id: Identifies the table across renames.
         number: The snapshot's number, part of `_pos`.
         epoch: The epoch in which it began.
-        begun: L0: captured when it began.
+        begun: L0: captured, and read by the stream, when it began.
         keys: The columns that order the chunks.
         definition: The fingerprint of these columns: bounds are texts of their types.
         maximum: The largest key of the wanted rows when it began; rows behind it are left to the stream.

@@ -26,6 +26,7 @@ from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.lake.vectors import read_vector, write_vectors
+from mssql_cdc_tests.examples import examples
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, home_in
 from mssql_cdc_tests.unit.lake.test_current_restores import commit_of, restore
 from mssql_cdc_tests.unit.lake.test_current_tables import SCHEMA, Model, apply, mutate, newest, plan_of
@@ -203,7 +204,7 @@ STEPS = st.lists(st.sampled_from(sorted(FOREIGN)), max_size=3)
 
 
 @pytest.mark.parametrize("vectors", ["auto", "true", "false"])
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), rounds=st.lists(STEPS, min_size=2, max_size=8))
 def test_any_history_with_other_writers_in_between_is_the_model(
     tmp_path_factory: pytest.TempPathFactory, vectors: Vectors, seed: int, rounds: list[list[str]]

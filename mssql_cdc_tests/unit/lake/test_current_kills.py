@@ -157,7 +157,7 @@ def goes_on(home: TableHome, model: Model) -> None:
     assert versions == list(range(len(versions)))
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", [pytest.param("before", marks=pytest.mark.long), "after"])
 @pytest.mark.parametrize("step", STEPS)
 def test_a_process_that_dies_at_a_step_leaves_a_table_that_the_next_one_continues(
     tmp_path: Path, told: tuple[TableHome, Model], monkeypatch: pytest.MonkeyPatch, step: str, when: str

@@ -29,6 +29,7 @@ from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.read import query
 from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import TableLog, load_log
+from mssql_cdc_tests.examples import examples
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, home_in, orders
 
 Model = dict[int, tuple[str, str | None]]
@@ -91,7 +92,7 @@ def mutate(random_: random.Random, model: Model, at: int, count: int) -> list[Ch
     return found
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), modes=st.lists(st.sampled_from(["auto", "true", "false"]), min_size=1, max_size=12))
 def test_any_history_in_any_sections_is_the_model(
     tmp_path_factory: pytest.TempPathFactory, seed: int, modes: list[Vectors]

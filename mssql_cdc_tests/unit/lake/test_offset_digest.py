@@ -108,6 +108,11 @@ def test_digest_says_what_all_entries_say(listed: list[OffsetRow]):
         newer = any(other == name for _, other, _ in entries[own[-1] + 1 :])
         assert digest.newest_name(object_id) == (None if newer or entry.status == "excluded" else name)
     cut = digest.last_cut
+    for folder in "xy":
+        own = [(row.number, one.batch) for row, _, one in entries if one.folder == folder and one.batch is not None]
+        assert digest.largest_in.get(folder) == max((batch for _, batch in own), default=None)
+        by_then = [batch for number, batch in own if cut is not None and number <= cut.number]
+        assert digest.in_cut.get(folder) == max(by_then, default=None)
     assert digest.ends_with_cut == (cut is not None and not any(row.tables for row in rows if row.number > cut.number))
     assert digest.keys == tuple(row.partition for row in rows if row.complete and row.partition is not None)
 
@@ -151,6 +156,7 @@ def asked(offsets: Offsets) -> list[Any]:
     return [
         *(offsets.entry_of(name, place, folder=name) for place, name in enumerate(NAMES, start=1)),
         *(offsets.cut_batch(name, cut) for name in NAMES),
+        *(offsets.batch_at(name, cut.number, folder=name) for name in NAMES),
         *(offsets.furthest(name, 0) for name in NAMES),
         offsets.entries, offsets.folders, offsets.largest_batches, offsets.identities, offsets.advanced_at,
         offsets.snapshot_rows, offsets.noted, offsets.begun_snapshots, offsets.unwitnessed_marks, offsets.witness,

@@ -134,8 +134,15 @@ def keys_of(records: Records, name: str) -> list[int]:
     return [one["key"]["id"] for one in records if one["topic"].endswith(f".dbo.{name}")]
 
 
-@METADATA
-@pytest.mark.parametrize("interval", [0, 30_000], ids=["no heartbeats", "heartbeats"])
+@pytest.mark.parametrize(
+    ("interval", "metadata"),
+    [
+        pytest.param(0, False, id="no heartbeats-plain"),
+        pytest.param(0, True, id="no heartbeats-transactions", marks=pytest.mark.long),
+        pytest.param(30_000, False, id="heartbeats-plain", marks=pytest.mark.long),
+        pytest.param(30_000, True, id="heartbeats-transactions"),
+    ],
+)
 def test_a_consumer_gets_the_changes_of_a_table_that_was_read_late(tmp_path: Path, *, metadata: bool, interval: int):
     lake, before = late(tmp_path, **{"provide.transaction.metadata": metadata, "heartbeat.interval.ms": interval})
     for place, record in enumerate(before):

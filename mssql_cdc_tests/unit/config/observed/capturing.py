@@ -129,12 +129,12 @@ def incremental_chunks(connector: Connector) -> Any:
     """The statements for the chunks of an incremental snapshot, in one moment of a source that is 45 s behind."""
     with world(connector) as own:
         follower = own.follower(chunks=IncrementalSnapshots(Clock(lambda: AT, lambda: 1000.0)))
-        own.fill(30)
+        own.fill(12)
         own.settle(follower)
         own.chunks.clear()
         ask_for_snapshot(own.database, "asked", ["dbo.orders"], channel="test", kind="incremental")
         with patch.object(ModelServerSession, "capture_health", _behind):
-            for _ in range(40):
+            for _ in range(16):
                 own.change(("people", 1, "x"))  # So that what was read is passed, and the next groups come.
                 own.scan(500)
                 follower.step()
