@@ -18,6 +18,10 @@ WRITES = st.tuples(
 )
 """A write of an incremental snapshot, which of its calls, and whether the process ends behind it."""
 SIGNALS = st.sampled_from(("pause-snapshot", "resume-snapshot", "stop-snapshot"))
+BEFORE = st.sampled_from((2, 3, 3, 4, 5, 1, 0))
+"""Looks before something happens; at the second or third one, the first chunks are staged."""
+BESIDE = ("changes", "changes", "a pause", "a blocking snapshot", "a blocking snapshot", *EVENTS)
+"""What happens beside an incremental snapshot."""
 
 
 class Beside(Operations):
@@ -33,13 +37,13 @@ class Beside(Operations):
     def snapshots_are_controlled(self, kind: str) -> None:
         self.control(kind)
 
-    @of("snapshots", "restores", "instances", "cleanup")
+    @of("snapshots", "restores", "instances", "cleanup", "lag")
     @rule(
         name=NAMES,
         rows=st.integers(1, 4),
         captured=st.booleans(),
-        before=st.integers(0, 4),
-        event=st.sampled_from((*EVENTS, "a pause", "a blocking snapshot", "a blocking snapshot")),
+        before=BEFORE,
+        event=st.sampled_from(BESIDE),
         changes=st.none() | OWN_CHANGES,
         kept=st.integers(0, 2),
         place=st.tuples(PLACES, WITHIN) | WRITES,

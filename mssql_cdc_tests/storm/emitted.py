@@ -1,4 +1,4 @@
-"""What has to hold of the rows that incremental snapshots have emitted, whatever happened beside them."""
+"""What has to hold of incremental snapshots and of the rows that they have emitted, whatever happened beside them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import State
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.lake_kit import lsn
 
@@ -56,3 +57,19 @@ def emitted_rows_are_in_the_cut(database: Database, name: str, log: Sequence[Map
     cut = offsets.last_cut()
     seen = offsets.cut_batch(table, cut) if cut is not None else None
     assert not newest or (seen or 0) >= newest, f"{name}: emitted rows are in no complete cut"
+
+
+def pause_lets_no_chunk_be_read(before: State, after: State) -> None:
+    """What is staged may be emitted or given up, and its table may be left.
+
+    Args:
+        before: The state of the incremental snapshots before a look; they are paused, or the signal waits.
+        after: The state behind the look.
+    """
+    if not after.paused or after.reading is None:
+        return
+    earlier, later = before.reading, after.reading
+    assert earlier is not None, f"{later.wanted.table} was begun during a pause"
+    assert (earlier.number, earlier.next_group) >= (later.number, later.next_group), (
+        f"{later.wanted.table}: chunks were read during a pause"
+    )

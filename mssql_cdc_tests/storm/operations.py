@@ -29,7 +29,9 @@ FEW = st.integers(0, 3)
 OWN_CHANGES = st.lists(st.tuples(KEYS, VALUES), max_size=3)
 """Rows of one table."""
 SNAPSHOT_WRITES = st.tuples(
-    st.sampled_from(("snapshot.chunk_groups.commit", "snapshot.begin.append_offsets", "snapshot.finish.append_offsets")),
+    st.sampled_from(
+        ("snapshot.chunk_groups.commit", "snapshot.begin.append_offsets", "snapshot.finish.append_offsets")
+    ),
     st.sampled_from((1, 1, 1, 2, 3)),
     st.booleans(),
 )

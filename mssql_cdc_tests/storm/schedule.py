@@ -21,9 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import State
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.config.signals import PauseSnapshot, ResumeSnapshot, StopSnapshot
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.lake.gaps import load_gaps
@@ -32,6 +34,7 @@ from mssql_cdc.plan.decisions import Decision, Range, Restored, Wait
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loss import go_on_after_restore
 from mssql_cdc.run.standing import standings
+from mssql_cdc_tests.storm.emitted import pause_lets_no_chunk_be_read
 from mssql_cdc_tests.storm.lake import (
     Killed,
     change_log,
@@ -322,9 +325,12 @@ class Schedule(RuleBasedStateMachine):
 
     def _step(self, follower: Follower) -> None:
         earlier = follower.decision
+        paused = self._paused(follower)
         self.world.interruption.opened = 0
         tolerated(follower.step)
         self._opened_tables_are_read()
+        if paused is not None:
+            pause_lets_no_chunk_be_read(paused, load(self.database).state)
         done = follower.decision
         if done is earlier:  # The step failed before it decided.
             return
@@ -334,6 +340,16 @@ class Schedule(RuleBasedStateMachine):
             assert follower.seen is not None
             ahead = _left_behind(follower.seen, done)
             assert not ahead, f"{done.key} ends below {ahead}, which a range has already read further"
+
+    def _paused(self, follower: Follower) -> State | None:
+        """The state of incremental snapshots, if a look has to pause them and the run holds no chunk to be staged."""
+        thread = follower.chunks.thread if follower.chunks is not None else None
+        if not self.controlled or (thread is not None and not thread.is_free):
+            return None
+        stored = load(self.database)
+        signals = {type(one) for one in stored.commands}
+        paused = stored.state.paused or PauseSnapshot in signals
+        return stored.state if paused and signals.isdisjoint({ResumeSnapshot, StopSnapshot}) else None
 
     def _opened_tables_are_read(self) -> None:
         """No current table may show rows of a snapshot before its stream has passed the snapshot's end (C18)."""

@@ -106,7 +106,7 @@ class World(Protocol):
         ...
 
     def check_emitted(self, name: str, log: Sequence[Mapping[str, Any]]) -> None:
-        """Whether the rows of incremental snapshots in a change log are those that the source had, where it is known."""
+        """Fail if a row of an incremental snapshot in a change log was none of the source, where that is known."""
         ...
 
     def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
