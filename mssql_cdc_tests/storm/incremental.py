@@ -11,7 +11,7 @@ import itertools
 import re
 import shutil
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -31,13 +31,12 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.follow.daemon_work import DaemonWork
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.source.protocol import ChunkRead
-from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_source import ModelReader
+from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut, emitted_rows_are_true
 from mssql_cdc_tests.storm.lake import Killed, change_log, connector_for, killed_at, rows_by_the_log
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.schedule import CHANGES, PLACES
@@ -243,8 +242,11 @@ class Incremental(RuleBasedStateMachine):
             assert rows_by_the_log(self.world.database, name, keyed=True) == self.world.rows(name), (
                 f"the change log of {name} is not the source"
             )
-            self._emitted_rows_are_true(name)
-            self._emitted_rows_are_in_the_cut(name)
+            log = change_log(self.world.database, name)
+            positions = Counter(row["_pos"] for row in log)
+            assert max(positions.values(), default=0) <= 1, f"{name}: a position is there twice"
+            emitted_rows_are_true(name, log, self.world.server.rows_at)
+            emitted_rows_are_in_the_cut(self.world.database, name, log)
 
     def told(self) -> list[tuple[str, str | None]]:
         """The notifications of incremental snapshots: types, and the last key of a chunk."""
@@ -255,47 +257,6 @@ class Incremental(RuleBasedStateMachine):
             for row in rows
             if row["aggregate_type"] == INCREMENTAL
         ]
-
-    def _emitted_rows_are_in_the_cut(self, name: str) -> None:
-        """Otherwise neither the current table nor the records would see them before the next change."""
-        offsets = load_offsets(self.world.database.layout, self.world.database.storage)
-        cut, log = offsets.last_cut(), change_log(self.world.database, name)
-        newest = max((row["_batch"] for row in log), default=0)
-        assert not newest or (cut and (offsets.cut_batch(f"shop.dbo.{name}", cut) or 0) >= newest)
-
-    def _emitted_rows_are_true(self, name: str) -> None:
-        log = change_log(self.world.database, name)
-        positions = Counter(row["_pos"] for row in log)
-        assert max(positions.values(), default=0) <= 1, f"{name}: a position is there twice"
-        events: dict[int, list[tuple[str, int]]] = defaultdict(list)
-        for row in log:
-            if row["op"] != "r":
-                for image in (row["before"], row["after"]):
-                    if image is not None:
-                        events[image["id"]].append((row["_pos"], row["_batch"]))
-        read: Counter[tuple[str, int]] = Counter()
-        for row in log:
-            if not str(row["_snapshot"]).startswith("incremental:"):
-                continue
-            key, at = row["after"]["id"], int(row["_pos"][5:25], 16)
-            read[row["_snapshot"], key] += 1
-            assert self._rows_at(name, at).get(key) == row["after"]["name"], (
-                f"{name}: the row {key} never was {row['after']['name']} at {lsn(at)}"
-            )
-            early = [event for event in events[key] if event[0] > row["_pos"] and event[1] < row["_batch"]]
-            assert not early, f"{name}: a merge would bring the row {key} back, which {early} has changed"
-        assert max(read.values(), default=0) <= 1, f"{name}: a snapshot has emitted a row twice: {read}"
-
-    def _rows_at(self, name: str, at: int) -> dict[int, str]:
-        """The rows of a table at a position, by the log of the model."""
-        rows: dict[int, str] = {}
-        for number, table, change in self.world.server.log:
-            if table == name and number <= at:
-                if change.before is not None:
-                    rows.pop(change.before["id"], None)
-                if change.after is not None:
-                    rows[change.after["id"]] = change.after["name"]
-        return rows
 
     def _settle(self) -> None:
         follower = self.followers[0] = self._follower(0)

@@ -22,7 +22,7 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of, load_state
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import exists, scan
-from mssql_cdc.lake.steps import Entry, Reached, SnapshotEnded
+from mssql_cdc.lake.steps import Entry, IncrementalEnded, Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
 
@@ -33,6 +33,10 @@ WRITES: tuple[str, ...] = (
     "mssql_cdc.capture.snapshot.begin.append_offsets",
     "mssql_cdc.capture.snapshot.finish.append_offsets",
     "mssql_cdc.run.loss.append_offsets",
+    "mssql_cdc.capture.incremental.chunks.write",
+    "mssql_cdc.capture.incremental.emission.commit",
+    "mssql_cdc.capture.incremental.emission.append_offsets",
+    "mssql_cdc.lake.small_tables.commit",
 )
 """The writes between which a run may end."""
 
@@ -57,6 +61,7 @@ def connector_for(folder: Path, **properties: str) -> Connector:
         "retriable.restart.connector.wait.ms": "1",  # A wait means that nothing is left to do.
         "dagster.max.attempts": "2",
         "incremental.snapshot.added.columns": "false",  # It would mend what a schedule wants to see; some draw it.
+        "incremental.snapshot.chunk.size": "1",
     }
     return connector_from_mapping("storm", {**given, **properties})
 
@@ -325,11 +330,12 @@ def _last_snapshot(offsets: Offsets, table: str) -> str | None:
 
 def _sweeps_below(offsets: Offsets, table: str) -> str:
     """The position below which the sweeps behind the table's snapshots leave nothing."""
+    ended = ((row.epoch, row.facts) for row in offsets.noted if isinstance(row.facts, SnapshotEnded | IncrementalEnded))
     return max(
         (
-            snapshot_position_text(row.epoch, Lsn.parse(row.facts.sweep.low), number=row.facts.number)
-            for row in offsets.noted
-            if isinstance(row.facts, SnapshotEnded) and row.facts.table == table and row.facts.sweep is not None
+            snapshot_position_text(epoch, Lsn.parse(facts.sweep.low), number=facts.number)
+            for epoch, facts in ended
+            if facts.table == table and facts.sweep is not None
         ),
         default="",
     )

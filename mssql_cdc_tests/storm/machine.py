@@ -16,11 +16,13 @@ from hypothesis import seed as seeded
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 
+from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.plan.decisions import Range, Snapshot
 from mssql_cdc.run.execute import execute
 from mssql_cdc.run.snapshots import take_snapshot
+from mssql_cdc_tests.storm.beside import Beside
 from mssql_cdc_tests.storm.lake import restore_change_log, unopened
-from mssql_cdc_tests.storm.operations import LATER, Operations
+from mssql_cdc_tests.storm.operations import LATER
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PART, PLACES, WITHIN, of, profiles, tolerated
 from mssql_cdc_tests.storm.worlds import KEYED, PARTS, TABLES, Change
 
@@ -36,7 +38,7 @@ PAUSES = st.sampled_from((None, None, 3, 5))
 """Rules between two quiet points."""
 
 
-class Storm(Operations):
+class Storm(Beside):
     """One schedule in one world."""
 
     @initialize(
@@ -267,7 +269,8 @@ class Storm(Operations):
             if isinstance(decision, Snapshot) and anew:
                 tolerated(lambda: take_snapshot(rival, decision))
             else:
-                tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges))
+                chunks = IncrementalSnapshots()
+                tolerated(lambda: execute(rival, seen, decision, merge=self.world.merges, chunks=chunks))
 
     @of("users")
     @rule(name=NAMES, back=st.integers(1, 3))

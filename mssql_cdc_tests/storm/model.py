@@ -21,6 +21,7 @@ from mssql_cdc.source.protocol import Source
 from mssql_cdc.spark.tasks import TaskResult
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_source import number_of
+from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut, emitted_rows_are_true
 from mssql_cdc_tests.storm.lake import WRITES, connector_for
 from mssql_cdc_tests.storm.model_lake import ModelLake
 from mssql_cdc_tests.storm.model_server import ModelServer
@@ -99,6 +100,12 @@ class ModelWorld:
 
     def captured_columns_by_event(self, name: str) -> Mapping[str, Collection[str]]:
         return {lsn(at).text: columns for (at, table), columns in self.server.structures.items() if table == name}
+
+    def check_emitted(self, name: str, log: Sequence[Mapping[str, Any]]) -> None:
+        emitted_rows_are_in_the_cut(self.database, name, log)
+        epoch = self.database.offsets().epoch  # Rows of an earlier one are of a history that is gone.
+        mine = [row for row in log if row["_pos"].startswith(f"{epoch:04x}-")]
+        emitted_rows_are_true(name, mine, self.server.rows_at)
 
     def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
         table, up_to = self.server.tables[name], number_of(end)

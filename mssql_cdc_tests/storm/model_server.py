@@ -87,6 +87,7 @@ class ModelServer(ModelSource):
 
     `history` are the transactions that it has to scan, `mapping` is `cdc.lsn_time_mapping` (None: no transaction),
     `taken` are the changes that it has captured, `structures` the columns under which the newest instance holds them.
+    `births` are the tables that were made anew.
     """
 
     def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
@@ -101,6 +102,7 @@ class ModelServer(ModelSource):
         self.mapping: dict[int, str | None] = {}
         self.taken: list[tuple[int, str]] = []
         self.structures: dict[tuple[int, str], frozenset[str]] = {}
+        self.births: list[tuple[int, str]] = []
         for name in (*names, *keyless):
             self.tables[name] = ServerTable(name, self._new_id(), keyed=name not in keyless)
             self.enable(name)
@@ -157,6 +159,7 @@ class ModelServer(ModelSource):
     def drop_and_create(self, name: str) -> None:
         """A new, empty table of the same name, under capture again."""
         self.disable(name)
+        self.births.append((self.number + 1, name))
         self.tables[name] = ServerTable(name, self._new_id(), self.tables[name].keyed)
         self.enable(name)
 
@@ -220,16 +223,30 @@ class ModelServer(ModelSource):
     def back_up(self) -> None:
         """A full backup."""
         tables, log, history = copy.deepcopy(self.tables), [*self.log], {**self.history}
-        captured = {**self.mapping}, [*self.taken], {**self.structures}, self.captured
+        captured = {**self.mapping}, [*self.taken], {**self.structures}, [*self.births], self.captured
         self._backup = tables, log, history, self.number, self._ids, captured
 
     def bring_back(self) -> None:
         """The backup takes the database's place: log positions and object ids are used again for others."""
-        tables, log, history, self.number, self._ids, (mapping, taken, structures, self.captured) = self._backup
+        tables, log, history, self.number, self._ids, captured = self._backup
+        mapping, taken, structures, births, self.captured = captured
         self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
         self.mapping, self.taken, self.structures = {**mapping}, [*taken], {**structures}
+        self.births = [*births]
         self.restores += 1
         self.restart()
+
+    def rows_at(self, name: str, at: int) -> dict[int, str]:
+        """The rows of the table that had this name at a number, captured or not."""
+        born = max((number for number, table in self.births if table == name and number <= at), default=0)
+        rows: dict[int, str] = {}
+        for number, table, change in self.log:
+            if table == name and born <= number <= at:
+                if change.before is not None:
+                    rows.pop(change.before["id"], None)
+                if change.after is not None:
+                    rows[change.after["id"]] = change.after["name"]
+        return rows
 
     def _note(self, name: str, before: dict[str, Any] | None, after: dict[str, Any] | None) -> None:
         op = "c" if before is None else "d" if after is None else "u"
@@ -271,7 +288,8 @@ class ModelServer(ModelSource):
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
         rows = self.tables[wanted.schema.table_id.name].rows
-        part = PARTS.get((wanted.statement or "").partition(" WHERE ")[2])  # It runs no other statement.
+        # It runs no other statement.
+        part = PARTS.get(wanted.condition or (wanted.statement or "").partition(" WHERE ")[2])
         found = [
             Change(
                 number_of(wanted.position), "r", None, _image(key, value), sequence=1000 * chunk.number + place,
@@ -403,6 +421,29 @@ class ModelServerSession(ModelSession):
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
         commits = sorted(lsn(at) for at, tran in self.source.mapping.items() if tran and after < lsn(at) <= to)
         return commits[:count][-1] if commits else None
+
+    def next_bound(
+        self,
+        schema: TableSchema,
+        rows: int,
+        last: Bound | None,
+        *,
+        until: Bound | None = None,
+        condition: str | None = None,
+        under_lock: bool = False,
+    ) -> Bound | None:
+        low, high = (None if bound is None else int(str(bound[0])) for bound in (last, until))
+        keys = self._keys(schema, condition)
+        found = [key for key in keys if (low is None or key > low) and (high is None or key <= high)]
+        return (str(found[rows - 1]),) if len(found) >= rows else None
+
+    def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
+        keys = self._keys(schema, condition)
+        return (str(keys[-1]),) if keys else None
+
+    def _keys(self, schema: TableSchema, condition: str | None) -> list[int]:
+        part = PARTS.get(condition or "")
+        return sorted(key for key in self.source.tables[schema.table_id.name].rows if part is None or part(key))
 
     def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
         commits = [lsn(at) for at, tran in self.source.mapping.items() if tran]

@@ -299,6 +299,36 @@ MUTANTS = (
         "if minimum is None or not table_plan.locked or run.done[table]:",
     ),
     Mutant(
+        "C19", "rows of an incremental snapshot of an idle database are swept",
+        "capture.incremental.chunks:open_table",
+        "min(_low_mark(session, table), table.position)", "_low_mark(session, table)",
+    ),
+    Mutant(
+        "C", "emitted rows are in no cut while a table is lost that was not opened",
+        "capture.incremental.emission:record",
+        "for name, found in entries.items())", "for name, found in known.items())",
+    ),
+    Mutant(
+        "C", "rows that have changed since they were staged are emitted",
+        "capture.incremental.emission:_rows", "key not in touched for key in own", "True for key in own",
+    ),
+    Mutant(
+        "C", "chunks are emitted before the stream has passed their end",
+        "capture.incremental.emission:passed_groups", "if position < group.mark.lsn:", "if False:",
+    ),
+    Mutant(
+        "C", "staged chunks outlive a break of the stream",
+        "capture.incremental.emission:is_stale", "return broken or", "return",
+    ),
+    Mutant(
+        "C", "chunks that a killed run has emitted are emitted again",
+        "follow.incremental_step:Step._emit", "found = emission.caught_up(reading, log)", "found = reading",
+    ),
+    Mutant(
+        "C", "an incremental snapshot reads on during a pause",
+        "follow.incremental_step:Step._read", "if self.store.state.paused or reading.is_read", "if reading.is_read",
+    ),
+    Mutant(
         "C18", "a snapshot that another run was ahead of goes on with its old plan",
         "capture.snapshot.begin:_still_holds", "survey.offsets.is_in(snapshot, known.table.text) and ", "",
     ),

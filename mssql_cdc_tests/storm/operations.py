@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.plan.decisions import Decision, Snapshot
@@ -30,14 +29,18 @@ FEW = st.integers(0, 3)
 OWN_CHANGES = st.lists(st.tuples(KEYS, VALUES), max_size=3)
 """Rows of one table."""
 SNAPSHOT_WRITES = st.tuples(
-    st.sampled_from(("chunk_groups.commit", "begin.append_offsets", "finish.append_offsets")),
+    st.sampled_from(
+        ("snapshot.chunk_groups.commit", "snapshot.begin.append_offsets", "snapshot.finish.append_offsets")
+    ),
     st.sampled_from((1, 1, 1, 2, 3)),
     st.booleans(),
 )
 """A write of a snapshot, which of its calls, and whether the process ends behind it."""
 LATER = st.integers(0, 2)
 """Seconds by which the clock of another run is ahead, so that its snapshot has another id."""
-EVENTS = st.sampled_from(("nothing", "changes", "cleanup", "another instance", "restore", "a table anew", "a stop"))
+Place = tuple[int, int] | tuple[str, int, bool]
+"""A place between two calls of a look, or a write at which it ends."""
+EVENTS = ("nothing", "changes", "cleanup", "another instance", "restore", "a table anew", "a stop")
 
 
 class Operations(Schedule):
@@ -230,7 +233,7 @@ class Operations(Schedule):
         rows=st.integers(0, 4),
         anew=st.booleans(),
         captured=st.booleans(),
-        event=EVENTS,
+        event=st.sampled_from(EVENTS),
         changes=st.none() | OWN_CHANGES,
         kept=st.integers(0, 2),
         place=st.tuples(PLACES, WITHIN) | SNAPSHOT_WRITES,
@@ -246,7 +249,7 @@ class Operations(Schedule):
         event: str,
         changes: list[tuple[int, str | None]] | None,
         kept: int,
-        place: tuple[int, int] | tuple[str, int, bool],
+        place: Place,
         looks: int,
         part: str | None = None,
     ) -> None:
@@ -266,15 +269,8 @@ class Operations(Schedule):
             self.world.scan(500)
         if not anew and is_known(self.database, name):  # Else its first snapshot is due.
             self.ask(name, part)
-        happens = self._event(event, name, [(name, key, value) for key, value in changes], kept)
-        if len(place) == 2:
-            at, within = place
-            self.look_while(happens, at, 0 if event == "restore" else within)
-        else:
-            part, call, after = place
-            write = next(write for write in self.world.writes if f"snapshot.{part}" in write)
-            self.look_and_die(write, call, after=after)
-            happens()
+        happens = self.event(event, name, [(name, key, value) for key, value in changes], kept)
+        self.look_disturbed(happens, place, event)
         self.look(looks)
 
     @of("runs", "snapshots")
@@ -319,7 +315,7 @@ class Operations(Schedule):
             self.look()
 
         part, call, after = place
-        write = next(write for write in self.world.writes if f"snapshot.{part}" in write)
+        write = next(write for write in self.world.writes if part in write)
         with happening_at(write, call, ahead, after=after):
             tolerated(lambda: take_snapshot(run, decision))
 
@@ -345,6 +341,17 @@ class Operations(Schedule):
         self.look_and_die(f"mssql_cdc.capture.{write}", call, after=after)
         self.look(looks)
 
+    def look_disturbed(self, happens: Callable[[], None], place: Place, event: str) -> None:
+        """Something happens between two calls of a look, or while a run is dead that had come to a write."""
+        if len(place) == 2:
+            at, within = place
+            self.look_while(happens, at, 0 if event == "restore" else within)
+        else:
+            part, call, after = place
+            write = next(write for write in self.world.writes if part in write)
+            self.look_and_die(write, call, after=after)
+            happens()
+
     def decided(self, run: Database, later: int = 0) -> tuple[Survey, Decision] | None:
         """What another run sees and decides, by a clock that is so many seconds ahead; None: it cannot look."""
         try:
@@ -357,7 +364,7 @@ class Operations(Schedule):
         for changes in work:
             self.world.change(*changes)
 
-    def _event(self, event: str, name: str, changes: list[Change], kept: int) -> Callable[[], None]:
+    def event(self, event: str, name: str, changes: list[Change], kept: int) -> Callable[[], None]:
         def change() -> None:
             self.world.change(*changes)
             self.world.scan(500)
@@ -374,7 +381,15 @@ class Operations(Schedule):
 
         def stop() -> None:
             change()
-            note_signal(self.database, SignalRow("stop", "stop-snapshot", None), "storm", REQUESTED, "")
+            self.control("stop-snapshot")
+
+        def pause() -> None:
+            change()
+            self.control("pause-snapshot")
+
+        def snapshot() -> None:
+            change()
+            self.ask(name)
 
         def nothing() -> None:
             """The run is started again."""
@@ -387,4 +402,6 @@ class Operations(Schedule):
             "restore": self.brought_back,
             "a table anew": make_anew,
             "a stop": stop,
+            "a pause": pause,
+            "a blocking snapshot": snapshot,
         }[event]

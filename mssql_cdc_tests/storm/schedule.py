@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.capture.incremental.state import State
+from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.config.signals import PauseSnapshot, ResumeSnapshot, StopSnapshot
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Decision, Range, Restored, Wait
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loss import go_on_after_restore
 from mssql_cdc.run.standing import standings
+from mssql_cdc_tests.storm.emitted import pause_lets_no_chunk_be_read
 from mssql_cdc_tests.storm.lake import (
     Killed,
     change_log,
@@ -42,7 +48,7 @@ from mssql_cdc_tests.storm.lake import (
     untold_breaks,
     was_read_again,
 )
-from mssql_cdc_tests.storm.runs import snapshots_between
+from mssql_cdc_tests.storm.runs import chunks_between, snapshots_between
 from mssql_cdc_tests.storm.worlds import PARTS, TABLES, World
 
 NAMES = st.sampled_from(TABLES)
@@ -57,8 +63,16 @@ WITHIN = st.just(0) | st.integers(1, 12)
 """How many further calls of a session it makes before."""
 ENOUGH = 60
 """Looks that must do for the lake to come to rest; one that reads further than all before is none of them."""
-MOST_STEPS = 120
-"""A defect may let every look read further for ever. Without one, twelve looks were the most of 150 schedules."""
+MOST_STEPS = 240
+"""A defect may let every look read further, or chunks, for ever."""
+SMALL: Mapping[str, int] = {
+    "capture.snapshot.take.CHUNK_ROWS": 2,
+    "capture.snapshot.take.GROUP_CHUNKS": 1,
+    "capture.incremental.chunks.GROUP_ROWS": 2,
+    "follow.incremental_step.MOST_STAGED": 2,
+    "follow.incremental.REST_SECONDS": 0,
+}
+"""Several groups of chunks though tables have few rows, and no pauses."""
 FAMILIES = ("lag", "instances", "cleanup", "restores", "snapshots", "runs", "users")
 """Rules that are played together; those of no family are played in every schedule."""
 
@@ -95,11 +109,11 @@ class Schedule(RuleBasedStateMachine):
         self.stack = ExitStack()
         self.stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self.stack.enter_context(self.world.open())
-        for name, value in (("CHUNK_ROWS", 2), ("GROUP_CHUNKS", 1)):
-            self.stack.enter_context(patch(f"mssql_cdc.capture.snapshot.take.{name}", value))
+        for name, value in SMALL.items():
+            self.stack.enter_context(patch(f"mssql_cdc.{name}", value))
         self.follower = self._follower()
         self.repairs = self.played = 0
-        self.restored = self.cleaned = False
+        self.restored = self.cleaned = self.controlled = False
         self.tampered: set[str] = set()
         self.may_lack: set[str] = set()
         self.parts: dict[str, set[str]] = {}
@@ -112,7 +126,8 @@ class Schedule(RuleBasedStateMachine):
 
     def _follower(self) -> Follower:
         beside = snapshots_between(self.database) if self.beside else None
-        return Follower(self.database, merge=self.world.merges, beside=beside)
+        chunks = chunks_between() if self.beside else IncrementalSnapshots()
+        return Follower(self.database, merge=self.world.merges, beside=beside, chunks=chunks)
 
     @invariant()
     def rest_between_rules(self) -> None:
@@ -152,6 +167,25 @@ class Schedule(RuleBasedStateMachine):
         self.filtered(name, part)
         ask_for_snapshot(self.database, f"storm-{self.repairs}", [f"dbo.{name}"], channel="storm", condition=part)
 
+    def ask_beside(self, name: str, part: str | None = None) -> None:
+        """An incremental snapshot of a table, or of a part of its rows, is requested."""
+        table = f"{self.database.catalog}.dbo.{name}"
+        data: dict[str, object] = {"type": "incremental", "data-collections": [table]}
+        if part is not None:
+            data["additional-conditions"] = [{"data-collection": table, "filter": part}]
+        if name not in self.world.keyed:
+            data["surrogate-key"] = "id"
+        self._signal("execute-snapshot", json.dumps(data))
+
+    def control(self, kind: str) -> None:
+        """Snapshots of both types pause, go on or stop."""
+        self.controlled = True
+        self._signal(kind, None)
+
+    def _signal(self, kind: str, data: str | None) -> None:
+        self.repairs += 1
+        note_signal(self.database, SignalRow(f"storm-{self.repairs}", kind, data), "storm", REQUESTED, kind)
+
     def filtered(self, name: str, part: str | None) -> None:
         """A filter is asked for; that of a table which has not streamed yet may become its first read."""
         if part is not None and not has_streamed(self.database, name):
@@ -189,6 +223,9 @@ class Schedule(RuleBasedStateMachine):
         self.world.interruption.arm(None)
         self.world.interruption.refused.clear()
         self.world.interruption.denied.clear()
+        if self.controlled:
+            self.control("resume-snapshot")
+            self.controlled = False
         self._settle()
         named, dark = self._findings(), self.world.dark()
         for name in TABLES:
@@ -215,6 +252,7 @@ class Schedule(RuleBasedStateMachine):
         log = change_log(self.database, name)
         told = [change["_pos"] for change in log]
         assert len(told) == len(set(told)), f"{name}: a position is there twice"
+        self.world.check_emitted(name, log)
         missing = missing_events(
             self.database, name, log, self.world.captured_events(name), tampered=name in self.tampered
         )
@@ -263,6 +301,7 @@ class Schedule(RuleBasedStateMachine):
         for _ in range(MOST_STEPS):
             if looks == ENOUGH:
                 break
+            is_due = load(self.database).is_due  # Chunks take three looks each, and are as many as there are signals.
             if next(beats, None) is not None:
                 self.world.beat()
             self.world.scan(500)
@@ -270,7 +309,7 @@ class Schedule(RuleBasedStateMachine):
             self.resume_after_restore(follower)
             match follower.decision:
                 case Wait(until=None):
-                    waits += 1
+                    waits = 0 if is_due else waits + 1
                 case Wait():  # Something is left: a retry is held back for milliseconds.
                     time.sleep(0.001)
                 case _:
@@ -279,16 +318,19 @@ class Schedule(RuleBasedStateMachine):
                 case Range(range=read) if furthest is None or (read.epoch, read.to) > furthest:
                     furthest = read.epoch, read.to
                 case _:
-                    looks += 1
+                    looks += not is_due
             if waits == 4:
                 return
         raise AssertionError(f"the lake does not come to rest: {follower.decision}")
 
     def _step(self, follower: Follower) -> None:
         earlier = follower.decision
+        paused = self._paused(follower)
         self.world.interruption.opened = 0
         tolerated(follower.step)
         self._opened_tables_are_read()
+        if paused is not None:
+            pause_lets_no_chunk_be_read(paused, load(self.database).state)
         done = follower.decision
         if done is earlier:  # The step failed before it decided.
             return
@@ -298,6 +340,16 @@ class Schedule(RuleBasedStateMachine):
             assert follower.seen is not None
             ahead = _left_behind(follower.seen, done)
             assert not ahead, f"{done.key} ends below {ahead}, which a range has already read further"
+
+    def _paused(self, follower: Follower) -> State | None:
+        """The state of incremental snapshots, if a look has to pause them and the run holds no chunk to be staged."""
+        thread = follower.chunks.thread if follower.chunks is not None else None
+        if not self.controlled or (thread is not None and not thread.is_free):
+            return None
+        stored = load(self.database)
+        signals = {type(one) for one in stored.commands}
+        paused = stored.state.paused or PauseSnapshot in signals
+        return stored.state if paused and signals.isdisjoint({ResumeSnapshot, StopSnapshot}) else None
 
     def _opened_tables_are_read(self) -> None:
         """No current table may show rows of a snapshot before its stream has passed the snapshot's end (C18)."""

@@ -19,6 +19,7 @@ from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_budget import Clock
 from mssql_cdc.lake import small_tables
+from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut
 from mssql_cdc_tests.storm.incremental import Incremental
 from mssql_cdc_tests.storm.lake import Killed, change_log, killed_at, unopened
 
@@ -104,7 +105,8 @@ def test_emitted_rows_are_in_a_cut_although_a_closed_table_cannot_be_opened(sche
             schedule.scan(4)
         emitted = [row for row in change_log(schedule.world.database, "orders") if row["_snapshot"]]
         assert len(emitted) == 5
-        schedule._emitted_rows_are_in_the_cut("orders")
+        log = change_log(schedule.world.database, "orders")
+        emitted_rows_are_in_the_cut(schedule.world.database, "orders", log)
 
 
 COMMIT = "mssql_cdc.lake.small_tables.commit"

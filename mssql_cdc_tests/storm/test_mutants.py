@@ -56,7 +56,7 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a snapshot that another run was ahead of goes on with its old plan": (
         partial(
             fixed.test_a_snapshot_that_another_run_is_ahead_of_leaves_nothing_out,
-            place=("begin.append_offsets", 1, False),
+            place=("snapshot.begin.append_offsets", 1, False),
             by_hand=True,
         )
     ),
@@ -83,6 +83,25 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a part stands for a table that streamed before its last snapshot began": partial(
         fixed.test_restored_table_whose_repair_had_begun_is_read_in_full_despite_a_statement, name="orders"
     ),
+    "rows of an incremental snapshot of an idle database are swept": (
+        fixed.test_incremental_snapshot_of_an_idle_database_deletes_no_row
+    ),
+    "emitted rows are in no cut while a table is lost that was not opened": (
+        fixed.test_emitted_rows_are_in_a_cut_although_a_table_was_lost_before_it_was_opened
+    ),
+    "rows that have changed since they were staged are emitted": (
+        fixed.test_rows_that_change_while_they_are_staged_are_left_to_the_stream
+    ),
+    "chunks are emitted before the stream has passed their end": (
+        fixed.test_rows_are_emitted_behind_the_changes_that_had_led_to_them
+    ),
+    "chunks that a killed run has emitted are emitted again": (
+        fixed.test_rows_that_a_killed_run_has_emitted_are_emitted_once
+    ),
+    "staged chunks outlive a break of the stream": (
+        fixed.test_staged_rows_are_read_again_if_the_stream_broke_off_since
+    ),
+    "an incremental snapshot reads on during a pause": fixed.test_chunks_are_not_read_during_a_pause,
     "a table without a key is not read again": (
         fixed.test_table_without_a_key_is_read_again_when_its_instance_was_replaced
     ),

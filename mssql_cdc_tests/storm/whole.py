@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -22,6 +22,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.protocol import Source
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut
 from mssql_cdc_tests.storm.lake import WRITES, connector_for
 from mssql_cdc_tests.storm.worlds import KEYED, TABLES, Change, Interruption
 
@@ -197,6 +198,9 @@ class WholeWorld:
 
     def captured_columns_by_event(self, name: str) -> None:
         """Its current tables are compared with the source in every cell."""
+
+    def check_emitted(self, name: str, log: Sequence[Mapping[str, Any]]) -> None:
+        emitted_rows_are_in_the_cut(self.database, name, log)
 
     def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:  # noqa: ARG002 (the protocol's)
         """Its current tables are compared with the source."""

@@ -105,6 +105,10 @@ class World(Protocol):
         """The columns that the newest instance captured, by commit LSN of the table's changes; None: not known."""
         ...
 
+    def check_emitted(self, name: str, log: Sequence[Mapping[str, Any]]) -> None:
+        """Fail if a row of an incremental snapshot in a change log was none of the source, where that is known."""
+        ...
+
     def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
         """Whether a stream at `position` has everything of the table up to `end`; True where that is not known."""
         ...
