@@ -44,7 +44,6 @@ from mssql_cdc.run.recovery import require_recoverable
 from mssql_cdc.run.start import look, snapshot_at_start
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import Source
-from mssql_cdc.source.registry import open_source
 
 POOL_SLOTS = 3
 """A run that streams, its successor, one launched by hand."""
@@ -71,7 +70,7 @@ def build_sensor(
     @cache
     def source() -> Source:
         """The source of all ticks: that capture hangs is seen by looking twice."""
-        return open_source(setup.connector)
+        return setup.open().source
 
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{setup.names.stem}__sensor",
