@@ -41,7 +41,7 @@ $(ORACLE): $(STAMP)
 test: $(ORACLE)  ## run the tests, as CI does: all but the long ones (ARGS are passed to pytest)
 	@$(PYTEST) -m "not long" $(ARGS)
 
-test-all: $(ORACLE)  ## run all tests, with the long ones and all examples: an hour (ARGS are passed to pytest)
+test-all: $(ORACLE)  ## run all tests, with the long ones and all examples (ARGS are passed to pytest)
 	@MSSQL_CDC_EXAMPLES=all $(PYTEST) $(ARGS)
 
 conformance: $(ORACLE)  ## compare all workloads with the real Debezium 3.3.1 (ARGS="--json FILE --course stream", or --list)
