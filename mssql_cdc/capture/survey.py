@@ -218,7 +218,8 @@ def _require_real_name(database: Database, name: str) -> None:
 
 def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _Source:
     restored = _restored(session, offsets)
-    passed = [mark.lsn for mark in set(offsets.closed_tables.values()) if session.passed(mark)]
+    marks = offsets.unwitnessed_marks.union(offsets.closed_tables.values())
+    passed = [mark.lsn for mark in marks if session.passed(mark)]
     # Before the schemas: a row that is already captured was never written under a newer schema.
     standing = session.standing()
     tables = session.tables()

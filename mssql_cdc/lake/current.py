@@ -226,8 +226,6 @@ class CurrentTables:
             made = create(uri, change, app_id=app_id, batch=up_to, facts=facts, storage=self._storage)
             self._logs.keep(made)
             return CurrentResult(made.version, up_to, applied.rows)
-        if not applied.rows and not plan.replaces:
-            return CurrentResult(log.version, log.txn(app_id), 0)
         protocol, metadata = plan.protocol, plan.metadata
         if applied.vectors and not log.has_vectors:
             metadata = metadata or dict(log.metadata)

@@ -53,9 +53,10 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Facts about the rows to fold, read without Spark."""
+    """Facts about the rows to fold, read without Spark; `passes`: others are passed, which have a former key."""
 
     rows: int
+    passes: bool
     first_key: str | None
     last_key: str | None
     unavailable: frozenset[str]
@@ -95,7 +96,7 @@ def merge(
     reached, empty = table.transaction_version(app_id) or 0, not table.file_uris()
     applied, up_to = (reached, up_to) if log.restored is None else (0, max(up_to, reached))
     stretch = _stretch(home, BatchSlice(applied, up_to), usable, storage)
-    if not stretch.rows and (applied or empty):
+    if not stretch.rows and not stretch.passes and (applied or empty):
         return Merged(table.version(), 0)
     plan = plan_fold(
         usable,
@@ -128,7 +129,7 @@ def merge(
 
 def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema], storage: Storage) -> _Stretch:
     numbers = {schema.version for schema in usable}
-    rows = 0
+    rows, passes = 0, False
     keys: list[str] = []
     unavailable: set[str] = set()
     schemas: set[int] = set()
@@ -137,13 +138,14 @@ def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema]
         require_known(home.changes, usable[-1], batch.column("_schema"))
         found = set(pc.unique(batch.column("_schema")).to_pylist())
         schemas |= found & numbers
+        passes = passes or not found <= numbers
         if not found & numbers:
             continue
         rows += batch.num_rows
         ends = pc.min_max(batch.column("_key")).as_py()
         keys += [key for key in ends.values() if key is not None]
         unavailable |= set(pc.unique(batch.column("_unavailable").flatten()).to_pylist())
-    return _Stretch(rows, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
+    return _Stretch(rows, passes, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
 
 
 def _logged(home: TableHome, storage: Storage) -> list[str]:

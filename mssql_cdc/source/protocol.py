@@ -152,6 +152,10 @@ class SourceSession(Protocol):
         """How capture does, and since when there are captured transactions behind each of these positions."""
         ...
 
+    def is_primary(self) -> bool:
+        """Whether whatever is committed can be seen here; a readable secondary may be behind."""
+        ...
+
     def replica_lag(self) -> timedelta:
         """How far the secondary replica that is furthest behind is behind; zero if that cannot be told."""
         ...

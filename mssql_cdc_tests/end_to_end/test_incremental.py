@@ -484,6 +484,33 @@ def test_a_snapshot_of_an_idle_database_deletes_no_row(place: Place):
     assert place.check() == 0
 
 
+@pytest.mark.feature("INC-01")
+@pytest.mark.sandbox
+def test_a_snapshot_ends_on_an_idle_log_at_whose_end_a_table_was_read_whole(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """All positions stand there, behind whatever is captured; the storm's seed 9520004 waited for ever."""
+    place.create_orders()
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("CREATE TABLE dbo.uncaptured (id int)", "INSERT INTO dbo.uncaptured VALUES (1)")
+    place.create("lines", "id int NOT NULL, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.lines VALUES (1, N'one')")
+    place.settle()
+    place.sql("INSERT INTO dbo.uncaptured VALUES (2)")  # So that the log ends behind the newest change.
+    assert place.catch_up() == 0
+    place.settle()
+    assert place.catch_up() == 0
+    assert place.command("snapshot", "--incremental", "--tables", "dbo.orders") == 0
+    capsys.readouterr()
+    for _ in range(2):
+        assert place.catch_up() == 0
+        place.settle()
+    assert "replica" not in capsys.readouterr().out
+    assert len(place.query(CHUNKS, "orders", "changes")) == 2
+    assert place.check() == 0
+
+
 @pytest.mark.sandbox
 def test_a_snapshot_waits_while_a_secondary_replica_is_far_behind(place: Place, capsys: pytest.CaptureFixture[str]):
     place.configure(incremental_snapshot_max_lag_seconds="60")

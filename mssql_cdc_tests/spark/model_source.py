@@ -308,6 +308,10 @@ class ModelSession:
     def stalled(self) -> str | None:
         """The model's capture moves when a test says so."""
 
+    def is_primary(self) -> bool:
+        """The model has no secondary."""
+        return True
+
     def replica_lag(self) -> timedelta:
         """The model has no secondary."""
         return timedelta(0)

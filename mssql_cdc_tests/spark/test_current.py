@@ -297,6 +297,30 @@ def test_current_new_key_definition_replaces_the_rows_in_one_commit(spark: Spark
         assert done == ["WRITE"]
 
 
+@pytest.mark.parametrize("by_spark", [False, True])
+@pytest.mark.parametrize("applied", [False, True])
+def test_current_rows_of_a_former_key_alone_are_passed_once(
+    spark: SparkSession, tmp_path: Path, *, applied: bool, by_spark: bool
+):
+    """The storm, seed 9530004: such a table was never up to date, and each step merged it in vain."""
+    home, old = home_in(tmp_path), orders()
+    versions = [old, orders(version=2, key_since=2)]
+    state = change_log(home, old)
+    current.apply(spark, home, versions, up_to=state.batch)  # An empty table.
+    if by_spark:
+        table = spark_identifier(home.current)
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    if applied:
+        state = append(state, versions[-1], Change(1, "r", after=row(1)))
+        current.apply(spark, home, versions, up_to=state.batch)
+    state = append(state, old, Change(2, "d", row(2)))
+    first = current.apply(spark, home, versions, up_to=state.batch)
+    assert applied_batch(home, versions[-1]) == first.batch == state.batch
+    again = current.apply(spark, home, versions, up_to=state.batch)
+    assert (again.delta_version, again.batch) == (first.delta_version, first.batch)
+    assert set(rows_of(spark, home.current)) == ({"1:1"} if applied else set())
+
+
 def test_current_without_key_is_rejected(spark: SparkSession, tmp_path: Path):
     schema = orders(keys=())
     with pytest.raises(SchemaError, match="no key"):

@@ -127,7 +127,7 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
     """
     by = ordered(database.connector, table.schema, wanted.surrogate)
     require_sealed(database.connector, by)
-    begun = min(_low_mark(session, table), table.position)  # An idle log has rows behind the stream.
+    begun = min(_low_mark(session, table)[0], table.position)  # An idle log has rows behind the stream.
     maximum = session.last_bound(by, wanted.condition)
     if maximum is None:
         return None
@@ -161,7 +161,7 @@ def read_group(
     """
     # Before L: what the stream commits from here on is looked at when the group is emitted.
     state = prepare(database, table)
-    low = _low_mark(session, table)
+    low, seen = _low_mark(session, table)
     if low < max(stream_end(database, table), table.position):
         raise StaleReaderError(f"The connection sees changes of {table.member.table} up to {low} only")
     by = table.schema.keyed_by(reading.keys)
@@ -173,7 +173,7 @@ def read_group(
         snapshot_number=reading.number,
         epoch=reading.epoch,
         position=low,
-        captured=low,
+        captured=seen,
         commit_lsn=low,
         read_at=session.server_time(),
         rows=settings.chunk_rows,
@@ -242,13 +242,15 @@ def prepare(database: Database, table: Streaming) -> TableState:
     return prepared(database, table.member, table.schema, INCREMENTAL)
 
 
-def _low_mark(session: SourceSession, table: Streaming) -> Lsn:
-    """L: every transaction up to here is captured, and a reader sees it.
+def _low_mark(session: SourceSession, table: Streaming) -> tuple[Lsn, Lsn]:
+    """L: every transaction up to here is captured, and a reader sees it; and what a reader has to see as captured.
 
     A settled row of an idle log counts, since idle tables are advanced to it (A8), and so does the instance's start,
-    below which nothing was captured.
+    below which nothing was captured. The stream may stand behind all of them, at the end of the log at which a table
+    was read whole: a primary shows what was committed below that.
     """
     standing = session.standing()
     if standing.captured is None:
         raise DataLostError("No capture instance exists any more; nothing can be read")
-    return max(standing.captured, standing.settled or standing.captured, table.instance.start_lsn)
+    seen = max(standing.captured, standing.settled or standing.captured, table.instance.start_lsn)
+    return (table.position if seen < table.position and session.is_primary() else seen), seen

@@ -1,4 +1,4 @@
-"""Which of several readable secondaries a connection has reached.
+"""Whether a connection has reached the primary, and which of several readable secondaries otherwise.
 
 A listener may lead each connection to another one, and some are further ahead than others. The end of the log that a
 session reads bounds the rows of a snapshot's reader only on the same replica, so all of them keep to one. On a primary
@@ -8,6 +8,7 @@ nothing is asked.
 from __future__ import annotations
 
 from mssql_cdc.errors import StaleReaderError
+from mssql_cdc.source.sqlserver.connect import Control
 
 # The replica's id tells those of one server apart (Azure); it is NULL without an availability group.
 NAME = """
@@ -16,6 +17,11 @@ SELECT CAST(CONCAT(CAST(SERVERPROPERTY('ServerName') AS nvarchar(128)), ' ',
 WHERE CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128)) = N'READ_ONLY'"""
 ATTEMPTS = 8
 """So often a connection is made anew to reach the same replica."""
+
+
+def is_primary(control: Control) -> bool:
+    """Whether the connection shows whatever is committed; a readable secondary may be behind."""
+    return control.value(NAME, doing="asking whether this is a readable secondary") is None
 
 
 def elsewhere(wanted: str, *, doing: str) -> StaleReaderError:

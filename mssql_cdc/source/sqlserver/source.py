@@ -25,6 +25,7 @@ from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.health import SeenScans
 from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.kept_bulk import KeptBulks
+from mssql_cdc.source.sqlserver.replica import is_primary
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.signal_table import signal_table
 from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, ChunkReader, locked
@@ -254,6 +255,10 @@ class SqlServerSession:
     def shows_fork(self) -> bool:
         """Whether the server shows recovery forks to those who may see them (`positions`)."""
         return positions.shows_fork(self.control)
+
+    def is_primary(self) -> bool:
+        """Whether this is no readable secondary (`replica`)."""
+        return is_primary(self.control)
 
     def replica_lag(self) -> timedelta:
         """How far the secondary replicas are behind (`health`)."""
