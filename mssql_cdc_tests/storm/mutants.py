@@ -301,7 +301,7 @@ MUTANTS = (
     Mutant(
         "C19", "rows of an incremental snapshot of an idle database are swept",
         "capture.incremental.chunks:open_table",
-        "min(_low_mark(session, table), table.position)", "_low_mark(session, table)",
+        "min(_low_mark(session, table)[0], table.position)", "_low_mark(session, table)[0]",
     ),
     Mutant(
         "C", "emitted rows are in no cut while a table is lost that was not opened",
