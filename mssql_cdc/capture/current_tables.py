@@ -81,10 +81,9 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
     cut = offsets.last_cut()
     if cut is None or entry is None or entry.status not in {"streaming", "failed"} or entry.epoch < cut.epoch:
         return None  # Rows of an earlier epoch that no cut of it has opened stay out: the table is read again (A7).
-    named = offsets.entry(table.text)
-    if named is None or named.object_id != entry.object_id:
-        return None  # Renamed since: until a row names it so, a cut's batch under its name is another table's (B15).
-    return None if offsets.closed_until(table.text, entry) else offsets.cut_batch(table.text, cut)
+    if offsets.closed_until(table.text, entry):
+        return None
+    return offsets.batch_at(table.text, cut.number, folder=entry.folder)
 
 
 def waits_for_cut(state: TableState, cut_batch: int | None, up_to: int) -> bool:

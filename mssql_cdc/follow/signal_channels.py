@@ -43,10 +43,10 @@ class SourceTable:
         cut = self.offsets.last_cut()
         if captured is None or cut is None:
             return None
-        up_to, taken = self.offsets.cut_batch(captured.table_id.text, cut), int(bookmark or 0)
-        home = tables[captured.table_id].home
+        table, taken = tables[captured.table_id], int(bookmark or 0)
+        home, up_to = table.home, self.offsets.batch_at(table.table.text, cut.number, folder=table.folder)
         if up_to is None or up_to <= taken or not exists(home.changes, database.storage):
-            return None  # Another table may have had its name in earlier cuts.
+            return None  # Its folder may have been moved away, so that the table is about to be read again.
         history = database.history()
         present = {name: table.captured.object_id for name, table in tables.items()}
         history = history.identified(present, self.offsets.identities)

@@ -225,7 +225,9 @@ def due_sweeps(identities: Mapping[TableId, int], offsets: Offsets) -> Iterator[
         entry = offsets.entry(table.text)
         if due.epoch != offsets.epoch or entry is None or entry.object_id != identities[table]:
             continue  # Of an earlier epoch: the table is read anew, and that snapshot has a sweep of its own (A7).
-        in_cut = cut is not None and (offsets.cut_batch(table.text, cut) or 0) >= unmerged[table]
+        in_cut = (
+            cut is not None and (offsets.batch_at(table.text, cut.number, folder=entry.folder) or 0) >= unmerged[table]
+        )
         if in_cut and offsets.closed_until(table.text, entry) is None and entry.status == "streaming":
             yield due
 

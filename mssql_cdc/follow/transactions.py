@@ -109,11 +109,11 @@ def count_transactions(
     batches, ahead = dict(taken.batches), dict(taken.ahead)
     found: list[pa.Table] = []
     for member in tables:
-        log, up_to = member.home.app_id, offsets.cut_batch(member.table.text, cut)
+        log, up_to = member.home.app_id, offsets.batch_at(member.table.text, cut.number, folder=member.folder)
         if up_to is None or up_to <= taken.batches.get(log, 0):
             continue
         if not exists(member.home.changes, database.storage):
-            continue  # It took the name of another table, which is in cuts.
+            continue  # The folder was moved away, and the table is about to be read again.
         reader = _Reader(database, member, BatchSlice(taken.batches.get(log, 0), up_to), position, taken)
         found.append(reader.counts(history))
         batches[log] = reader.whole

@@ -145,7 +145,9 @@ def _stretch(home: TableHome, batches: BatchSlice, usable: Sequence[TableSchema]
         ends = pc.min_max(batch.column("_key")).as_py()
         keys += [key for key in ends.values() if key is not None]
         unavailable |= set(pc.unique(batch.column("_unavailable").flatten()).to_pylist())
-    return _Stretch(rows, passes, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas))
+    return _Stretch(
+        rows, passes, min(keys, default=None), max(keys, default=None), frozenset(unavailable), frozenset(schemas)
+    )
 
 
 def _logged(home: TableHome, storage: Storage) -> list[str]:

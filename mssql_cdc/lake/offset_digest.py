@@ -56,7 +56,6 @@ class Digest:
         furthest: The largest position of entries under a name, by name and epoch.
         begins: The smallest position of all.
         last_cut: The complete cut with the largest position.
-        at_cut: `largest` as it was at that cut.
         in_cut: `largest_in` as it was at that cut.
         ends_with_cut: Whether no row since has tables.
         keys: The partition keys of the newest complete cuts.
@@ -84,7 +83,6 @@ class Digest:
     furthest: Mapping[tuple[str, int], str] = field(default_factory=dict[tuple[str, int], str])
     begins: str | None = None
     last_cut: OffsetRow | None = None
-    at_cut: Mapping[str, int] = field(default_factory=dict[str, int])
     in_cut: Mapping[str, int] = field(default_factory=dict[str, int])
     ends_with_cut: bool = False
     keys: tuple[str, ...] = ()
@@ -178,7 +176,7 @@ class Digest:
             ended=self._ended(table, entries, noted, epoch),
         )
         if is_cut:
-            return replace(folded, last_cut=newest, at_cut=folded.largest, in_cut=folded.largest_in, ends_with_cut=True)
+            return replace(folded, last_cut=newest, in_cut=folded.largest_in, ends_with_cut=True)
         return replace(folded, ends_with_cut=self.ends_with_cut and not entries.count)
 
     def _with_entries(self, entries: Entries, groups: Iterable[Group], rows: _Decoded) -> Digest:

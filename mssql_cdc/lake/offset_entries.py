@@ -98,13 +98,6 @@ class Entries:
             last[identity] = max(last.get(identity, -1), one["row_max"])
         return last
 
-    def largest_batches(self, rows: int) -> dict[str, int]:
-        """The largest `batch` of each table in the first `rows` rows; tables without any are omitted."""
-        end = int(self._ends[rows])
-        table = pa.table({"name": self._names.slice(0, end), "batch": self._items.field("batch").slice(0, end)})
-        found = table.group_by("name").aggregate([("batch", "max")]).to_pylist()
-        return {one["name"]: one["batch_max"] for one in found if one["batch_max"] is not None}
-
     def largest_batch(self, rows: int, name: str, folder: str | None) -> int | None:
         """The largest `batch` that a table had in the first `rows` rows; None without any.
 

@@ -191,13 +191,6 @@ class Offsets:
         """The complete cut with the largest position."""
         return self._digest.last_cut
 
-    def cut_batch(self, table: str, cut: OffsetRow) -> int | None:
-        """The table's newest `_batch` at a cut: rows of larger batches belong to later cuts."""
-        last = self._digest.last_cut
-        if last is not None and cut.number == last.number:
-            return self._digest.at_cut.get(table)
-        return self._flat.largest_batches(self._rows_up_to(cut.number)).get(table)
-
     def first_cut(
         self,
         least: Reached,
@@ -229,7 +222,7 @@ class Offsets:
         return self.rows[places[found]] if found < len(places) else None
 
     def batch_at(self, table: str, number: int, *, folder: str | None = None) -> int | None:
-        """The newest `_batch` that a table had in the row with a number.
+        """The newest `_batch` that a table had in the row with a number; at a cut, later rows belong to later ones.
 
         It is that of its folder, where it is known: it may have had another name then, and another table its name.
 

@@ -55,7 +55,7 @@ def emitted_rows_are_in_the_cut(database: Database, name: str, log: Sequence[Map
     newest = max((row["_batch"] for row in log if str(row["_snapshot"]).startswith(_MARK)), default=0)
     offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
     cut = offsets.last_cut()
-    seen = offsets.cut_batch(table, cut) if cut is not None else None
+    seen = offsets.batch_at(table, cut.number) if cut is not None else None
     assert not newest or (seen or 0) >= newest, f"{name}: emitted rows are in no complete cut"
 
 

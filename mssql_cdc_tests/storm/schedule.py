@@ -155,7 +155,8 @@ class Schedule(RuleBasedStateMachine):
         If the login may not see the recovery fork, nothing shows that rows are taken back which a snapshot has read and
         capture has not (A7): such a restore is not played.
         """
-        if self.world.fork_is_hidden() and self.database.offsets().unwitnessed_marks:
+        unseen = self.database.offsets().unwitnessed_marks or load(self.database).state.reading is not None
+        if self.world.fork_is_hidden() and unseen:
             return
         self.restored = True
         self.may_lack.update(TABLES)

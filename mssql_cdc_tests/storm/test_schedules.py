@@ -242,6 +242,11 @@ def test_snapshot_says_that_the_recovery_fork_is_hidden(storm: Storm, *, hidden:
         storm.recovery_fork_is_hidden()
     storm.come_to_rest()
     assert any("GRANT VIEW ANY DATABASE" in line for line in lines) == hidden
+    lines.clear()
+    storm.transaction([("people", 0, "one")])
+    storm.ask_beside("people")
+    storm.come_to_rest()
+    assert any("GRANT VIEW ANY DATABASE" in line for line in lines) == hidden
 
 
 def test_restore_is_noticed_when_cleanup_has_removed_the_transactions_that_show_it(storm: Storm):

@@ -13,7 +13,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import Group, Reading, Wanted
 from mssql_cdc.capture.members import LakeTable, prepared, versioned
 from mssql_cdc.capture.sealing import require_sealed
-from mssql_cdc.capture.snapshot.begin import take_number
+from mssql_cdc.capture.snapshot.begin import marked, take_number
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, DataLostError, StaleReaderError
@@ -131,6 +131,7 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
     maximum = session.last_bound(by, wanted.condition)
     if maximum is None:
         return None
+    marked(database, session)
     return Reading(
         wanted=wanted,
         object_id=table.member.captured.object_id,

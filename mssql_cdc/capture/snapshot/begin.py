@@ -32,7 +32,7 @@ from mssql_cdc.source.values import LogMark
 LITTLE_ROWS = 100_000
 """A snapshot of at most so many rows is read in this process, in about a second; Spark takes six to start."""
 
-FORK_ADVICE = (
+_FORK_ADVICE = (
     "The login may not see the database's recovery fork: a restore that takes back rows which a snapshot reads before "
     "they are captured cannot be noticed. GRANT VIEW ANY DATABASE to the login (public has it unless it was denied)"
 )
@@ -80,9 +80,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     begins = {table: t for table, t in chosen.items() if not offsets.is_in(wanted.id, table.text)}
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
-        mark = session.mark()
-        if mark.fork is None and session.shows_fork():
-            database.log(FORK_ADVICE)
+        mark = marked(database, session)
         offsets = _write_status(database, plan, begins, offsets, wanted, mark)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
     states: dict[TableId, TableState] = {}
@@ -160,6 +158,19 @@ def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> 
 
 
 @retry_overtaken
+def marked(database: Database, session: SourceSession) -> LogMark:
+    """The log's end before rows are read; the log says so if the login may not see which history it ends (A7).
+
+    Args:
+        database: The database.
+        session: A session on the source.
+    """
+    mark = session.mark()
+    if mark.fork is None and session.shows_fork():
+        database.log(_FORK_ADVICE)
+    return mark
+
+
 def take_number(database: Database, kind: str, table: TableId, begun: Lsn) -> int:
     """Return a number that no snapshot has, for rows of a table that are read beside its stream.
 

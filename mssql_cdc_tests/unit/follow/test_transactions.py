@@ -23,7 +23,7 @@ from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.records import event_counts
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CapturedTable
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
@@ -62,11 +62,14 @@ class World:
     def count(self, database: Database | None = None) -> Counted:
         """Do what follows a committed range."""
         layout = self.lake.layout
-        members = [
-            LakeTable(CapturedTable(one.table_id, 1, ()), layout.home(one.table_id), "", None, None)
-            for one in self.schemas.values()
-        ]
+        members = [self.member(one.table_id) for one in self.schemas.values()]
         return count_transactions(database or self.database(), load_offsets(layout), members, load_history(layout))
+
+    def member(self, table: TableId, *, of: TableId | None = None) -> LakeTable:
+        """A table in the lake, in its own folder or in that `of` a former name."""
+        layout = self.lake.layout
+        home, folder = layout.home(of or table), layout.folder(of or table)
+        return LakeTable(CapturedTable(table, 1, ()), home, folder, None, None)
 
     def rows(self) -> list[dict[str, Any]]:
         """The rows in the order that docs/lake.md names."""
@@ -184,12 +187,27 @@ def test_a_renamed_table_is_not_counted_again(world: World):
     world.count()
     layout, old = world.lake.layout, world.schemas["a"].table_id
     new = replace(old, name="renamed")
-    entry = Entry("streaming", to=lsn(2).text, batch=world.lake.batches[old.text])
+    entry = Entry("streaming", to=lsn(2).text, batch=world.lake.batches[old.text], folder=layout.folder(old))
     later = OffsetRow(kind="range", at=AT, tables={new.text: entry}, to=lsn(2).text, complete=True)
     offsets = append_offsets(layout, later, seen=load_offsets(layout))
-    member = LakeTable(CapturedTable(new, 1, ()), layout.home(old), "", None, None)
+    member = world.member(new, of=old)
     assert count_transactions(world.database(), offsets, [member], load_history(layout)) == Counted()
     assert len(world.rows()) == 2
+
+
+def test_tables_that_have_exchanged_their_names_are_counted_up_to_the_cut(world: World):
+    """By name, a table was counted up to the batch of the other one, beyond what the cut has of it (B15)."""
+    a, b = (world.schemas[name].table_id for name in "ab")
+    for at in (1, 2):
+        world.append("b", Change(at, "c", after={"id": AT, "name": "x"}))
+    world.append("a", Change(3, "c", after=row(1)))
+    world.lake.cut(3)
+    world.append("a", Change(4, "c", after=row(2)))  # Behind the cut; its number is that of the other table's newest.
+    layout = world.lake.layout
+    members = [world.member(a, of=b), world.member(b, of=a)]
+    count_transactions(world.database(), load_offsets(layout), members, load_history(layout))
+    own = small_table(layout, "transactions").state().own or {}
+    assert own["batches"] == {layout.home(a).app_id: 1, layout.home(b).app_id: 2}
 
 
 def test_a_commit_whose_facts_are_gone_is_not_counted_again(world: World, monkeypatch: pytest.MonkeyPatch):
@@ -254,9 +272,7 @@ def test_capture_goes_on_where_records_cannot_be_rendered(tmp_path: Path, proper
 def test_capture_goes_on_where_the_history_lacks_a_version(world: World):
     world.append("a", Change(1, "u", row(1), row(2), changed=["id"]), Change(1, "u", row(2), row(2), sequence=2))
     world.lake.cut(1)
-    layout = world.lake.layout
-    table_id = world.schemas["a"].table_id
-    member = LakeTable(CapturedTable(table_id, 1, ()), layout.home(table_id), "", None, None)
+    layout, member = world.lake.layout, world.member(world.schemas["a"].table_id)
     assert count_transactions(world.database(), load_offsets(layout), [member], SchemaHistory({})).events == 3
 
 

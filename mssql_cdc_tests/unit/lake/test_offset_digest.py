@@ -155,7 +155,7 @@ def asked(offsets: Offsets) -> list[Any]:
     assert cut is not None
     return [
         *(offsets.entry_of(name, place, folder=name) for place, name in enumerate(NAMES, start=1)),
-        *(offsets.cut_batch(name, cut) for name in NAMES),
+        *(offsets.batch_at(name, cut.number) for name in NAMES),
         *(offsets.batch_at(name, cut.number, folder=name) for name in NAMES),
         *(offsets.furthest(name, 0) for name in NAMES),
         offsets.entries, offsets.folders, offsets.largest_batches, offsets.identities, offsets.advanced_at,

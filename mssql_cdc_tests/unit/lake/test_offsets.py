@@ -183,8 +183,8 @@ def test_batch_at_a_cut_ignores_later_rows(tmp_path: Path):
     seen = append_offsets(place, offset_row("02", a=at("02", batch=5)), seen=seen, members=members)
     cut = seen.last_cut()
     assert cut is not None
-    assert seen.cut_batch("a", cut) == 4
-    assert seen.cut_batch("b", cut) is None
+    assert seen.batch_at("a", cut.number) == 4
+    assert seen.batch_at("b", cut.number) is None
 
 
 def test_many_rows_are_compacted_and_none_is_lost(tmp_path: Path):
@@ -255,7 +255,7 @@ def test_values_derived_from_columns_equal_those_derived_row_by_row(listed: list
     for cut in rows:
         for name in "abc":
             batches = [r.tables[name].batch for r in rows[: cut.number] if name in r.tables]
-            assert found.cut_batch(name, cut) == max((b for b in batches if b is not None), default=None)
+            assert found.batch_at(name, cut.number) == max((b for b in batches if b is not None), default=None)
 
 
 def test_a_row_of_an_earlier_epoch_is_fenced_once_a_new_one_has_begun(tmp_path: Path):

@@ -101,7 +101,13 @@ class Lake:
     ) -> None:
         """Append an offsets row for every table, or only these, `minutes` after the usual time."""
         entries = {
-            name: Entry(status, to=lsn(to).text, batch=self.batches.get(name), epoch=more.get("epoch", 0))
+            name: Entry(
+                status,
+                to=lsn(to).text,
+                batch=self.batches.get(name),
+                epoch=more.get("epoch", 0),
+                folder=self.layout.folder(TableId(*name.split(".", 2))),
+            )
             for name in self.states
             if not only or name.rsplit(".", 1)[1] in only
         }
