@@ -219,14 +219,14 @@ def _require_real_name(database: Database, name: str) -> None:
 def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _Source:
     restored = _restored(session, offsets)
     marks = offsets.unwitnessed_marks.union(offsets.closed_tables.values())
-    passed = [mark.lsn for mark in marks if session.passed(mark)]
+    passed = session.newest_passed(marks)
     # Before the schemas: a row that is already captured was never written under a newer schema.
     standing = session.standing()
     tables = session.tables()
     return _Source(
         restored=restored,
         standing=standing,
-        scanned=max((lsn for lsn in (standing.captured, standing.settled, *passed) if lsn), default=None),
+        scanned=max((lsn for lsn in (standing.captured, standing.settled, passed) if lsn), default=None),
         tables=tables,
         unreadable=session.unreadable(),
         minima=session.catalog_minima(),
@@ -317,7 +317,7 @@ def _restored(session: SourceSession, offsets: Offsets) -> str | None:
         cut = offsets.last_cut()
         if cut is not None and cut.to is not None and cut.epoch == offsets.epoch:
             session.require_complete(Lsn.parse(cut.to), cut.witness)
-        for mark in offsets.unwitnessed_marks:
+        for mark in {mark.fork: mark for mark in offsets.unwitnessed_marks}.values():
             session.require_mark(mark)
     except SourceRestoredError as error:
         return str(error)

@@ -230,6 +230,10 @@ class SourceSession(Protocol):
         """Whether capture has passed a mark."""
         ...
 
+    def newest_passed(self, known: Collection[LogMark]) -> Lsn | None:
+        """The position of the newest of these marks that capture has passed; None: it has passed none."""
+        ...
+
     def count_rows(self, parts: Parts) -> Mapping[str, int]:
         """Change rows per instance name."""
         ...

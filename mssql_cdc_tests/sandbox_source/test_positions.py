@@ -78,6 +78,30 @@ def test_a_mark_is_passed_once_a_later_scan_has_ended(counted: Shop) -> None:
     assert log_end.passed(counted.control, known)
 
 
+def test_the_newest_mark_that_capture_has_passed_takes_as_many_statements_as_one(
+    counted: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot of 300 tables leaves as many marks, which each look at an idle database asks for."""
+    first = [log_end.mark(counted.control)]
+    insert(counted, 1)
+    counted.scan()
+    counted.scan()
+    later = [log_end.mark(counted.control) for _ in range(5)]
+    asked = list[str]()
+    rows = type(counted.control).rows
+    monkeypatch.setattr(
+        type(counted.control), "rows", lambda self, *args, **more: asked.append(args[0]) or rows(self, *args, **more)
+    )
+    costs = list[int]()
+    for known in ([*first, later[0]], [*first, *later]):
+        del asked[:]
+        assert log_end.newest_passed(counted.control, known) == first[0].lsn
+        costs.append(len(asked))
+    assert costs[0] == costs[1]
+    assert log_end.newest_passed(counted.control, later) is None
+    assert log_end.newest_passed(counted.control, []) is None
+
+
 def test_the_witness_is_found_again(counted: Shop) -> None:
     first, second = insert(counted, 1, 2)
     known = positions.witness(counted.control, second.decrement())

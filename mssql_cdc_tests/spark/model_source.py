@@ -353,6 +353,9 @@ class ModelSession:
         idle = not any(n > self.source.captured for n, _, _ in self.source.log)
         return done or (self.source.scans > known.empty_scans and idle)
 
+    def newest_passed(self, known: Collection[LogMark]) -> Lsn | None:
+        return max((mark.lsn for mark in known if self.passed(mark)), default=None)
+
     def witness(self, to: Lsn) -> Witness | None:
         number = max((n for n in self.source.history if n <= number_of(to)), default=None)
         return None if number is None else Witness(lsn(number), self.source.history[number], "0", "then")

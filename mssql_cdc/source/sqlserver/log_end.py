@@ -5,7 +5,7 @@ It requires VIEW DATABASE STATE; if that is missing, the error names the GRANT.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,14 +78,24 @@ def require_mark(control: Control, known: LogMark) -> None:
 
 
 def passed(control: Control, known: LogMark) -> bool:
-    """Whether capture has passed the mark: everything that was committed below it is captured.
+    """Whether capture has passed the mark: everything that was committed below it is captured."""
+    return newest_passed(control, [known]) is not None
+
+
+def newest_passed(control: Control, known: Collection[LogMark]) -> Lsn | None:
+    """The position of the newest of these marks that capture has passed; as many statements for all as for one.
 
     A secondary shows no scans: there a captured transaction behind the mark, or a settled row, is the proof.
     """
-    if proven(known, scans(control)):
-        return True
-    reached = standing(control)
-    return any(lsn is not None and lsn >= known.lsn for lsn in (reached.captured, reached.settled))
+    if not known:
+        return None
+    shown = scans(control)
+    found = {mark.lsn for mark in known if proven(mark, shown)}
+    if max(mark.lsn for mark in known) not in found:
+        reached = standing(control)
+        ends = [lsn for lsn in (reached.captured, reached.settled) if lsn is not None]
+        found |= {mark.lsn for mark in known if any(mark.lsn <= end for end in ends)}
+    return max(found, default=None)
 
 
 def scans(control: Control) -> list[Scan]:

@@ -356,9 +356,14 @@ class SqlServerSession:
         log_end.require_mark(self.control, known)
 
     def passed(self, known: LogMark) -> bool:
-        """Whether capture has passed a mark (`log_end`); where nothing is captured, nothing has to be waited for."""
-        nothing = self.known.uncaptured and positions.captured(self.control) is None
-        return nothing or log_end.passed(self.control, known)
+        """Whether capture has passed a mark (`log_end`)."""
+        return self.newest_passed([known]) is not None
+
+    def newest_passed(self, known: Collection[LogMark]) -> Lsn | None:
+        """The newest of these marks that capture has passed (`log_end`); where nothing is captured, none waits."""
+        if known and self.known.uncaptured and positions.captured(self.control) is None:
+            return max(mark.lsn for mark in known)
+        return log_end.newest_passed(self.control, known)
 
     def count_rows(self, parts: Parts) -> dict[str, int]:
         """Change rows per instance name (`volume`)."""
