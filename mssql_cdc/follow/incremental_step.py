@@ -27,6 +27,7 @@ from mssql_cdc.follow.incremental_budget import Budget
 from mssql_cdc.follow.incremental_notes import Notes, without_hidden
 from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import incremental_ended
 from mssql_cdc.lsn import Lsn
@@ -133,35 +134,55 @@ class Step:
 
     def _emit(self, session: SourceSession, table: Streaming) -> None:
         reading = self._reading
-        log = prepare(self.database, table)
+        log = prepare(self.database, table)  # Whatever is written since then fences what is committed below.
+        if self._has_moved(table):
+            return
         found = emission.caught_up(reading, log)
         self.offsets = emission.record(self.database, session, self.seen, table, log, self.offsets)
         if found != reading:
             self._emitted(table, reading, found)
             reading = found
+            if reading.is_done:
+                return
         definition = table.schema.keyed_by(reading.keys).key_fingerprint if _has(table, reading) else None
         if reading.epoch != table.epoch or definition != reading.definition:
             # Bounds of another key, or positions of another history, mean nothing: the table is read from its start.
-            self.save(replace(self.store.state, reading=None, queue=(reading.wanted, *self.store.state.queue)))
+            self._give_up(log, replace(self.store.state, reading=None, queue=(reading.wanted, *self.store.state.queue)))
             return
-        if any(emission.is_stale(reading, group, table, self.offsets) for group in reading.staged):
-            self.save(self.store.state.without_staged())
+        stale = any(emission.is_stale(reading, group, table, self.offsets) for group in reading.staged)
+        if stale or emission.was_given_up(reading, log):
+            self._read_again(log)
             return
         if stream_end(self.database, table) > table.position:
             return  # A run ended before it could say how far it had come; the next range says so.
         groups = emission.passed_groups(session, reading, table.position)
         if groups:
-            self._emit_groups(session, table, reading, groups)
+            self._emit_groups(session, table, groups, log)
 
-    def _emit_groups(self, session: SourceSession, table: Streaming, reading: Reading, groups: list[Group]) -> None:
-        log = prepare(self.database, table)
+    def _emit_groups(self, session: SourceSession, table: Streaming, groups: list[Group], log: TableState) -> None:
+        reading = self._reading
         try:
             log = emission.emit(self.database, table, reading, groups, log)
         except FileNotFoundError:
-            self.save(self.store.state.without_staged())  # VACUUM took it for garbage.
+            self._read_again(log)  # VACUUM took it for garbage.
             return
         self.offsets = emission.record(self.database, session, self.seen, table, log, self.offsets)
         self._emitted(table, reading, emission.caught_up(reading, log))
+
+    def _has_moved(self, table: Streaming) -> bool:
+        """Whether a row of `_offsets` says something of the table that this step did not know when it began."""
+        member = table.member
+        name, identity, folder = member.table.text, member.captured.object_id, member.folder
+        newest = self.database.offsets()
+        return newest.entry_of(name, identity, folder=folder) != self.offsets.entry_of(name, identity, folder=folder)
+
+    def _read_again(self, log: TableState) -> None:
+        self._give_up(log, replace(self.store.state, reading=self._reading.given_up()))
+
+    def _give_up(self, log: TableState, state: State) -> None:
+        if self._reading.staged and not emission.was_given_up(self._reading, log):
+            emission.give_up(self.database, self._reading, log)
+        self.save(state)
 
     def _emitted(self, table: Streaming, before: Reading, after: Reading) -> None:
         is_whole = bool(table.schema.key_columns) and after.wanted.condition is None

@@ -37,7 +37,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc_tests.spark.model_source import ModelReader
 from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut, emitted_rows_are_true
-from mssql_cdc_tests.storm.lake import Killed, change_log, connector_for, killed_at, rows_by_the_log
+from mssql_cdc_tests.storm.lake import Killed, change_log, connector_for, happening_at, killed_at, rows_by_the_log
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.schedule import CHANGES, PLACES
 from mssql_cdc_tests.storm.worlds import KEYED, Change
@@ -57,6 +57,8 @@ WRITES = (
     "mssql_cdc.capture.range.commit",
     "mssql_cdc.capture.range.append_offsets",
 )
+WITHIN = ("passed_groups", "is_stale", "_touched", "write_files", "commit", "append_offsets")
+"""Functions of an emission."""
 MOST_STEPS = 240
 """Steps that must do for the lake to come to rest."""
 TOLD = r"(STARTED( (PAUSED|RESUMED|ABORTED|IN_PROGRESS|TABLE_SCAN_COMPLETED))* (COMPLETED|ABORTED)( |$))*"
@@ -215,6 +217,20 @@ class Incremental(RuleBasedStateMachine):
             self._step(1 - number)
 
         self._interrupted_step(number, meanwhile, at)
+
+    @rule(number=st.integers(0, 1), place=st.sampled_from(WITHIN), steps=st.integers(1, 3), another=st.booleans())
+    def steps_inside_an_emission(self, number: int, place: str, steps: int, another: bool) -> None:  # noqa: FBT001
+        """What the other run does comes between two questions or writes; `another`: behind an instance that it sees."""
+
+        def meanwhile() -> None:
+            if another:
+                self.world.enable("orders")
+            self.world.scan(500)
+            for _ in range(steps):
+                self._step(1 - number)
+
+        with happening_at(f"mssql_cdc.capture.incremental.emission.{place}", 1, meanwhile):
+            self._step(number)
 
     @rule(number=st.integers(0, 1), write=st.sampled_from(WRITES), call=st.integers(1, 4), after=st.booleans())
     def killed_step(self, number: int, write: str, call: int, after: bool) -> None:  # noqa: FBT001 (drawn)

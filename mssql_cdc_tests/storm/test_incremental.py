@@ -21,7 +21,7 @@ from mssql_cdc.follow.incremental_budget import Clock
 from mssql_cdc.lake import small_tables
 from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut
 from mssql_cdc_tests.storm.incremental import Incremental
-from mssql_cdc_tests.storm.lake import Killed, change_log, killed_at, unopened
+from mssql_cdc_tests.storm.lake import Killed, change_log, happening_at, killed_at, rows_by_the_log, unopened
 
 
 def play(*, schedules: int, steps: int, seed: int, shrink: bool = False) -> None:
@@ -112,13 +112,22 @@ def test_emitted_rows_are_in_a_cut_although_a_closed_table_cannot_be_opened(sche
 COMMIT = "mssql_cdc.lake.small_tables.commit"
 
 
-def one_snapshot(schedule: Incremental) -> None:
+def one_snapshot(schedule: Incremental, *, columns: int = 2) -> None:
     """The rows of a table wait to be read."""
     schedule.begin_with_rows([])
     schedule.step(0)
     schedule.transaction([("orders", 1, "a")])
     schedule.world.scan(500)
     schedule.step(0)
+    if columns > 2:
+        schedule.second_instance("orders")
+        for value in "ba":
+            schedule.world.scan(500)
+            schedule.step(0)
+            schedule.transaction([("orders", 1, value)])
+        schedule.world.scan(500)
+        schedule.step(0)
+        schedule.world.disable("orders", oldest_only=True)
     schedule.incremental_snapshot_is_asked_for("orders")
 
 
@@ -163,6 +172,63 @@ def test_a_snapshot_that_two_runs_take_is_told_once_and_whole(schedule: Incremen
     with patch(COMMIT, overtaken):
         takes(schedule, 0)
     assert schedule.told() == TOLD_OF_ORDERS
+
+
+def staged(schedule: Incremental, *, columns: int = 2) -> None:
+    """The first group of `orders` waits, and the stream has passed it; the second of two runs has read it."""
+    one_snapshot(schedule, columns=columns)
+    for _ in range(6):
+        schedule.step(1)
+        reading = load(schedule.world.database).state.reading
+        if reading is not None and reading.staged:
+            break
+    else:
+        raise AssertionError("nothing is staged")
+    for _ in range(2):
+        schedule.world.scan(500)
+
+
+def emitted(schedule: Incremental) -> list[tuple[str, str]]:
+    """The keys and positions of the emitted rows of `orders`."""
+    log = change_log(schedule.world.database, "orders")
+    return sorted((row["_key"], row["_pos"]) for row in log if str(row["_snapshot"]).startswith("incremental"))
+
+
+EMISSION = "mssql_cdc.capture.incremental.emission"
+
+
+@pytest.mark.parametrize("at", ["_touched", "write_files", "commit", "append_offsets", "passed_groups", "is_stale"])
+def test_a_group_that_two_runs_emit_at_once_is_emitted_once(schedule: Incremental, at: str):
+    """The later one committed from a state behind the other's commit, which it had not asked what it holds."""
+    staged(schedule)
+    with happening_at(f"{EMISSION}.{at}", 1, lambda: schedule.step(0)):
+        schedule.step(1)
+    takes(schedule, 0)
+    assert [key for key, _ in emitted(schedule)] == ["1:0", "1:1", "1:2", "1:4", "1:6", "1:8"]
+
+
+@pytest.mark.parametrize("steps", range(1, 5))
+@pytest.mark.parametrize("at", ["_touched", "write_files", "commit", "append_offsets", "passed_groups"])
+def test_a_late_emission_of_a_group_that_was_given_up_is_fenced(schedule: Incremental, at: str, steps: int):
+    """It counted as that of the group that was read in its place: rows of that were never emitted, and then swept."""
+    staged(schedule, columns=3)
+    world = schedule.world
+
+    def another_structure() -> None:
+        table = world.server.tables["orders"]
+        table.columns = table.columns[:-1]
+        world.enable("orders")
+        for _ in range(2):
+            world.scan(500)
+        world.change(("orders", 2, None))  # Not captured yet: the group that is read again ends elsewhere.
+        for _ in range(steps):
+            schedule.step(0)
+
+    with happening_at(f"{EMISSION}.{at}", 1, another_structure):
+        schedule.step(1)
+    takes(schedule, 0)
+    by_the_log = rows_by_the_log(world.database, "orders", keyed=True)
+    assert by_the_log == world.rows("orders")
 
 
 @pytest.mark.feature("INC-06")

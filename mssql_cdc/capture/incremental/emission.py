@@ -2,7 +2,8 @@
 
 A key without an event behind L had one value throughout, so its row is exact at the end of the stream; a touched key
 gets its newer state from the stream (correctness C). One commit holds the rows of some groups and says which; then a
-row of `_offsets` names the commit, so that the current table and the records see it.
+row of `_offsets` names the commit, so that the current table and the records see it. Groups that are read again are
+given up by a commit, too: so a late run emits none of them.
 """
 
 from __future__ import annotations
@@ -81,6 +82,39 @@ def caught_up(reading: Reading, state: TableState) -> Reading:
     while reading.staged and reading.staged[0].number <= done:
         reading = reading.emitted(reading.staged[0])
     return reading
+
+
+def was_given_up(reading: Reading, state: TableState) -> bool:
+    """Whether another run has given up what is staged, and perhaps ended before it could say so.
+
+    Args:
+        reading: What was read of the table, behind what was emitted (`caught_up`).
+        state: The state of its change log.
+    """
+    own = state.own or {}
+    given_up = int(own.get("given_up", 0)) if own.get("number") == reading.number else 0
+    return bool(reading.staged) and reading.staged[0].number <= given_up
+
+
+def give_up(database: Database, reading: Reading, state: TableState) -> TableState:
+    """Let no run emit what is staged any more: a commit without rows, which fences those that began before it.
+
+    Args:
+        database: The database.
+        reading: What was read of the table, behind what was emitted.
+        state: The state of its change log.
+
+    Raises:
+        FencedError: Another run has written to the table; the next step begins from there.
+    """
+    facts = {
+        "kind": "incremental",
+        "number": reading.number,
+        "group": reading.group,
+        "given_up": reading.staged[-1].number,
+        "run_id": database.run_id,
+    }
+    return commit(state, [], facts, spark=database.spark)
 
 
 def emit(

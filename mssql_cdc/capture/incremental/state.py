@@ -82,8 +82,8 @@ class Reading:
         keys: The columns that order the chunks.
         definition: The fingerprint of these columns: bounds are texts of their types.
         maximum: The largest key of the wanted rows when it began; rows behind it are left to the stream.
-        group: The number of the last emitted group.
-        chunks: The number of emitted chunks.
+        group: The number of the last group that was emitted, or given up.
+        chunks: The number of the chunks that were emitted, or given up.
         last: The last emitted key.
         rows: The number of rows that were read in emitted groups.
         staged: The groups that wait, in key order.
@@ -141,6 +141,10 @@ class Reading:
     def having(self, group: Group) -> Reading:
         """Stage the next group."""
         return replace(self, staged=(*self.staged, group))
+
+    def given_up(self) -> Reading:
+        """Read again what is staged: under other numbers, since a late run may still emit these."""
+        return replace(self, staged=(), group=self.next_group - 1, chunks=self.next_chunk)
 
     def emitted(self, group: Group) -> Reading:
         """Move behind the first staged group."""
@@ -218,11 +222,6 @@ class State:
     def settled(self) -> State:
         """The state, which forgets the pause and the signal of a snapshot that has ended."""
         return self if self.is_running else replace(self, paused=False, correlation=None)
-
-    def without_staged(self) -> State:
-        """Read again what is staged."""
-        assert self.reading is not None  # something is staged
-        return replace(self, reading=replace(self.reading, staged=()))
 
 
 def state_text(state: State) -> str:

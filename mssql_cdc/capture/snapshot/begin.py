@@ -157,7 +157,6 @@ def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> 
         database.log(gap.text)
 
 
-@retry_overtaken
 def marked(database: Database, session: SourceSession) -> LogMark:
     """The log's end before rows are read; the log says so if the login may not see which history it ends (A7).
 
@@ -171,6 +170,7 @@ def marked(database: Database, session: SourceSession) -> LogMark:
     return mark
 
 
+@retry_overtaken
 def take_number(database: Database, kind: str, table: TableId, begun: Lsn) -> int:
     """Return a number that no snapshot has, for rows of a table that are read beside its stream.
 
