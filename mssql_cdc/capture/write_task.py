@@ -123,7 +123,7 @@ def _write_group(source: Source, tasks: Sequence[WriteTask]) -> list[dict[str, A
 
 def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> dict[str, Any]:
     tally = _Tally()
-    files = write_files(tally.watch(_log_batches(task, batches)), task.target)
+    files = write_files(tally.watch(log_rows(task, batches)), task.target)
     return {
         "files": [file.to_json() for file in files],
         "operations": dict(tally.operations),
@@ -132,7 +132,13 @@ def _written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> dict[str, An
     }
 
 
-def _log_batches(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def log_rows(task: WriteTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a reader yields, as rows of the change log.
+
+    Args:
+        task: The task.
+        batches: Neutral batches of its reader.
+    """
     masks = masks_of(task.connector, task.schema)
     secret = task.connector.delta.key_secret
     key_secret = secret.read().encode() if secret is not None else None

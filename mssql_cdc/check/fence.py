@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import Survey
@@ -26,6 +27,7 @@ from mssql_cdc.run.standing import restored
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
+T = TypeVar("T")
 PATIENCE = 120.0
 """Seconds until a mark that capture does not pass is an error."""
 
@@ -57,11 +59,28 @@ class Fence:
             raise self.restored
         end = time.monotonic() + PATIENCE
         goal = self._until(lambda: goal_behind(self.database, mark), end, f"capture passes {mark.lsn}")
+        self._follow(lambda: self._reached(table, goal), table, end, f"the change log of {table} holds {goal}")
+
+    def follow(self, until: Callable[[], bool], table: TableId, what: str) -> None:
+        """Follow the database until something holds of a table.
+
+        Args:
+            until: Whether it holds.
+            table: The table.
+            what: What it is; completes "waiting until …".
+
+        Raises:
+            SourceUnavailableError: That took too long.
+            MssqlCdcError: The table cannot be followed any more.
+        """
+        self._follow(until, table, time.monotonic() + PATIENCE, what)
+
+    def _follow(self, until: Callable[[], bool], table: TableId, end: float, what: str) -> None:
         follower = Follower(self.database, snapshots=False, merge=False, chunks=None, saw=_require_unrestored)
 
-        def arrived() -> Lsn | None:
-            if self._reached(table, goal):
-                return goal
+        def arrived() -> bool | None:
+            if until():
+                return True
             try:
                 follower.step().raise_failure()
             except (FencedError, SourceUnavailableError):
@@ -69,9 +88,9 @@ class Fence:
             error: MssqlCdcError | None = follower.hopeless.get(table)
             if error is not None:
                 raise error
-            return goal if self._reached(table, goal) else None
+            return until() or None
 
-        self._until(arrived, end, f"the change log of {table} holds {goal}")
+        self._until(arrived, end, what)
 
     def _reached(self, table: TableId, goal: Lsn) -> bool:
         entry = self.database.offsets().entry(table.text)
@@ -79,7 +98,7 @@ class Fence:
             raise DataLostError(f"{table} is not streaming: its status is {entry.status if entry else 'unknown'}")
         return entry.to is not None and Lsn.parse(entry.to) >= goal
 
-    def _until(self, look: Callable[[], Lsn | None], end: float, what: str) -> Lsn:
+    def _until(self, look: Callable[[], T | None], end: float, what: str) -> T:
         while True:
             found = look()
             if found is not None:

@@ -3,21 +3,24 @@
 The rows are staged in memory until the table's change log has passed E; only then do they stand for something that
 every reader of the log sees in order. They are recorded as `r` at `(epoch, E, MAX, n)` with `_snapshot` `repair:<n>`,
 which Debezium's records show as rows of an incremental snapshot; rows that the source does not have as `d` with
-`_snapshot` `sweep:<n>`, which records omit. What a run commits before it is interrupted is right by itself: the next
-repair reads what still differs.
+`_snapshot` `sweep:<n>`, which records omit. Where the stream stands before E, since nothing behind it is captured, they
+have its position: every later snapshot is newer. A key that has changed behind E is left to the stream. What a run
+commits before it is interrupted is right by itself: the next repair reads what still differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from mssql_cdc.capture.current_tables import mergeable_batch, waits_for_cut
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
 from mssql_cdc.capture.snapshot.begin import take_number
-from mssql_cdc.capture.write_task import WriteTask, Written, masks_of, write
+from mssql_cdc.capture.write_task import WriteTask, log_rows, masks_of
 from mssql_cdc.check.compared import Compared, compared_of
 from mssql_cdc.check.looked import Looked
 from mssql_cdc.check.multiset import Difference
@@ -28,8 +31,9 @@ from mssql_cdc.lake.delta_schema import file_schema
 from mssql_cdc.lake.files import DataFile, write_files
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.pinned import pin_current
+from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.sweep import Sweep, sweep_rows
-from mssql_cdc.lsn import Lsn
+from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.schema import TableSchema, change_log_schema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.values import LogMark, Texts
@@ -87,22 +91,71 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
         _stage(looked, compared, schema, group, number=number, chunk=chunk, begun=begun, at=at)
         for chunk, group in enumerate(groups)
     )
-    batch = 0
+    before = state = prepared(database, member, schema, SNAPSHOT)
     for together in held_together(chunks):
         looked.fence.wait(together[-1].mark, member.table)
         state = prepared(database, member, schema, SNAPSHOT)
+        changed, reached = _changed(looked, state, after=before.batch), _stream_end(looked, member)
         files: list[DataFile] = []
         for staged in together:
+            behind = cut_text(looked.offsets.epoch, staged.mark.lsn)
+            touched = pa.array([key for key, position in changed.items() if position > behind], pa.string())
+            place = _Place(state, touched, min(staged.mark.lsn, reached))
             task = WriteTask(staged, schema, state.target, state.batch + 1, database.connector, f"repair:{number}")
-            files += Written.from_value(write(task)).files
-            files += _deletes(looked, member, compared, schema, staged, state, number=number, at=at)
+            files += write_files(map(place.moved, map(place.untouched, log_rows(task, staged.batches))), state.target)
+            files += _deletes(looked, member, compared, schema, staged, place, number=number, at=at)
         count = sum(len(staged.keys) for staged in together)
         facts = {"kind": "repair", "number": number, "epoch": looked.offsets.epoch, "keys": count}
-        batch = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark).batch
+        state = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark)
+
+    def is_open() -> bool:
+        offsets = database.offsets()
+        entry = offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
+        return not waits_for_cut(state, mergeable_batch(member.table, offsets, entry), state.batch)
+
+    looked.fence.follow(is_open, member.table, f"a complete cut has all changes of {member.table} that were read")
     # The rows belong to no range, so no cut would bring them.
-    merge_table(database, member, history, batch)
+    merge_table(database, member, history, state.batch)
     database.log(f"{member.table}: {len(keys)} rows that differed were read again (repair:{number})")
     return len(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where rows go: into the next commit from `state`, but for the `touched` keys, at a position of the log."""
+
+    state: TableState
+    touched: pa.Array
+    position: Lsn
+
+    def untouched(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of other keys."""
+        return rows.filter(pc.invert(pc.is_in(rows.column("_key"), value_set=self.touched)))
+
+    def moved(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows at the position."""
+        moved = pc.utf8_replace_slice(rows.column("_pos"), 5, 25, self.position.raw.hex())
+        return rows.set_column(rows.schema.get_field_index("_pos"), rows.schema.field("_pos"), moved)
+
+
+def _changed(looked: Looked, state: TableState, *, after: int) -> Mapping[str, str]:
+    """The keys with events in commits behind a `_batch`, and the newest `_pos` of each."""
+    found: dict[str, str] = {}
+    batches, columns = BatchSlice(after, state.batch), ["_pos", "_key", "_snapshot"]
+    for rows in scan(state.uri, batches=batches, columns=columns, storage=looked.database.storage):
+        events = rows.filter(pc.is_null(rows.column("_snapshot")))
+        for key, position in zip(events.column("_key").to_pylist(), events.column("_pos").to_pylist(), strict=True):
+            found[key] = max(position, found.get(key, ""))
+    return found
+
+
+def _stream_end(looked: Looked, member: LakeTable) -> Lsn:
+    """Where the table's stream stands, which the fence has waited for."""
+    offsets = looked.database.offsets()
+    entry = offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
+    assert entry is not None  # It streams.
+    assert entry.to is not None
+    return Lsn.parse(entry.to)
 
 
 def held_together(chunks: Iterable[Staged]) -> Iterator[Sequence[Staged]]:
@@ -179,7 +232,7 @@ def _deletes(
     compared: Compared,
     schema: TableSchema,
     staged: Staged,
-    state: TableState,
+    place: _Place,
     *,
     number: int,
     at: datetime,
@@ -197,10 +250,11 @@ def _deletes(
     def stale() -> Iterator[pa.RecordBatch]:
         for batch in pinned.read():
             mine = batch.filter(pa.array([keys.key(texts) in gone for texts, _ in rows.texts(batch)], pa.bool_()))
+            mine = place.untouched(mine)
             if mine.num_rows:
                 yield mine
 
-    sweep = Sweep(number, looked.offsets.epoch, staged.mark.lsn, at)
+    sweep, state = Sweep(number, looked.offsets.epoch, place.position, at), place.state
     shape = file_schema(state.schema_json, change_log_schema(schema), physical=False)
     made = sweep_rows(stale(), shape, table_schema=schema, batch_number=state.batch + 1, sweep=sweep)
     return write_files(made, state.target)

@@ -226,6 +226,11 @@ class CurrentTables:
             made = create(uri, change, app_id=app_id, batch=up_to, facts=facts, storage=self._storage)
             self._logs.keep(made)
             return CurrentResult(made.version, up_to, applied.rows)
+        if not applied.rows and not plan.replaces:
+            # Rows of a former key are passed; a new structure comes with rows that have it.
+            made = commit(log, Change("MERGE", ()), app_id=app_id, batch=up_to, facts=facts)
+            self._logs.keep(made)
+            return CurrentResult(made.version, up_to, 0)
         protocol, metadata = plan.protocol, plan.metadata
         if applied.vectors and not log.has_vectors:
             metadata = metadata or dict(log.metadata)

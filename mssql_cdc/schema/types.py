@@ -13,6 +13,8 @@ from mssql_cdc.schema.type_table import JDBC_MAX, BeforeImage, Kind, Loss, TypeR
 
 MAX_LENGTH = -1
 """`SqlServerType.length` of a `(max)` type, as `sys.columns.max_length` has it."""
+LONGEST_BOUND = 2000
+"""So many characters, or bytes, of a value are in a bound: as text in hexadecimal, it is a `varchar(8000)`."""
 FRACTION_DIGITS = 7
 """Digits of a second that `time`, `datetime2` and `datetimeoffset` keep when they are declared without a scale."""
 
@@ -58,6 +60,11 @@ class SqlServerType:
     def has_bounds(self) -> bool:
         """Whether the text of a key value can bound a chunk."""
         return self.row.bound_bytes is not None or not self.is_large
+
+    @property
+    def exceeds_bounds(self) -> bool:
+        """Whether a value may be longer than a bound holds; the values of an index have 1,700 bytes at most."""
+        return (self.length or 0) > LONGEST_BOUND
 
     @property
     def declaration(self) -> str:

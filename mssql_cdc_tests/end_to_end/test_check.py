@@ -6,10 +6,11 @@ import json
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
-from mssql_cdc.check import keyed_table
+from mssql_cdc.check import keyed_table, repair
 from mssql_cdc.check.check_tables import check_table
 from mssql_cdc.check.looked import look_at
 from mssql_cdc.config import load_connector
@@ -19,6 +20,7 @@ from mssql_cdc.source.registry import open_check_source
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.load import writing
 from mssql_cdc_tests.end_to_end.test_types import COLUMNS
+from mssql_cdc_tests.storm.lake import happening_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -233,6 +235,55 @@ def test_chunks_of_a_repair_wait_for_the_change_log_together(
     assert len(rows) == 130
     assert len({row["batch"] for row in rows}) == 1
     assert orders.catch_up() == 0
+    assert orders.check() == 0
+
+
+def test_a_repair_brings_back_no_row_that_went_since_it_was_read(
+    orders: Place, capsys: pytest.CaptureFixture[str], spark: Any
+):
+    """The current table has forgotten its deletion when the repair's older row comes: that would be the only one."""
+    orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 5)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong' WHERE id > 10").collect()
+
+    def meanwhile() -> None:
+        orders.sql("DELETE FROM dbo.orders WHERE id = 11", "UPDATE dbo.orders SET id = 99 WHERE id = 12")
+        orders.sql("UPDATE dbo.orders SET name = N'newer' WHERE id = 13")
+        orders.settle()
+        assert orders.catch_up() == 0
+
+    with happening_at("mssql_cdc.check.repair._stage", 1, meanwhile, after=True):
+        orders.command("check", "--repair")
+    mended = orders.query(
+        "SELECT _key AS key FROM t WHERE _snapshot LIKE 'repair:%' ORDER BY _key", "orders", "changes"
+    )
+    assert [row["key"] for row in mended] == ["2:14", "2:15"]
+    assert orders.check() == 0
+
+
+def test_a_repair_shows_no_change_before_a_complete_cut_has_it(
+    orders: Place, capsys: pytest.CaptureFixture[str], spark: Any
+):
+    """Its rows are merged with all that was read before them, which another table may not have reached yet (A1)."""
+    orders.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    orders.sql("INSERT INTO dbo.orders VALUES (11, N'row')")
+    orders.settle()
+    assert orders.catch_up() == 0
+    spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong' WHERE id = 11").collect()
+    orders.sql("INSERT INTO dbo.orders VALUES (12, N'newer')")
+    orders.settle()
+    waits_for_cut, asked = repair.waits_for_cut, list[bool]()
+
+    def counted(*arguments: Any) -> bool:
+        asked.append(waits_for_cut(*arguments) or len(asked) < 2)
+        assert not (asked[-1] and orders.query("SELECT id FROM t WHERE id = 12", "orders"))
+        return asked[-1]
+
+    with patch.object(repair, "waits_for_cut", counted):
+        assert orders.command("check", "--repair") == 0
+    assert asked == [True, True, False]
+    assert orders.query("SELECT name FROM t WHERE id = 11", "orders") == [{"name": "row"}]
     assert orders.check() == 0
 
 

@@ -242,6 +242,25 @@ def test_a_name_without_a_table_and_a_missing_surrogate_key_are_told_in_their_tu
     assert empty.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 1}]
 
 
+@pytest.mark.feature("INC-05")
+def test_a_surrogate_key_that_a_bound_cannot_hold_is_refused(empty: Place, capsys: pytest.CaptureFixture[str]):
+    """A bound was cut to 2,000 characters: rows beyond it were not read, and then deleted as if they were gone."""
+    empty.create("notes", "id int NOT NULL PRIMARY KEY, note varchar(3000) NULL")
+    empty.settle()
+    assert empty.catch_up() == 0
+    empty.sql("INSERT INTO dbo.notes SELECT value, REPLICATE('a', 2500) + STR(value) FROM GENERATE_SERIES(1, 9)")
+    empty.settle()
+    ask(empty, "i1", "notes", **{"surrogate-key": "note"})
+    for _ in range(2):
+        assert empty.catch_up() == 0
+        empty.settle()
+    assert empty.query("SELECT COUNT(*) AS n FROM t", "notes") == [{"n": 9}]
+    assert empty.query("SELECT op FROM t WHERE op = 'd'", "notes", "changes") == []
+    (left,) = [data for kind, _, data in told(empty) if kind == "TABLE_SCAN_COMPLETED"]
+    assert left["status"] == "SQL_EXCEPTION"
+    assert "name another one in surrogate-key" in capsys.readouterr().err
+
+
 @pytest.mark.feature("INC-04", "INC-05", "INC-07")
 def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key(empty: Place):
     empty.create("orders", "id int NOT NULL PRIMARY KEY, color varchar(10) NULL")

@@ -91,6 +91,31 @@ def test_chunks_are_read_although_the_table_was_advanced_past_the_newest_transac
     assert reading.staged
 
 
+def test_a_blocking_snapshot_of_an_idle_database_replaces_rows_of_an_incremental_one():
+    """Its rows stood at the newest transaction, behind which idle tables are advanced: they counted as the older ones.
+
+    What changes here is what CDC misses, such as a partition switch; `check` advises such a snapshot.
+    """
+    schedule = Incremental()
+    schedule.begin_with_rows([])
+    schedule.step(0)
+    schedule.transaction([("orders", 1, "a")])
+    schedule.world.scan(500)
+    schedule.step(0)
+    schedule.quiet_days(0)
+    schedule.incremental_snapshot_is_asked_for("orders")
+    takes(schedule, 0)
+    rows = schedule.world.server.tables["orders"].rows
+    del rows[4]
+    rows |= {6: "changed", 7: "switched in"}
+    schedule.blocking_snapshot_is_asked_for("orders")
+    with schedule.stack:
+        for _ in range(8):
+            schedule.world.scan(500)
+            schedule.step(0)
+        assert rows_by_the_log(schedule.world.database, "orders", keyed=True) == schedule.world.rows("orders")
+
+
 def test_emitted_rows_are_in_a_cut_although_a_closed_table_cannot_be_opened(schedule: Incremental):
     """Nothing would show them before the next change: only tables that are there hold back a cut."""
     schedule.begin_with_rows([])

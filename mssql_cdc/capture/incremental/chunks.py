@@ -22,6 +22,7 @@ from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.staged import staging
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema.types import LONGEST_BOUND
 from mssql_cdc.source.protocol import ChunkRead, SourceSession
 from mssql_cdc.source.values import Bound, CaptureInstance, Chunk, LogMark
 from mssql_cdc.spark.tasks import run_here
@@ -92,14 +93,14 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
         surrogate: The column that the signal names.
 
     Raises:
-        ConfigurationError: There are none, or the surrogate key is no captured column.
+        ConfigurationError: There are none, the surrogate key is no captured column, or bounds do not hold its values.
     """
     table = schema.table_id
     if surrogate is not None:
         found = [column.name for column in schema.value_columns if column.name.lower() == surrogate.lower()]
         if not found:
             raise ConfigurationError(f"{table} has no captured column {surrogate!r}; name one as surrogate-key")
-        return schema.keyed_by(found)
+        return _bounded(schema.keyed_by(found), "surrogate-key")
     if schema.key_columns:
         return schema
     names = connector.records.keys.columns_for(*table.parts, [column.name for column in schema.value_columns])
@@ -107,7 +108,18 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
         raise ConfigurationError(
             f"{table} has no key that orders its chunks; name a column as surrogate-key, or take a blocking snapshot"
         )
-    return schema.keyed_by(names)
+    return _bounded(schema.keyed_by(names), "message.key.columns")
+
+
+def _bounded(by: TableSchema, named: str) -> TableSchema:
+    """The same, if bounds hold every value: those that were cut would end the read early, and the rest be swept."""
+    long = [f"{column.name} ({column.type.declaration})" for column in by.keys if column.type.exceeds_bounds]
+    if long:
+        raise ConfigurationError(
+            f"{by.table_id} cannot be read in the order of {', '.join(long)}: a column that orders chunks has at most "
+            f"{LONGEST_BOUND:,} characters or bytes; name another one in {named}"
+        )
+    return by
 
 
 def open_table(database: Database, session: SourceSession, table: Streaming, wanted: Wanted) -> Reading | None:

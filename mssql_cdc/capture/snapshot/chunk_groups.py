@@ -73,6 +73,21 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
         show()
 
 
+def _positions(run: Run, seen: Mapping[TableId, Lsn]) -> dict[TableId, Lsn]:
+    """L of each table: what was captured before, or where its stream stands, if that is later.
+
+    On an idle log streams stand behind the newest transaction (A8), and rows of an incremental snapshot or a repair
+    have that position: rows that are read now are newer. A primary shows what was committed below it.
+
+    Args:
+        run: The run of the snapshot.
+        seen: What was captured before, by table (`low_mark`).
+    """
+    held = {table: run.plan.of(table).held for table in seen}
+    behind = {table: at for table, at in held.items() if at is not None and at > seen[table]}
+    return {**seen, **behind} if behind and run.session.is_primary() else dict(seen)
+
+
 def fail_refused(run: Run) -> None:
     """Fail the tables whose filter does more than filter, as the server would; the others are read (BLK-06).
 
@@ -132,9 +147,9 @@ def locked_if_exclusive(run: Run) -> Generator[None]:
 def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[TableId, Lsn], *, here: bool) -> None:
     """Read the chunks, in this process or in one job, and make one commit per table; L was taken before (rule C18)."""
     _begin_tables(run, [table for table, _ in group])
-    locked = run.lock is not None
+    locked, positions = run.lock is not None, _positions(run, lows)
     tasks = [
-        _task(run, table, chunk, position=lows[table], captured=lows[table], under_lock=locked)
+        _task(run, table, chunk, position=positions[table], captured=lows[table], under_lock=locked)
         for table, chunk in group
     ]
     results = _results(run, tasks, here=here)
@@ -144,7 +159,7 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
         own = [(c, r) for (t, c), r in zip(group, results, strict=True) if t == table]
         try:
             written = Written.joined(Written.from_value(result.unwrap()) for _, result in own)
-            _commit(run, table, [chunk for chunk, _ in own], lows[table], written)
+            _commit(run, table, [chunk for chunk, _ in own], positions[table], written)
         except MssqlCdcError as error:
             fail(run, table, error)
 

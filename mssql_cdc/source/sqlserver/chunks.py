@@ -14,6 +14,7 @@ from itertools import pairwise
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, Kind, SqlServerType, TableSchema
+from mssql_cdc.schema.types import LONGEST_BOUND
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.key_texts import key_text
 from mssql_cdc.source.sqlserver.sql import quote
@@ -303,8 +304,8 @@ def _before(column: Column, value: str | None, *, inclusive: bool) -> _Term | No
 
 
 def _units(sql_type: SqlServerType) -> int:
-    """UTF-16 units that a key value may have; keys are at most 1700 bytes long."""
-    return min(sql_type.length or 1, 2000)
+    """UTF-16 units that a key value may have; a longer declaration is that of an index (`exceeds_bounds`)."""
+    return min(sql_type.length or 1, LONGEST_BOUND)
 
 
 def _size(sql_type: SqlServerType) -> int:
