@@ -11,28 +11,29 @@ import dagster as dg
 import pytest
 
 from mssql_cdc.config import load_connector
-from mssql_cdc.config.driver import is_freetds
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.run.discover import read_table_list
 from mssql_cdc.schema import TableSchema
-from mssql_cdc.source.sqlserver.connect import find_driver
 from mssql_cdc_tests.dagster.kit import failures, table
 from mssql_cdc_tests.end_to_end import test_mistakes as mistakes
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.servers import Server
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark"), pytest.mark.slow]
-own_server, place, by_encryption = mistakes.own_server, mistakes.shop, mistakes.by_encryption
-NAMES = [name for name in mistakes.MISTAKES if name != "capture that stands still"]
+own_server, shop, by_encryption = mistakes.own_server, mistakes.shop, mistakes.by_encryption
+asked, not_beating = mistakes.asked, mistakes.not_beating
+NAMES = [name for name in mistakes.MISTAKES if name not in mistakes.STANDING]
 LAUNCHED = [
     *(("window", name) for name in NAMES),
     *((what, name) for what in ("current", "snapshot") for name in ("closed port", "wrong password", NAMES[7])),
 ]
 
 
-def materialize(place: Place, tables: Sequence[TableSchema], what: str, instance: dg.DagsterInstance) -> str:
-    """Launch a run of a window, of a current table or of a snapshot; with what it fails."""
+def materialize(
+    place: Place, tables: Sequence[TableSchema], what: str, instance: dg.DagsterInstance
+) -> dg.ExecuteInProcessResult:
+    """Launch a run of a window, of a current table or of a snapshot."""
     made, warehouse = load_connector(place.config), str(place.warehouse)
     setup = Setup.of(made, tables[0].table_id.catalog or "", tuple(tables), warehouse=warehouse)
     definitions = build_definitions(made, tables=tables, warehouse=warehouse)
@@ -43,9 +44,13 @@ def materialize(place: Place, tables: Sequence[TableSchema], what: str, instance
         "current": (setup.names.current_key(own), None),
         "snapshot": (setup.snapshots_key, setup.names.snapshot_key(own)),
     }[what]
-    done = job.execute_in_process(
+    return job.execute_in_process(
         instance=instance, asset_selection=[key], partition_key=partition, raise_on_error=False
     )
+
+
+def failure(done: dg.ExecuteInProcessResult) -> str:
+    """With what a run fails."""
     assert not done.success
     return " ".join(failures(done)[0].split())
 
@@ -53,23 +58,31 @@ def materialize(place: Place, tables: Sequence[TableSchema], what: str, instance
 @pytest.mark.feature("PRE-04")
 @pytest.mark.parametrize(("what", "name"), LAUNCHED)
 def test_a_mistake_is_named_by_a_run_that_an_operator_launches(
-    what: str, name: str, place: Place, instance: dg.DagsterInstance
+    what: str, name: str, shop: Place, asked: mistakes.Asked, instance: dg.DagsterInstance
 ):
-    says = mistakes.make(mistakes.MISTAKES[name], place)
-    tables = [one for listed in read_table_list(place.config).values() for one in listed]
+    mistake = mistakes.MISTAKES[name]
+    says = mistakes.make(mistake, shop)
+    tables = [one for listed in read_table_list(shop.config).values() for one in listed]
     if name == "unknown database":
         tables = [table("orders", database="nowhere")]
-    said = materialize(place, tables, what, instance)
+    said = failure(materialize(shop, tables, what, instance))
     assert re.search(says, said), said
     assert mistakes.PASSWORD not in said
+    assert asked.connections <= mistake.connections
+    assert asked.statements <= mistake.statements_asked
+    assert asked.pauses == []
 
 
-@pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
-@pytest.mark.parametrize(
-    ("encrypt", "says"),
-    [("off", "does not encrypt connections.*driver.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
-    ids=["server without TLS", "certificate that nobody knows"],
-)
+def test_a_heartbeat_table_that_is_not_captured_is_a_warning_of_a_run(not_beating: Place, instance: dg.DagsterInstance):
+    tables = [one for listed in read_table_list(not_beating.config).values() for one in listed]
+    done = materialize(not_beating, tables, "snapshot", instance)
+    assert done.success, failures(done)
+    logged = [entry.user_message for entry in instance.all_logs(done.run_id)]
+    assert len([line for line in logged if mistakes.NOT_BEATING in line]) == 1
+
+
+@mistakes.BY_DRIVER
+@mistakes.REFUSED_TLS
 def test_refused_tls_names_the_property_in_a_run(
     encrypt: str,
     says: str,
@@ -79,10 +92,7 @@ def test_refused_tls_names_the_property_in_a_run(
     instance: dg.DagsterInstance,
 ):
     server = by_encryption[encrypt]
-    refused = Place(server, tmp_path, "master", None)  # type: ignore[arg-type]
-    refused.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
-    if encrypt == "login" and is_freetds(find_driver(load_connector(refused.config).connection)):
-        pytest.skip("FreeTDS encrypts, and does not verify certificates")
-    said = materialize(refused, [table("orders", database="master")], "window", instance)
+    place = mistakes.refused(server, tmp_path, encrypt, driver)
+    said = failure(materialize(place, [table("orders", database="master")], "window", instance))
     assert re.search(says, said), said
     assert server.password not in said

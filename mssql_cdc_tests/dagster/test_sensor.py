@@ -71,11 +71,19 @@ def test_a_range_is_not_requested_again_while_it_runs(streaming):
 
 
 @pytest.mark.feature("PRE-03", "STR-14")
-def test_a_capture_that_stands_still_is_a_red_tick(streaming):
+@pytest.mark.parametrize(
+    ("stopped", "says"),
+    [
+        ("EXEC sandbox.agent_stop", "SQL Server Agent is not running: start it"),
+        ("EXEC sandbox.capture_pause", "SQL Server Agent is running: check its capture job"),
+    ],
+    ids=["Agent", "job"],
+)
+def test_a_capture_that_stands_still_is_a_red_tick(streaming, stopped, says):
     assert "no changes" in streaming.tick().skip_message
-    streaming.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+    streaming.shop.run(stopped, "EXEC sandbox.advance_clock @seconds = 300")
     for _ in range(2):  # a thorough look, then a quiet one
-        with pytest.raises(dg.Failure, match=r"no changes.*capture has not scanned since .* Agent is not running"):
+        with pytest.raises(dg.Failure, match=rf"no changes.*capture has not scanned since .*; {says}"):
             streaming.tick()
     streaming.shop.run("EXEC sandbox.agent_start")
     streaming.shop.scan()

@@ -16,6 +16,7 @@ from mssql_cdc.capture.snapshot import chunk_groups, take
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.run import follower
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.test_signals import own_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -140,3 +141,52 @@ def images(place: Place, output: Path) -> list[dict[str, Any]]:
     assert place.command("records", "--output", str(output)) == 0
     found = [json.loads(line, parse_float=str)["value"] for line in output.read_text().splitlines()]
     return [one["after"] for one in found if one and one.get("op")]
+
+
+@pytest.mark.feature("EVO-07")
+@pytest.mark.parametrize(
+    ("altered", "announced"),
+    [
+        ("ADD CONSTRAINT df_name DEFAULT N'none' FOR name", []),
+        ("ALTER COLUMN name nvarchar(10) NOT NULL", []),
+        ("ALTER COLUMN name nvarchar(10) COLLATE Polish_CS_AS NULL", []),
+        ("ALTER COLUMN name nvarchar(20) NULL", ["ALTER"]),
+    ],
+    ids=["default", "nullability", "collation", "length"],
+)
+def test_what_changes_under_the_same_instance_takes_effect_behind_the_rows_of_before(
+    narrow: Place, tmp_path: Path, altered: str, announced: list[str]
+):
+    """Review, D1: the new structure began where the instance did, so that its record came before all older events."""
+    assert narrow.catch_up() == 0
+    narrow.sql("INSERT INTO dbo.orders VALUES (4, N'four', NULL)")
+    narrow.settle()
+    assert narrow.catch_up() == 0
+    before = told(narrow, tmp_path / "before.jsonl")
+    assert before == ["CREATE", 1, 2, 3, 4]
+    narrow.sql(f"ALTER TABLE dbo.orders {altered}", "INSERT INTO dbo.orders VALUES (5, N'five', NULL)")
+    narrow.settle()
+    assert narrow.catch_up() == 0
+    assert told(narrow, tmp_path / "after.jsonl") == [*before, *announced, 5]
+    versions = own_rows(narrow, "schema_history", "SELECT schema AS version, from_lsn FROM t ORDER BY schema")
+    rows = narrow.query(
+        "SELECT _schema AS version, source['commit_lsn'] AS lsn FROM t WHERE op = 'c' ORDER BY _pos",
+        "orders",
+        "changes",
+    )
+    assert [row["version"] for row in rows] == [one["version"] for one in versions] == [1, 2]
+    assert rows[0]["lsn"] < versions[1]["from_lsn"] <= rows[1]["lsn"]
+    assert narrow.check() == 0
+
+
+def told(place: Place, output: Path) -> list[str | int]:
+    """The records in their order: the kind of a structure's, the id of a row's."""
+    assert place.command("records", "--output", str(output)) == 0
+    found: list[str | int] = []
+    for line in output.read_text(encoding="utf-8").splitlines():
+        value = json.loads(line)["value"] or {}
+        if "tableChanges" in value:
+            found += [one["type"] for one in value["tableChanges"]]
+        elif value.get("after"):
+            found.append(value["after"]["id"])
+    return found

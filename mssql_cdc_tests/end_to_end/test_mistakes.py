@@ -12,7 +12,8 @@ import json
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,16 +22,19 @@ from typing import Any
 import dagster as dg
 import pyodbc
 import pytest
+from dagster._core.definitions.instigation_logger import get_instigation_log_records
 
 from mssql_cdc.cli import main
 from mssql_cdc.config import Connection, load_connector
 from mssql_cdc.config.driver import is_freetds
 from mssql_cdc.defs.build import build_definitions
 from mssql_cdc.run.discover import read_table_list, table_list_path
+from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.sqlserver import connect
 from mssql_cdc.source.sqlserver.connect import control, find_driver
 from mssql_cdc.source.sqlserver.reach import probe_seconds
 from mssql_cdc_tests.dagster import conftest as dagster_tests
+from mssql_cdc_tests.dagster.kit import table
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
 from mssql_cdc_tests.servers import Server, sandbox_server
 
@@ -41,10 +45,17 @@ LOGIN = (
     f"CREATE LOGIN [{{reader}}] WITH PASSWORD = '{PASSWORD}'",
     "CREATE USER [{reader}] FOR LOGIN [{reader}]",
 )
-STANDS_STILL = ("EXEC sandbox.agent_stop", "EXEC sandbox.capture_pause", "EXEC sandbox.advance_clock @seconds = 300")
+NO_SCANS = ("EXEC sandbox.capture_pause", "EXEC sandbox.advance_clock @seconds = 300")
 MOST_CONNECTIONS = 6
 """Of the three sessions of a command, one connection each, and a login to `master` to tell what was refused."""
 READER = {"database_user": "{reader}", "database_password": PASSWORD}
+RIGHTS = (
+    "GRANT SELECT ON SCHEMA::cdc TO [{reader}]",
+    "GRANT SELECT ON SCHEMA::dbo TO [{reader}]",
+    "GRANT VIEW DATABASE STATE TO [{reader}]",
+    "GRANT VIEW DEFINITION TO [{reader}]",
+)
+"""What the connector's login needs (docs/getting-started.md); it may not ask whether SQL Server Agent runs."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,7 @@ class Mistake:
     statements_asked: int = 40
 
 
+SINCE = r"capture has not scanned since \d{{4}}-\d\d-\d\d \d\d:\d\d"
 MISTAKES: dict[str, Mistake] = {
     "unknown host": Mistake(
         r"Cannot resolve the host 'no-such-host\.invalid' \(.*database\.hostname", 3,
@@ -124,11 +136,22 @@ MISTAKES: dict[str, Mistake] = {
         r"heartbeat\.action\.query writes to dbo\.\[beat\], which does not exist",
         properties={"heartbeat_interval_ms": "1000", "heartbeat_action_query": "UPDATE dbo.[beat] SET n = n + 1"},
     ),
-    "capture that stands still": Mistake(
-        r"capture has not scanned since \d{{4}}-\d\d-\d\d \d\d:\d\d; SQL Server Agent is not running", 3, 0,
-        statements=STANDS_STILL, statements_asked=120,  # `run` takes the snapshot all the same.
+    # `run` takes the snapshot all the same.
+    "Agent that is stopped": Mistake(
+        rf"{SINCE}; SQL Server Agent is not running: start it", 3, 0,
+        statements=("EXEC sandbox.agent_stop", *NO_SCANS), statements_asked=120,
+    ),
+    "capture job that stands still": Mistake(
+        rf"{SINCE}; SQL Server Agent is running: check its capture job \(EXEC sys\.sp_cdc_help_jobs\)", 3, 0,
+        statements=NO_SCANS, statements_asked=120,
+    ),
+    "capture that stands still, whatever the Agent does": Mistake(
+        rf"{SINCE}; check that SQL Server Agent is running", 3, 0,
+        properties=READER, statements=(*LOGIN, *RIGHTS, *NO_SCANS), statements_asked=120,
     ),
 }  # fmt: skip
+STANDING = [name for name, mistake in MISTAKES.items() if mistake.discover == 0]
+"""They keep nobody from reading what is captured, and a first snapshot."""
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +191,7 @@ class Asked:
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch, shop: Place) -> Asked:
     """Counts logins, statements and pauses of this process from now on; the statements of `shop` are not among them."""
-    found, asking = Asked(), threading.current_thread()
+    found, earlier = Asked(), {*threading.enumerate()} - {threading.current_thread()}
     really_connect, really_translated, really_sleep = pyodbc.connect, connect.translated, time.sleep
 
     def counted_connect(*given: Any, **more: Any) -> pyodbc.Connection:
@@ -180,7 +203,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, shop: Place) -> Asked:
         return really_translated(connection, doing)
 
     def counted_sleep(seconds: float) -> None:
-        if threading.current_thread() is asking:  # Threads that earlier tests have left behind sleep, too.
+        if threading.current_thread() not in earlier:  # Threads that earlier tests have left behind sleep, too.
             found.pauses.append(seconds)
         really_sleep(seconds)
 
@@ -260,30 +283,42 @@ def test_every_wrong_property_is_listed(shop: Place, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in MISTAKES if name != "capture that stands still"])
-def test_a_mistake_is_named_by_the_sensor(name: str, shop: Place, instance: dg.DagsterInstance):
+@pytest.mark.parametrize("name", [name for name in MISTAKES if name not in STANDING])
+def test_a_mistake_is_named_by_the_sensor(name: str, shop: Place, asked: Asked, instance: dg.DagsterInstance):
     """Capture that stands still does not keep a first snapshot from being read; `dagster/test_sensor.py` has it."""
-    says = make(MISTAKES[name], shop)
-    said = tick(shop, instance)
+    mistake = MISTAKES[name]
+    says = make(mistake, shop)
+    said, _ = tick(shop, instance)
     assert re.search(says, said), said
     assert PASSWORD not in said
+    assert asked.connections <= mistake.connections
+    assert asked.statements <= mistake.statements_asked
+    assert asked.pauses == []
 
 
-def tick(place: Place, instance: dg.DagsterInstance) -> str:
-    """What the sensor says at the first tick after it was switched on."""
-    tables = [one for listed in read_table_list(place.config).values() for one in listed]
+def tick(place: Place, instance: dg.DagsterInstance, tables: Sequence[TableSchema] | None = None) -> tuple[str, str]:
+    """What the sensor says at the first tick after it was switched on, and what it has logged."""
+    if tables is None:
+        tables = [one for listed in read_table_list(place.config).values() for one in listed]
     found = build_definitions(load_connector(place.config), tables=tables, warehouse=str(place.warehouse))
     (sensor,) = list(found.sensors or ())
     context = dg.build_sensor_context(
-        instance=instance, repository_def=found.get_repository_def(), last_sensor_start_time=1.0
+        instance=instance,
+        instance_ref=instance.get_ref(),
+        repository_def=found.get_repository_def(),
+        last_sensor_start_time=1.0,
     )
+    log_key = [sensor.name, uuid.uuid4().hex]
+    context._log_key = log_key  # As the daemon gives it; the function for tests does not.
     try:
-        result = sensor(context)
+        with context:
+            result = sensor(context)
     except dg.Failure as failure:
-        return failure.description or ""
-    return str(
-        getattr(result, "skip_message", None) or getattr(getattr(result, "skip_reason", None), "skip_message", result)
-    )
+        said = failure.description or ""
+    else:
+        skipped = getattr(result, "skip_reason", None)
+        said = str(getattr(result, "skip_message", None) or getattr(skipped, "skip_message", result))
+    return said, "\n".join(str(record["msg"]) for record in get_instigation_log_records(instance, log_key))
 
 
 @pytest.fixture(scope="module")
@@ -297,13 +332,26 @@ def by_encryption(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[
         }
 
 
-@pytest.mark.parametrize("command", ["discover", "run", "check"])
-@pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
-@pytest.mark.parametrize(
+BY_DRIVER = pytest.mark.parametrize("driver", ["FreeTDS", None], ids=["FreeTDS", "best"])
+REFUSED_TLS = pytest.mark.parametrize(
     ("encrypt", "says"),
     [("off", "does not encrypt connections.*driver.encrypt=false"), ("login", "driver.trustServerCertificate=true")],
     ids=["server without TLS", "certificate that nobody knows"],
 )
+
+
+def refused(server: Server, folder: Path, encrypt: str, driver: str | None) -> Place:
+    """A place on a server whose TLS the connector refuses."""
+    place = Place(server, folder, "master", None)  # type: ignore[arg-type]
+    place.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
+    if encrypt == "login" and is_freetds(find_driver(load_connector(place.config).connection)):
+        pytest.skip("FreeTDS encrypts, and does not verify certificates")
+    return place
+
+
+@pytest.mark.parametrize("command", ["discover", "run", "check"])
+@BY_DRIVER
+@REFUSED_TLS
 def test_refused_tls_names_the_property(
     encrypt: str,
     says: str,
@@ -313,11 +361,7 @@ def test_refused_tls_names_the_property(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ):
-    place = Place(by_encryption[encrypt], tmp_path, "master", None)  # type: ignore[arg-type]
-    place.configure(**{"driver_encrypt": "true"} | ({"odbc_Driver": driver} if driver else {}))
-    connection = load_connector(place.config).connection
-    if encrypt == "login" and is_freetds(find_driver(connection)):
-        pytest.skip("FreeTDS encrypts, and does not verify certificates")
+    place = refused(by_encryption[encrypt], tmp_path, encrypt, driver)
     warehouse = [] if command == "discover" else ["--warehouse", str(place.warehouse)]
     assert main([command, "--config", str(place.config), *warehouse]) == 2
     said = " ".join(capsys.readouterr().err.split())
@@ -326,6 +370,24 @@ def test_refused_tls_names_the_property(
     place.configure(**{"driver_encrypt": "false"} | ({"odbc_Driver": driver} if driver else {}))
     with control(load_connector(place.config).connection, "master") as opened:
         assert opened.value("SELECT 1", doing="testing") == 1
+
+
+@pytest.mark.slow
+@BY_DRIVER
+@REFUSED_TLS
+def test_refused_tls_is_named_by_the_sensor(
+    encrypt: str,
+    says: str,
+    driver: str | None,
+    by_encryption: Mapping[str, Server],
+    tmp_path: Path,
+    instance: dg.DagsterInstance,
+):
+    server = by_encryption[encrypt]
+    place = refused(server, tmp_path, encrypt, driver)
+    said, logged = tick(place, instance, [table("orders", database="master")])
+    assert re.search(says, said), said
+    assert server.password not in said + logged
 
 
 TLS_BY = {
@@ -368,11 +430,40 @@ def test_the_list_of_tables_is_not_written_over_by_a_mistake(shop: Place):
     assert table_list_path(shop.config).read_text(encoding="utf-8") == before
 
 
-def test_a_heartbeat_table_that_is_not_captured_is_a_warning(shop: Place, capsys: pytest.CaptureFixture[str]):
+NOT_BEATING = (
+    "heartbeat.action.query writes to dbo.beat, which is not enabled for CDC: its heartbeats reach no change log"
+)
+
+
+@pytest.fixture
+def not_beating(shop: Place) -> Place:
+    """The heartbeat's table is there, and its changes are not captured."""
     shop.sql("CREATE TABLE dbo.beat (n int NOT NULL)")
     shop.configure(heartbeat_interval_ms="1000", heartbeat_action_query="INSERT INTO dbo.beat VALUES (1)")
-    assert main(["discover", "--config", str(shop.config)]) == 0
-    assert "dbo.beat, which is not enabled for CDC" in capsys.readouterr().err
+    return shop
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["discover", "run", "check"])
+def test_a_heartbeat_table_that_is_not_captured_is_a_warning(
+    command: str, not_beating: Place, capsys: pytest.CaptureFixture[str]
+):
+    if command == "check":
+        assert not_beating.catch_up() == 0
+    options = {"run": ["--until-caught-up"], "check": [], "discover": []}[command]
+    warehouse = [] if command == "discover" else ["--warehouse", str(not_beating.warehouse)]
+    capsys.readouterr()
+    assert main([command, "--config", str(not_beating.config), *warehouse, *options]) == 0
+    assert " ".join(capsys.readouterr().err.split()).count(NOT_BEATING) == 1
+
+
+@pytest.mark.slow
+def test_a_heartbeat_table_that_is_not_captured_is_a_warning_of_the_sensor(
+    not_beating: Place, instance: dg.DagsterInstance
+):
+    said, logged = tick(not_beating, instance)
+    assert "RunRequest" in said
+    assert logged.count(NOT_BEATING) == 1
 
 
 @pytest.mark.feature("FLT-04", "FLT-07")

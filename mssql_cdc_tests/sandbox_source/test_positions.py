@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 
 from mssql_cdc.errors import SourceRestoredError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver import log_end, positions, volume
+from mssql_cdc.source.sqlserver.catalog import captured_tables
+from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
@@ -87,16 +90,12 @@ def test_the_newest_mark_that_capture_has_passed_takes_as_many_statements_as_one
     counted.scan()
     counted.scan()
     later = [log_end.mark(counted.control) for _ in range(5)]
-    asked = list[str]()
-    rows = type(counted.control).rows
-    monkeypatch.setattr(
-        type(counted.control), "rows", lambda self, *args, **more: asked.append(args[0]) or rows(self, *args, **more)
-    )
+    texts = asked(monkeypatch)
     costs = list[int]()
     for known in ([*first, later[0]], [*first, *later]):
-        del asked[:]
+        del texts[:]
         assert log_end.newest_passed(counted.control, known) == first[0].lsn
-        costs.append(len(asked))
+        costs.append(len(texts))
     assert costs[0] == costs[1]
     assert log_end.newest_passed(counted.control, later) is None
     assert log_end.newest_passed(counted.control, []) is None
@@ -213,7 +212,16 @@ def test_the_newest_transaction_below_positions(counted: Shop) -> None:
     }
 
 
-def test_rows_are_counted_by_table_in_one_statement(counted: Shop) -> None:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts of the statements that are asked for from now on."""
+    found, really = list[str](), Control.rows
+    monkeypatch.setattr(
+        Control, "rows", lambda self, *args, **more: found.append(args[0]) or really(self, *args, **more)
+    )
+    return found
+
+
+def test_rows_are_counted_by_table(counted: Shop) -> None:
     lsns = insert(counted, 1, 2)
     counted.run("UPDATE dbo.t SET n = 1")
     to = counted.scan()
@@ -221,6 +229,44 @@ def test_rows_are_counted_by_table_in_one_statement(counted: Shop) -> None:
     wanted = LsnRange(lsns[0], to)
 
     assert volume.count_rows(counted.control, [(t, wanted), (other, wanted)]) == {"dbo_t": 5, "dbo_first_table": 0}
+
+
+@pytest.mark.parametrize("by_function", [False, True], ids=["direct", "function"])
+@pytest.mark.parametrize("tables", [3, 30])
+def test_rows_of_any_number_of_tables_are_counted_by_one_statement(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, tables: int, *, by_function: bool
+) -> None:
+    """Its text is the same whichever of them have changed."""
+    names = [f"t{number}" for number in range(tables)]
+    for name in names:
+        shop.create(name, "id int NOT NULL PRIMARY KEY")
+    at = [shop.scan()]
+    for changed in (names[:2], names[1:]):
+        shop.run(*(f"INSERT dbo.{name} VALUES ({len(at)})" for name in changed))
+        at.append(shop.scan())
+    captured = [table.newest for table in captured_tables(shop.control) if table.table_id.name in names]
+    instances = [replace(one, change_table=None) if by_function else one for one in captured]
+    texts = asked(monkeypatch)
+    for changed, from_, to in ((names[:2], *at[:2]), (names[1:], *at[1:])):
+        found = volume.count_rows(shop.control, [(one, LsnRange(from_, to)) for one in instances])
+        assert found == {f"dbo_{name}": int(name in changed) for name in names}
+    assert len(texts) == 2
+    assert texts[0] == texts[1]
+
+
+def test_empty_ranges_are_asked_for_too_unless_a_function_would_refuse_them(
+    counted: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where tables stand apart, some are behind a step of a large backlog: the text is the same in direct mode only."""
+    (at,) = insert(counted, 1)
+    first, t = counted.instance("first_table"), counted.instance("t")
+    parts = [(first, LsnRange(at, at)), (t, LsnRange(at.decrement(), at))]
+    texts = asked(monkeypatch)
+    for by_function, named in ((False, 2), (True, 1)):
+        some = [(replace(one, change_table=None) if by_function else one, wanted) for one, wanted in parts]
+        assert volume.count_rows(counted.control, some) == {"dbo_first_table": 0, "dbo_t": 1}
+        assert texts.pop().count("COUNT_BIG") == named
+    assert texts == []
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 0), (2, 1), (3, 2), (0, 0), (99, None)])
@@ -258,6 +304,31 @@ def test_a_row_limit_is_found_by_steps_of_any_size(
         following = [(instance, LsnRange(wanted.from_, found.bound.increment())) for instance, wanted in parts]
         assert sum(found.rows.values()) <= max(limit, 1)
         assert sum(volume.count_rows(counted.control, following).values()) >= sum(found.rows.values())
+
+
+@pytest.mark.parametrize(
+    ("limit", "steps"),
+    [(99, [1, 2, 4, 3]), (6, [1, 2, 4, 2, 1])],
+    ids=["all within the limit", "the third beyond it"],
+)
+def test_only_the_step_that_goes_beyond_the_limit_is_counted_again(
+    counted: Shop, monkeypatch: pytest.MonkeyPatch, limit: int, steps: list[int]
+) -> None:
+    """Ten commits of one row each: the step that goes beyond the limit is counted once more, in halves."""
+    monkeypatch.setattr(volume, "FIRST_COMMITS", 1)
+    lsns = insert(counted, *range(1, 11))
+    wanted = LsnRange(lsns[0].decrement(), lsns[-1])
+    totals, really = list[int](), volume.count_rows
+
+    def noted(*given: Any) -> dict[str, int]:
+        found = really(*given)
+        totals.append(sum(found.values()))
+        return found
+
+    monkeypatch.setattr(volume, "count_rows", noted)
+    found = volume.measure(counted.control, [(counted.instance("t"), wanted)], limit, lsns[-1])
+    assert found.rows == {"dbo_t": min(limit, 10)}
+    assert totals == steps
 
 
 def test_retention_is_that_of_the_cleanup_job_and_unknown_without_one(shop: Shop) -> None:

@@ -23,9 +23,10 @@ LSN_DIGITS = 20
 def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
     """Change rows per instance name in each one's own range, by one statement; an update counts twice.
 
-    Its text depends on the instances alone: all positions travel in one parameter. If the login may not read one of the
-    tables, the server refuses all of it: then halves are counted, and what is refused by itself counts as one row, so
-    that its reader meets the refusal, which is that table's trouble alone.
+    Its text depends on the instances alone: all positions travel in one parameter. (Of those that are read by their
+    functions, it names only the ones whose range is not empty: they differ where tables stand apart.) If the login may
+    not read one of the tables, the server refuses all of it: then halves are counted, and what is refused by itself
+    counts as one row, so that its reader meets the refusal, which is that table's trouble alone.
     """
     try:
         return _count_rows(control, parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +13,12 @@ import pytest
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import SourceUnavailableError
-from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.lsn import LsnRange
+from mssql_cdc.plan.decisions import Decision, Range, Snapshot, Wait
+from mssql_cdc.run import loop
+from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 
@@ -71,12 +76,47 @@ def test_without_a_limit_retries_go_on(tmp_path: Path) -> None:
     assert stand.source.asked == 20
 
 
-def test_a_source_that_is_down_is_left_alone_until_the_wait_is_over(tmp_path: Path) -> None:
-    """Whatever the last decision was, a loop never asks without a pause (D2)."""
+DECISIONS = pytest.mark.parametrize(
+    "last",
+    [Wait("nothing to do"), Snapshot("s", ()), Range(LsnRange(lsn(1), lsn(2)), (), complete=True)],
+    ids=["wait", "snapshot", "range"],
+)
+"""What was decided last before the source went down."""
+
+
+@DECISIONS
+def test_a_source_that_is_down_is_left_alone_until_the_wait_is_over(tmp_path: Path, last: Decision) -> None:
+    """Review, D2: whatever the last decision was, a loop never asks without a pause."""
     stand = Stand.of(tmp_path, retriable_restart_connector_wait_ms=3_600_000)
+    stand.follower.decision = last
     assert [stand.follower.attempt() for _ in range(5)] == [None] * 5
     assert stand.source.asked == 1
     assert stand.said == ["nobody answers; retry 1 in 3600 s"]
+
+
+@DECISIONS
+def test_a_loop_pauses_between_two_attempts_at_a_source_that_is_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: Decision
+) -> None:
+    """Review, D2: it went round without a pause if the last decision had been a range or a snapshot."""
+    stand = Stand.of(tmp_path, retriable_restart_connector_wait_ms=3_600_000, poll_interval_ms=70)
+    pauses, rounds = list[float](), list[Done | None]()
+
+    def paused(seconds: float) -> None:
+        pauses.append(seconds)
+
+    def watch(_follower: Follower, done: Done | None) -> bool:
+        rounds.append(done)
+        stand.follower.decision = last
+        return len(rounds) == 5
+
+    monkeypatch.setattr(time, "sleep", paused)
+    stand.follower.decision = last
+    with pytest.raises(SourceUnavailableError, match="nobody answers"):
+        loop._run_for([stand.follower], None, watch)
+    assert rounds == [None] * 5
+    assert pauses == [0.07] * 4
+    assert stand.source.asked == 1
 
 
 def test_a_problem_of_the_source_makes_a_wait_an_alarm() -> None:
