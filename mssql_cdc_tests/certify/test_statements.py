@@ -43,6 +43,15 @@ def test_every_kind_of_statement_is_among_those_that_are_examined(work: Work, pa
     assert [text for text in work.statements[part] if piece in text]
 
 
+def test_a_statement_belongs_to_the_parts_that_have_executed_it(work: Work):
+    """Each part's statements are in the cache from then on, so that a later one would seem to execute all of them."""
+    compares = KINDS["check"][0]
+    assert not [text for text in work.statements["ranges"] if compares in text]
+    for name, action in {"nothing": lambda: None, "check again": lambda: work.command("check")}.items():
+        work.part(name, action)
+        assert bool([text for text in work.statements[name] if compares in text]) is (name == "check again")
+
+
 def test_no_statement_scans_or_sorts_a_table_that_grows(planned: Work):
     keyed = frozenset(f"dbo.{name}" for name in TABLES)
     found: dict[str, list[Finding]] = {}

@@ -6,6 +6,7 @@ It runs on a SQL Server and on the sandbox, which has fewer rows. What the state
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -54,6 +55,13 @@ CROSS APPLY sys.dm_exec_sql_text(c.plan_handle) t
 CROSS APPLY sys.dm_exec_query_plan(c.plan_handle) p
 WHERE p.dbid = DB_ID() AND c.objtype IN ('Prepared', 'Adhoc') AND p.query_plan IS NOT NULL
   AND t.text NOT LIKE '%dm[_]exec[_]cached[_]plans%' AND t.text NOT LIKE '%all[_]columns%'"""
+_EXECUTED = """
+SELECT t.text, s.execution_count
+FROM sys.dm_exec_query_stats s
+CROSS APPLY sys.dm_exec_sql_text(s.plan_handle) t
+CROSS APPLY sys.dm_exec_query_plan(s.plan_handle) p
+WHERE p.dbid = DB_ID() AND t.text NOT LIKE '%dm[_]exec[_]query[_]stats%'"""
+_LOGGED = "SELECT text, 1 FROM sandbox.statements WHERE text IS NOT NULL"
 _ESCALATIONS = """
 SELECT OBJECT_NAME(object_id), SUM(index_lock_promotion_count)
 FROM sys.dm_db_index_operational_stats(DB_ID(), NULL, NULL, NULL)
@@ -69,7 +77,7 @@ class Work:
         spark: Makes the difference that is repaired.
         rows: How many each table has at first: enough for several chunks, and for the server to prefer a seek.
         shows_plans: The server shows plans; a sandbox does not.
-        statements: The texts of the statements of each part.
+        statements: The texts of the statements that each part has executed.
         escalated: The escalated locks before and after each part that changes nothing at the source.
     """
 
@@ -119,9 +127,9 @@ class Work:
             name: Its name.
             action: The work.
         """
-        before, begun = self.escalations(), self.logged()
+        before, earlier = self.escalations(), self.executed()
         action()
-        self.statements[name] = list(self.plans()) if self.shows_plans else self.texts(begun)
+        self.statements[name] = list(self.executed() - earlier)
         if not name.startswith("ranges"):  # Their own insertions take more locks than a statement may.
             self.escalated[name] = before, self.escalations()
 
@@ -177,17 +185,13 @@ class Work:
             return {}
         return {row[0]: row[1] for row in self.place.control.rows(_ESCALATIONS, doing="reading lock counts")}
 
-    def logged(self) -> int:
-        """The number of the last statement in the sandbox's log."""
-        if self.shows_plans:
-            return 0
-        found = self.place.control.value("SELECT MAX(number) FROM sandbox.statements", doing="reading the log")
-        return int(found or 0)
-
-    def texts(self, after: int) -> list[str]:
-        """The statements in the sandbox's log behind a number."""
-        sql = "SELECT text FROM sandbox.statements WHERE number > ?"
-        return [row[0] for row in self.place.control.rows(sql, after, doing="reading the log") if row[0]]
+    def executed(self) -> Counter[str]:
+        """How often each statement has been executed, by its text: the cache keeps plans over all parts of the work."""
+        found = Counter[str]()
+        query = _EXECUTED if self.shows_plans else _LOGGED
+        for text, times in self.place.control.rows(query, doing="reading what was executed"):
+            found[text] += times
+        return found
 
 
 @contextmanager

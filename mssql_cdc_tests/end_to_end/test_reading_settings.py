@@ -79,6 +79,34 @@ def test_changes_are_read_as_the_query_mode_says(place: Place, mode: str, *, fun
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.feature("STR-03")
+@pytest.mark.parametrize("mode", ["direct", "function"])
+def test_a_range_that_several_tasks_share_is_one_commit_of_all_its_rows(
+    place: Place, mode: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr("mssql_cdc.capture.range.ROWS_PER_TASK", 4)
+    place.configure(data_query_mode=mode)
+    fill(place)
+    assert place.catch_up() == 0
+    before = DeltaTable(place.uri("orders", "changes")).version()
+    place.sql(
+        "UPDATE dbo.orders SET name = CONCAT(name, N'!')",
+        *(f"INSERT INTO dbo.orders VALUES ({number}, N'more')" for number in range(4, 10)),
+        "DELETE FROM dbo.orders WHERE id < 3",
+    )
+    place.settle()
+    capsys.readouterr()
+    assert place.catch_up() == 0
+    assert "reading 14 change rows of 1 tables in 4 tasks" in capsys.readouterr().err
+    assert DeltaTable(place.uri("orders", "changes")).version() == before + 1
+    found = place.query("SELECT op, COALESCE(after, before)['id'] AS id FROM t ORDER BY _pos", "orders", "changes")
+    assert [row["op"] for row in found] == [*"rrruuuccccccdd"]
+    assert [row["id"] for row in found] == [1, 2, 3, 1, 2, 3, *range(4, 10), 1, 2]
+    assert place.check() == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.feature("HB-03")
 def test_a_heartbeat_statement_that_fails_ends_the_connector_and_names_itself(
     place: Place, capsys: pytest.CaptureFixture[str]
