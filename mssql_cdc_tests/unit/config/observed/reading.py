@@ -95,7 +95,7 @@ def written(connector: Connector) -> Any:
     keyed = replace(THINGS, key_columns=("first-name",))
     task = write_task.WriteTask(None, keyed, None, 1, connector)  # type: ignore[arg-type]
     try:
-        return [batch.to_pylist() for batch in write_task._log_batches(task, iter([neutral(keyed, row)]))]
+        return [batch.to_pylist() for batch in write_task.log_rows(task, iter([neutral(keyed, row)]))]
     except MssqlCdcError as error:
         return str(error)
 
