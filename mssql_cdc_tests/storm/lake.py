@@ -292,8 +292,12 @@ def missing_columns(
     return missing
 
 
-def opened_snapshots(database: Database) -> Iterator[tuple[str, int, Lsn, Lsn]]:
-    """The tables whose last snapshot may be merged: name, object id, the log's end E behind it, and the position."""
+def opened_snapshots(database: Database) -> Iterator[tuple[str, int, int, Lsn, Lsn]]:
+    """The tables whose last snapshot may be merged.
+
+    Returns:
+        Name, object id, the snapshot's number, the log's end E that it recorded, and the position of the stream.
+    """
     offsets = database.offsets()
     ended: dict[str, tuple[Entry, SnapshotEnded]] = {}
     for row in offsets.noted:
@@ -304,7 +308,7 @@ def opened_snapshots(database: Database) -> Iterator[tuple[str, int, Lsn, Lsn]]:
         up_to = mergeable_batch(table, offsets, entry)
         if entry.to is None or up_to is None or up_to < (read.batch or 0):
             continue
-        yield table.name, entry.object_id or 0, facts.mark.lsn, Lsn.parse(entry.to)
+        yield table.name, entry.object_id or 0, facts.number, facts.mark.lsn, Lsn.parse(entry.to)
 
 
 def restore_change_log(database: Database, name: str, back: int) -> bool:

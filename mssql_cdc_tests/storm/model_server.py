@@ -87,7 +87,8 @@ class ModelServer(ModelSource):
 
     `history` are the transactions that it has to scan, `mapping` is `cdc.lsn_time_mapping` (None: no transaction),
     `taken` are the changes that it has captured, `structures` the columns under which the newest instance holds them.
-    `births` are the tables that were made anew.
+    `births` are the tables that were made anew. `shown` is the newest change of a table, by object id, that the chunks
+    of a snapshot have shown, by its number: whoever opens the table before that is read shows half of a transaction.
     """
 
     def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
@@ -103,6 +104,7 @@ class ModelServer(ModelSource):
         self.taken: list[tuple[int, str]] = []
         self.structures: dict[tuple[int, str], frozenset[str]] = {}
         self.births: list[tuple[int, str]] = []
+        self.shown: dict[tuple[int, int], int] = {}
         for name in (*names, *keyless):
             self.tables[name] = ServerTable(name, self._new_id(), keyed=name not in keyless)
             self.enable(name)
@@ -232,7 +234,7 @@ class ModelServer(ModelSource):
         mapping, taken, structures, births, self.captured = captured
         self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
         self.mapping, self.taken, self.structures = {**mapping}, [*taken], {**structures}
-        self.births = [*births]
+        self.births, self.shown = [*births], {}
         self.restores += 1
         self.restart()
 
@@ -287,7 +289,10 @@ class ModelServer(ModelSource):
         ]
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
-        rows = self.tables[wanted.schema.table_id.name].rows
+        name = wanted.schema.table_id.name
+        rows, read = self.tables[name].rows, (wanted.snapshot_number, self.tables[name].object_id)
+        newest = max((at for at, of, _ in self.log if of == name and at in self.history), default=0)
+        self.shown[read] = max(self.shown.get(read, 0), newest)
         # It runs no other statement.
         part = PARTS.get(wanted.condition or (wanted.statement or "").partition(" WHERE ")[2])
         found = [

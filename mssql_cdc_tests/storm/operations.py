@@ -40,7 +40,9 @@ LATER = st.integers(0, 2)
 """Seconds by which the clock of another run is ahead, so that its snapshot has another id."""
 Place = tuple[int, int] | tuple[str, int, bool]
 """A place between two calls of a look, or a write at which it ends."""
-EVENTS = ("nothing", "changes", "cleanup", "another instance", "restore", "a table anew", "a stop")
+LATE = "changes that wait"
+"""They are not captured at once, and others were committed before."""
+EVENTS = ("nothing", "changes", LATE, "cleanup", "another instance", "restore", "a table anew", "a stop")
 
 
 class Operations(Schedule):
@@ -271,7 +273,10 @@ class Operations(Schedule):
             self.ask(name, part)
         happens = self.event(event, name, [(name, key, value) for key, value in changes], kept)
         self.look_disturbed(happens, place, event)
-        self.look(looks)
+        for _ in range(looks):
+            if event == LATE:
+                self.world.scan(1)
+            self.look()
 
     @of("runs", "snapshots")
     @rule(
@@ -369,6 +374,10 @@ class Operations(Schedule):
             self.world.change(*changes)
             self.world.scan(500)
 
+        def change_late() -> None:
+            self.world.change(("people", 0, "late"))
+            self.world.change(*changes)
+
         def replace() -> None:
             self.replace_capture(name, changes)
 
@@ -397,6 +406,7 @@ class Operations(Schedule):
         return {
             "nothing": nothing,
             "changes": change,
+            LATE: change_late,
             "cleanup": clean_up,
             "another instance": replace,
             "restore": self.brought_back,

@@ -356,8 +356,9 @@ class Schedule(RuleBasedStateMachine):
         """No current table may show rows of a snapshot before its stream has passed the snapshot's end (C18)."""
         if self.restored:
             return  # Until that is noticed, positions are those of another history.
-        for name, object_id, end, position in opened_snapshots(self.database):
-            assert self.world.is_read(name, object_id, end, position), f"{name} is open at {position}, before {end}"
+        for name, object_id, number, end, position in opened_snapshots(self.database):
+            read = self.world.is_read(name, object_id, number, end, position)
+            assert read, f"{name} is open at {position}, before what its snapshot has shown or its end {end}"
 
 
 def _left_behind(seen: Survey, done: Range) -> dict[str, str]:

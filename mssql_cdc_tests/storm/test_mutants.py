@@ -47,6 +47,12 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "changes that were cleaned up during a snapshot are no gap": (
         fixed.test_changes_that_are_cleaned_up_during_a_snapshot_are_a_gap
     ),
+    "a snapshot ends at its begin": partial(
+        fixed.test_table_stays_closed_until_what_the_last_rows_of_its_snapshot_show_is_read, scans=1, is_open=False
+    ),
+    "a table is merged before its stream has passed the end of its snapshot": partial(
+        fixed.test_table_that_one_look_does_not_see_stays_closed, name="orders"
+    ),
     "a complete cut opens the tables that it was made without": (
         partial(fixed.test_table_that_one_look_does_not_see_stays_closed, name="orders")
     ),

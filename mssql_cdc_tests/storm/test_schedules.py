@@ -18,7 +18,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.lake_kit import lsn
-from mssql_cdc_tests.storm.lake import unopened
+from mssql_cdc_tests.storm.lake import opened_snapshots, unopened
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.model_server import ModelServerSession
@@ -467,6 +467,32 @@ def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(st
     for _ in range(4):
         storm.scan(4)
     storm.look()
+
+
+@pytest.mark.parametrize(("scans", "is_open"), [(0, False), (1, False), (4, True)])
+def test_table_stays_closed_until_what_the_last_rows_of_its_snapshot_show_is_read(
+    storm: Storm,
+    *,
+    scans: int,
+    is_open: bool,
+):
+    """A row changes between two groups; one scan gets behind the snapshot's begin, the next one to this change.
+
+    Two more that find nothing prove that there was nothing else before the end of the snapshot.
+    """
+
+    def meanwhile() -> None:
+        storm.transaction([("people", 0, "b")])
+        storm.transaction([("orders", 3, "b")])
+
+    storm.transaction([("orders", key, "a") for key in range(4)])
+    storm.come_to_rest()
+    storm.ask("orders")
+    storm.look_while(meanwhile, at=4)
+    for _ in range(scans):
+        storm.scan(1)
+        storm.look()
+    assert ("orders" in {name for name, *_ in opened_snapshots(storm.database)}) == is_open
 
 
 def test_restore_between_a_survey_and_the_cut_that_it_decides_on_is_noticed(storm: Storm):

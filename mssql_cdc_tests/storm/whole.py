@@ -202,7 +202,7 @@ class WholeWorld:
     def check_emitted(self, name: str, log: Sequence[Mapping[str, Any]]) -> None:
         emitted_rows_are_in_the_cut(self.database, name, log)
 
-    def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:  # noqa: ARG002 (the protocol's)
+    def is_read(self, name: str, object_id: int, number: int, end: Lsn, position: Lsn) -> bool:  # noqa: ARG002 (the protocol's)
         """Its current tables are compared with the source."""
         return True
 

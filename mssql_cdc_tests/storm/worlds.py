@@ -109,8 +109,11 @@ class World(Protocol):
         """Fail if a row of an incremental snapshot in a change log was none of the source, where that is known."""
         ...
 
-    def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
-        """Whether a stream at `position` has everything of the table up to `end`; True where that is not known."""
+    def is_read(self, name: str, object_id: int, number: int, end: Lsn, position: Lsn) -> bool:
+        """Whether a stream at `position` has everything up to `end`, and whatever the snapshot of this number has shown.
+
+        True where that is not known.
+        """
         ...
 
     def configure(self, **properties: str) -> None:
