@@ -354,6 +354,10 @@ MUTANTS = (
         "capture.range:capture_range", "_require_same_history(session, survey)", "pass",
     ),
     Mutant(
+        "24", "a table that is renamed is found by its name only",
+        "capture.members:_entry_of", "offsets.entry_of(table.table_id.text, table.object_id)", "None",
+    ),
+    Mutant(
         "25", "a table that is tried again gets no cut that names it",
         "plan.planner:_next_range", "any(m.revived or _at(m) < reached for m in ready)",
         "any(_at(m) < reached for m in ready)",
