@@ -10,6 +10,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.state import State
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.lake_kit import lsn
+from mssql_cdc_tests.storm.lake import entry_of
 
 _MARK = "incremental:"
 
@@ -53,9 +54,10 @@ def emitted_rows_are_in_the_cut(database: Database, name: str, log: Sequence[Map
         log: Its change log.
     """
     newest = max((row["_batch"] for row in log if str(row["_snapshot"]).startswith(_MARK)), default=0)
-    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
-    cut = offsets.last_cut()
-    seen = offsets.batch_at(table, cut.number) if cut is not None else None
+    offsets, entry = database.offsets(), entry_of(database, name)
+    cut, table = offsets.last_cut(), TableId(database.catalog, "dbo", name).text
+    folder = entry.folder if entry is not None else None
+    seen = offsets.batch_at(table, cut.number, folder=folder) if cut is not None else None
     assert not newest or (seen or 0) >= newest, f"{name}: emitted rows are in no complete cut"
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 from deltalake.exceptions import CommitFailedError
@@ -25,6 +25,7 @@ from mssql_cdc.lake.read import exists, scan
 from mssql_cdc.lake.steps import Entry, IncrementalEnded, Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId
+from mssql_cdc_tests.storm.worlds import Interruption
 
 WRITES: tuple[str, ...] = (
     "mssql_cdc.capture.range.commit",
@@ -125,9 +126,10 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
         part: Of a table without a key, a part was read only: rows that were left out count as -1 once they change.
     """
     offsets, table = database.offsets(), TableId(database.catalog, "dbo", name)
-    log = change_log(database, name)
+    log, entry = change_log(database, name), entry_of(database, name)
+    folder = entry.folder if entry is not None else None
     if keyed:
-        bound = _sweeps_below(offsets, table.text)
+        bound = _sweeps_below(offsets, folder)
         told = [change for change in log if change["_pos"] >= bound]
         rows: dict[int, str] = {}
         for change in told:
@@ -136,7 +138,7 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
             if change["after"] is not None:
                 rows[change["after"]["id"]] = change["after"]["name"]
         return Counter(rows.items())
-    start, snapshot = offsets.log_start(table.text), _last_snapshot(offsets, table.text)
+    start, snapshot = offsets.log_start(table.text), _last_snapshot(offsets, folder)
     counts: Counter[tuple[int, str]] = Counter()
     for change in log:
         if change["_pos"] < start or (change["op"] == "r" and change["_snapshot"] != snapshot):
@@ -152,9 +154,8 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
 
 def was_read_again(database: Database, name: str, *, keyed: bool) -> bool:
     """Whether a table that had streamed was read because its stream did not go on, or it has no key: in full (C19)."""
-    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
     streamed = False
-    for entry in (row.tables[table] for row in offsets.rows if table in row.tables):
+    for entry in _entries(database, name):
         if streamed and entry.status == "snapshot" and (entry.to is None or not keyed):
             return True
         streamed = streamed or entry.to is not None
@@ -163,8 +164,28 @@ def was_read_again(database: Database, name: str, *, keyed: bool) -> bool:
 
 def has_streamed(database: Database, name: str) -> bool:
     """Whether the lake has a position of the table."""
-    entry = database.offsets().entry(TableId(database.catalog, "dbo", name).text)
+    entry = entry_of(database, name)
     return entry is not None and entry.to is not None
+
+
+def entry_of(database: Database, name: str) -> Entry | None:
+    """The newest entry of a table, which may be under a name that it had before (B15)."""
+    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
+    object_id = cast("Interruption", database.source).object_id(name)
+    known = object_id is not None and object_id in offsets.identities
+    return newest_entries(offsets)[object_id or 0] if known else offsets.entry(table)
+
+
+def newest_entries(offsets: Offsets) -> dict[int, Entry]:
+    """The newest entry of each identity, whatever name the table had then."""
+    return {entry.object_id or 0: entry for row in offsets.rows for entry in row.tables.values()}
+
+
+def _entries(database: Database, name: str) -> list[Entry]:
+    """All entries of a table, and of those in whose place it is, in order: they have its folder."""
+    newest = entry_of(database, name)
+    rows = database.offsets().rows
+    return [one for row in rows for one in row.tables.values() if newest is not None and one.folder == newest.folder]
 
 
 def change_log(database: Database, name: str) -> list[dict[str, Any]]:
@@ -178,14 +199,13 @@ def change_log(database: Database, name: str) -> list[dict[str, Any]]:
 
 def home_of(database: Database, name: str) -> TableHome:
     """The folders of a table."""
-    table = TableId(database.catalog, "dbo", name)
-    entry = database.offsets().entries.get(table.text)
-    return database.layout.home(table, folder=entry.folder if entry else None)
+    entry = entry_of(database, name)
+    return database.layout.home(TableId(database.catalog, "dbo", name), folder=entry.folder if entry else None)
 
 
 def is_known(database: Database, name: str) -> bool:
     """Whether the lake has ever had the table."""
-    return database.offsets().entry(TableId(database.catalog, "dbo", name).text) is not None
+    return entry_of(database, name) is not None
 
 
 def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, str]]:
@@ -203,31 +223,40 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
     offsets = database.offsets()
     ledger = load_gaps(database.layout, database.storage)
     untold: set[tuple[str, str]] = set()
-    for name in {name for row in offsets.rows for name in row.tables}:
-        entries = [row.tables[name] for row in offsets.rows if name in row.tables]
-        committed = _committed(database, name.rpartition(".")[2])
+    mine = {home_of(database, name).changes for name in named}
+    names: dict[str, set[str]] = {}
+    entries: dict[str, list[Entry]] = {}
+    for name, entry in ((name, entry) for row in offsets.rows for name, entry in row.tables.items()):
+        # Tables keep their folders, whatever names they get.
+        home = database.layout.home(_table_id(name), folder=entry.folder).changes
+        names.setdefault(home, set()).add(name)
+        entries.setdefault(home, []).append(entry)
+    for home, own in entries.items():
+        committed = _committed(database, own[-1].folder, next(iter(names[home])))
         last: Reached | None = None
         furthest: Reached | None = None  # Since the last break.
-        for entry in [*entries, None]:
+        for entry in [*own, None]:
             if entry is None:
-                broken, open_ = name.rpartition(".")[2] in named, True
+                broken, open_ = home in mine, True
             else:
                 broken, open_ = entry.to is None and entry.status == "snapshot", False
             if last is not None and (broken or (entry is not None and entry.epoch > last.epoch)):
                 known = (last, furthest, committed.get(last.epoch))
                 ends = last, max(one for one in known if one is not None)
-                gap = next((one for one in ledger if one.table == name and _begins_between(one, *ends)), None)
-                if gap is None or (open_ and last.epoch == offsets.epoch and gap.to is not None):
-                    untold.add((name, last.to))
+                told = [one for one in ledger if one.table in names[home] and _begins_between(one, *ends)]
+                if open_ and last.epoch == offsets.epoch:
+                    told = [one for one in told if one.to is None]
+                if not told:
+                    untold.add((home, last.to))
                 last = furthest = None
             last = (entry.reached if entry is not None else None) or last
             furthest = max((one for one in (last, furthest) if one is not None), default=None)
     return untold
 
 
-def _committed(database: Database, name: str) -> dict[int, Reached]:
+def _committed(database: Database, folder: str | None, name: str) -> dict[int, Reached]:
     """How far the commits of a change log themselves say that its stream was read, by epoch."""
-    home = home_of(database, name)
+    home = database.layout.home(_table_id(name), folder=folder)
     state = load_state(home.changes, owner=home.app_id, storage=database.storage)
     facts = [facts_of(entry) or {} for entry in state.table.history()] if state is not None else []
     ends = (Reached(int(one["epoch"]), str(one["to"])) for one in facts if one.get("kind") == "range")
@@ -250,14 +279,13 @@ def missing_events(
         captured: The commits of the captured changes; None: not known.
         tampered: A user took rows away that were read before the gap.
     """
-    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
-    epoch = offsets.epoch
-    rows = (row.tables[table] for row in offsets.rows if table in row.tables)
-    first = next((entry.to for entry in rows if entry.status == "streaming" and entry.epoch == epoch), None)
+    epoch, names = database.offsets().epoch, _names(database, name)
+    streaming = (one.to for one in _entries(database, name) if one.status == "streaming" and one.epoch == epoch)
+    first = next(streaming, None)
     if captured is None or first is None:
         return Counter()
     ledger = load_gaps(database.layout, database.storage)
-    mine = (gap for gap in ledger if gap.table == table and gap.epoch == epoch)
+    mine = (gap for gap in ledger if gap.table in names and gap.epoch == epoch)
     gaps = [("" if tampered else gap.from_, gap.to or _ENDLESS) for gap in mine]
     wanted = {
         commit: count
@@ -292,19 +320,26 @@ def missing_columns(
     return missing
 
 
-def opened_snapshots(database: Database) -> Iterator[tuple[str, int, Lsn, Lsn]]:
-    """The tables whose last snapshot may be merged: name, object id, the log's end E behind it, and the position."""
+def opened_snapshots(database: Database) -> Iterator[tuple[str, int, int, Lsn, Lsn]]:
+    """The tables whose last snapshot may be merged.
+
+    Returns:
+        The name that it had then, object id, the snapshot's number, the log's end E that it recorded, and the position
+        of the stream.
+    """
     offsets = database.offsets()
-    ended: dict[str, tuple[Entry, SnapshotEnded]] = {}
+    ended: dict[int, tuple[Entry, SnapshotEnded]] = {}
     for row in offsets.noted:
         if isinstance(row.facts, SnapshotEnded) and row.epoch == offsets.epoch:
-            ended[row.facts.table] = row.tables[row.facts.table], row.facts
-    for text, (read, facts) in ended.items():
-        table, entry = TableId(database.catalog, "dbo", text.rpartition(".")[2]), offsets.entries[text]
-        up_to = mergeable_batch(table, offsets, entry)
+            read = row.tables[row.facts.table]
+            ended[read.object_id or 0] = read, row.facts
+    newest = newest_entries(offsets)
+    for object_id, (read, facts) in ended.items():
+        entry = newest[object_id]
+        up_to = mergeable_batch(_table_id(facts.table), offsets, entry)
         if entry.to is None or up_to is None or up_to < (read.batch or 0):
             continue
-        yield table.name, entry.object_id or 0, facts.mark.lsn, Lsn.parse(entry.to)
+        yield _table_id(facts.table).name, object_id, facts.number, facts.mark.lsn, Lsn.parse(entry.to)
 
 
 def restore_change_log(database: Database, name: str, back: int) -> bool:
@@ -322,20 +357,40 @@ def restore_change_log(database: Database, name: str, back: int) -> bool:
     return True
 
 
-def _last_snapshot(offsets: Offsets, table: str) -> str | None:
-    """Number of the table's last snapshot that was read to its end."""
-    ended = (row.facts for row in reversed(offsets.noted) if isinstance(row.facts, SnapshotEnded))
-    return next((str(one.number) for one in ended if one.table == table and one.stopped is None), None)
+def _table_id(text: str) -> TableId:
+    return TableId(*text.split("."))
 
 
-def _sweeps_below(offsets: Offsets, table: str) -> str:
-    """The position below which the sweeps behind the table's snapshots leave nothing."""
-    ended = ((row.epoch, row.facts) for row in offsets.noted if isinstance(row.facts, SnapshotEnded | IncrementalEnded))
-    return max(
-        (
-            snapshot_position_text(epoch, Lsn.parse(facts.sweep.low), number=facts.number)
-            for epoch, facts in ended
-            if facts.table == table and facts.sweep is not None
-        ),
-        default="",
-    )
+def _names(database: Database, name: str) -> set[str]:
+    """The names under which a table ever had an entry, and its own (`TableId.text`)."""
+    newest = entry_of(database, name)
+    found = {
+        one
+        for row in database.offsets().rows
+        for one, entry in row.tables.items()
+        if newest is not None and entry.folder == newest.folder
+    }
+    return found | {TableId(database.catalog, "dbo", name).text}
+
+
+def _last_snapshot(offsets: Offsets, folder: str | None) -> str | None:
+    """Number of the last snapshot of the table with this folder that was read to its end."""
+    for row in reversed(offsets.noted):
+        facts = row.facts
+        if isinstance(facts, SnapshotEnded) and row.tables[facts.table].folder == folder and facts.stopped is None:
+            return str(facts.number)
+    return None
+
+
+def _sweeps_below(offsets: Offsets, folder: str | None) -> str:
+    """The position below which the sweeps behind the snapshots of the table with this folder leave nothing."""
+    ids = {one.object_id for row in offsets.rows for one in row.tables.values() if one.folder == folder}
+    bounds: list[str] = []
+    for row in offsets.noted:
+        facts = row.facts
+        if not isinstance(facts, SnapshotEnded | IncrementalEnded) or facts.sweep is None:
+            continue
+        read = row.tables[facts.table].folder == folder if isinstance(facts, SnapshotEnded) else facts.object_id in ids
+        if read:
+            bounds.append(snapshot_position_text(row.epoch, Lsn.parse(facts.sweep.low), number=facts.number))
+    return max(bounds, default="")

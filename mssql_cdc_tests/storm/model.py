@@ -16,6 +16,9 @@ from unittest.mock import patch
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.steps import OffsetRow, SnapshotEnded
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.protocol import Source
 from mssql_cdc.spark.tasks import TaskResult
@@ -38,7 +41,9 @@ class ModelWorld:
     def __init__(self, folder: Path) -> None:
         self.server = ModelServer(*KEYED, keyless=KEYLESS)
         self.lake = ModelLake()
-        self.interruption = Interruption(cast("Source", self.server), inside=True)
+        self.interruption = Interruption(cast("Source", self.server), self.server.object_id, inside=True)
+        self.shown: dict[tuple[int, int], int] = {}
+        """The newest change that a snapshot had shown of a table when it ended: what later reads show is in no lake."""
         self._folder = folder
         self.configure()
 
@@ -83,6 +88,9 @@ class ModelWorld:
     def drop_and_create(self, name: str) -> None:
         self.server.drop_and_create(name)
 
+    def rename(self, name: str, to: str) -> None:
+        self.server.rename(name, to)
+
     def clean_up(self, kept: int, *, only: str | None = None) -> None:
         self.server.clean_up(kept, only=only)
 
@@ -107,9 +115,10 @@ class ModelWorld:
         mine = [row for row in log if row["_pos"].startswith(f"{epoch:04x}-")]
         emitted_rows_are_true(name, mine, self.server.rows_at)
 
-    def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
-        table, up_to = self.server.tables[name], number_of(end)
-        if table.object_id != object_id:
+    def is_read(self, object_id: int, number: int, end: Lsn, position: Lsn) -> bool:
+        up_to = max(number_of(end), self.shown.get((number, object_id), 0))
+        name = next((name for name in self.server.tables if self.server.object_id(name) == object_id), None)
+        if name is None:
             return True  # It was made anew since.
         changes = {at for at, of, _ in self.server.log if of == name and at <= up_to and at in self.server.history}
         taken = (at for at, of in self.server.taken if of == name and at <= up_to)
@@ -123,8 +132,18 @@ class ModelWorld:
             patch("mssql_cdc.capture.write_task.run_here", partial(here, None)),
             patch("mssql_cdc.capture.range.in_threads", _in_turn),
             patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", here),
+            patch("mssql_cdc.capture.snapshot.finish.append_offsets", self._append_offsets),
         ):
             yield
+
+    def _append_offsets(self, layout: Layout, row: OffsetRow, **more: Any) -> Offsets:
+        """What chunks have shown until here counts, whatever the row says: a run that comes later is fenced."""
+        shown = {**self.server.shown}
+        appended = append_offsets(layout, row, **more)
+        if isinstance(row.facts, SnapshotEnded):
+            read = row.facts.number, row.tables[row.facts.table].object_id or 0
+            self.shown[read] = shown.get(read, 0)
+        return appended
 
 
 def _in_turn(actions: Sequence[Callable[[], Any]]) -> list[Any]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from mssql_cdc.errors import DataLostError, SourceRestoredError, StaleReaderError
+from mssql_cdc.errors import DataLostError, SourceError, SourceRestoredError, StaleReaderError, StaleStructureError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import Column, TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import ChunkRead
@@ -87,7 +87,8 @@ class ModelServer(ModelSource):
 
     `history` are the transactions that it has to scan, `mapping` is `cdc.lsn_time_mapping` (None: no transaction),
     `taken` are the changes that it has captured, `structures` the columns under which the newest instance holds them.
-    `births` are the tables that were made anew.
+    `births` are the tables that were made anew. `shown` is the newest change of a table, by object id, that the chunks
+    of a snapshot have shown, by its number: whoever opens the table before that is read shows half of a transaction.
     """
 
     def __init__(self, *names: str, keyless: Sequence[str] = ()) -> None:
@@ -103,6 +104,7 @@ class ModelServer(ModelSource):
         self.taken: list[tuple[int, str]] = []
         self.structures: dict[tuple[int, str], frozenset[str]] = {}
         self.births: list[tuple[int, str]] = []
+        self.shown: dict[tuple[int, int], int] = {}
         for name in (*names, *keyless):
             self.tables[name] = ServerTable(name, self._new_id(), keyed=name not in keyless)
             self.enable(name)
@@ -155,6 +157,20 @@ class ModelServer(ModelSource):
         table = self.tables[name]
         if not oldest_only or len(table.instances) > 1:
             del table.instances[: 1 if oldest_only else None]
+
+    def rename(self, name: str, to: str) -> None:
+        """`sp_rename`: the object, its rows, its capture instances and what they have captured stay."""
+        table = self.tables[to] = self.tables.pop(name)
+        table.name = to
+        self.log = [(at, to if of == name else of, change) for at, of, change in self.log]
+        for known in (self.taken, self.births):
+            known[:] = [(at, to if of == name else of) for at, of in known]
+        self.structures = {(at, to if of == name else of): had for (at, of), had in self.structures.items()}
+
+    def object_id(self, name: str) -> int | None:
+        """The identity of the table that has this name."""
+        table = self.tables.get(name)
+        return table.object_id if table is not None else None
 
     def drop_and_create(self, name: str) -> None:
         """A new, empty table of the same name, under capture again."""
@@ -232,7 +248,7 @@ class ModelServer(ModelSource):
         mapping, taken, structures, births, self.captured = captured
         self.tables, self.log, self.history = copy.deepcopy(tables), [*log], {**history}
         self.mapping, self.taken, self.structures = {**mapping}, [*taken], {**structures}
-        self.births = [*births]
+        self.births, self.shown = [*births], {}
         self.restores += 1
         self.restart()
 
@@ -268,7 +284,7 @@ class ModelServer(ModelSource):
         yield ModelServerSession(self)
 
     def change_reader(self, catalog: str, instance: CaptureInstance, wanted: LsnRange, **more: Any) -> ModelReader:
-        if lsn(self._held(instance).start) > wanted.from_.increment():
+        if lsn(self._held(instance)[1].start) > wanted.from_.increment():
             raise DataLostError(f"{instance.name}: cleaned up")
         found = tuple(replace(change, epoch=wanted.epoch) for change in self.rows_in(instance, wanted))
         return ModelReader(instance.schema, found)
@@ -279,7 +295,7 @@ class ModelServer(ModelSource):
 
     def rows_in(self, instance: CaptureInstance, wanted: LsnRange) -> list[Change]:
         """The rows of a range that the instance's change table holds."""
-        held, name = self._held(instance), instance.schema.table_id.name
+        name, held = self._held(instance)
         return [
             _with_more(change, instance.schema.columns)
             for at, table, change in self.log
@@ -287,7 +303,12 @@ class ModelServer(ModelSource):
         ]
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ModelReader:
-        rows = self.tables[wanted.schema.table_id.name].rows
+        name = wanted.schema.table_id.name
+        if self.object_id(name) != wanted.schema.object_id:
+            raise StaleStructureError(f"{name} is gone, or a different table now")
+        rows, read = self.tables[name].rows, (wanted.snapshot_number, self.tables[name].object_id)
+        newest = max((at for at, of, _ in self.log if of == name and at in self.history), default=0)
+        self.shown[read] = max(self.shown.get(read, 0), newest)
         # It runs no other statement.
         part = PARTS.get(wanted.condition or (wanted.statement or "").partition(" WHERE ")[2])
         found = [
@@ -308,11 +329,12 @@ class ModelServer(ModelSource):
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Iterator[ModelLock]:
         yield ModelLock()
 
-    def _held(self, wanted: CaptureInstance) -> Instance:
+    def _held(self, wanted: CaptureInstance) -> tuple[str, Instance]:
+        """The name that the table of an instance has now, and the instance."""
         for table in self.tables.values():
             for one in table.instances:
                 if one.object_id == wanted.object_id:
-                    return one
+                    return table.name, one
         raise DataLostError(f"{wanted.name}: its change table is gone")
 
 
@@ -442,8 +464,10 @@ class ModelServerSession(ModelSession):
         return (str(keys[-1]),) if keys else None
 
     def _keys(self, schema: TableSchema, condition: str | None) -> list[int]:
-        part = PARTS.get(condition or "")
-        return sorted(key for key in self.source.tables[schema.table_id.name].rows if part is None or part(key))
+        part, name = PARTS.get(condition or ""), schema.table_id.name
+        if name not in self.source.tables:
+            raise SourceError(f"Invalid object name '{name}'")
+        return sorted(key for key in self.source.tables[name].rows if part is None or part(key))
 
     def newest_before(self, lsns: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
         commits = [lsn(at) for at, tran in self.source.mapping.items() if tran]

@@ -246,6 +246,15 @@ MUTANTS = (
         "capture.snapshot.chunk_plan:conclude", "if plan.held is None or plan.held >= low:", "if True:",
     ),
     Mutant(
+        "C18", "a snapshot ends at its begin",
+        "capture.snapshot.finish:end_table", "mark = run.session.mark()",
+        "mark = min(run.offsets.begun_marks, key=lambda begun: begun.lsn)",
+    ),
+    Mutant(
+        "C18", "a table is merged before its stream has passed the end of its snapshot",
+        "capture.current_tables:mergeable_batch", "if offsets.closed_until(table.text, entry):", "if False:",
+    ),
+    Mutant(
         "C18", "changes that were cleaned up during a snapshot are no gap",
         "capture.snapshot.finish:_record_gap", "if not ended.gap or table_plan.held is None:", "if True:",
     ),
@@ -343,6 +352,10 @@ MUTANTS = (
     Mutant(
         "A7", "the witness of a range may be of another history than was surveyed",
         "capture.range:capture_range", "_require_same_history(session, survey)", "pass",
+    ),
+    Mutant(
+        "24", "a table that is renamed is found by its name only",
+        "capture.members:_entry_of", "offsets.entry_of(table.table_id.text, table.object_id)", "None",
     ),
     Mutant(
         "25", "a table that is tried again gets no cut that names it",

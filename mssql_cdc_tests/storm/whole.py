@@ -31,7 +31,10 @@ SIGNALS = "signals"
 
 
 FREELY_KEYED = ("orders",)
-"""Tables that CDC identifies by another unique index than the primary key, which may therefore be replaced."""
+"""Tables that CDC identifies by another unique index than the primary key, which may therefore be replaced.
+
+By the names under which they were made first: they may have exchanged them since.
+"""
 
 
 class WholeWorld:
@@ -59,12 +62,13 @@ class WholeWorld:
         self._writer = self.connector.connection
         self._made = 0
         self._instances: dict[str, list[str]] = {table: [] for table in TABLES}
-        self._backup: dict[str, list[str]] = {}
+        self._labels: dict[str, str] = {table: table for table in TABLES}
+        self._backup: tuple[dict[str, list[str]], dict[str, str]] = {}, {}
 
     def configure(self, **properties: str) -> None:
         self._properties |= properties
         self.connector = connector_for(self.folder, **self._properties)
-        self.interruption = Interruption(open_source(self.connector))
+        self.interruption = Interruption(open_source(self.connector), self.object_id)
         self.database = Database.of(
             self.connector, self.name, spark=lambda: self.spark, source=cast("Source", self.interruption)
         )
@@ -83,11 +87,8 @@ class WholeWorld:
         """The database, and snapshots of several groups though tables have few rows."""
         with control(self._writer, "master") as master:
             master.execute(f"CREATE DATABASE {self.name}", doing="preparing a storm")
-        self.run("EXEC sys.sp_cdc_enable_db")
         self.run(f"CREATE TABLE dbo.{SIGNALS} (id varchar(64) PRIMARY KEY, type varchar(32), data varchar(2048) NULL)")
-        self.run(
-            f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{SIGNALS}', @role_name = NULL"
-        )
+        self._enable_database()
         for table in TABLES:
             self._create(table)
         self.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
@@ -143,7 +144,7 @@ class WholeWorld:
         instance = f"{name}_{self._made}"
         if more:
             self.run(f"ALTER TABLE dbo.{name} ADD extra_{self._made} int NULL")
-        index = f", @index_name = N'ux_{name}'" if name in FREELY_KEYED else ""
+        index = f", @index_name = N'ux_{self.label(name)}'" if self.is_freely_keyed(name) else ""
         self.run(
             f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{name}', @role_name = NULL, "
             f"@capture_instance = N'{instance}'{index}"
@@ -162,6 +163,24 @@ class WholeWorld:
                 f"@capture_instance = N'{instance}'"
             )
 
+    def disable_database(self) -> None:
+        """CDC ends in the whole database: its instances, jobs and what they had captured go."""
+        self.run("EXEC sys.sp_cdc_disable_db")
+        self._instances = {table: [] for table in self._instances}
+
+    def enable_database(self) -> None:
+        """CDC begins in it anew, for the same tables."""
+        self._enable_database()
+        for table in TABLES:
+            self.enable(table)
+        self.run("EXEC sys.sp_cdc_stop_job @job_type = N'capture'")
+
+    def _enable_database(self) -> None:
+        self.run("EXEC sys.sp_cdc_enable_db")
+        self.run(
+            f"EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'{SIGNALS}', @role_name = NULL"
+        )
+
     def dark(self) -> set[str]:
         return {name for name, instances in self._instances.items() if not instances}
 
@@ -169,6 +188,18 @@ class WholeWorld:
         self.disable(name)
         self.run(f"DROP TABLE dbo.{name}")
         self._create(name)
+
+    def rename(self, name: str, to: str) -> None:
+        self.run(f"EXEC sp_rename N'dbo.{name}', N'{to}'")
+        self._instances[to], self._labels[to] = self._instances.pop(name), self._labels.pop(name)
+
+    def label(self, name: str) -> str:
+        """What a table's constraints and indexes are called after: the name under which it was made first."""
+        return self._labels[name]
+
+    def is_freely_keyed(self, name: str) -> bool:
+        """Whether CDC identifies the table's rows by another unique index than the primary key."""
+        return self.label(name) in FREELY_KEYED
 
     def clean_up(self, kept: int, *, only: str | None = None) -> None:
         mark = (
@@ -183,12 +214,13 @@ class WholeWorld:
                 )
 
     def back_up(self) -> None:
-        self._backup = {table: list(names) for table, names in self._instances.items()}
+        self._backup = {table: list(names) for table, names in self._instances.items()}, {**self._labels}
         self.run("EXEC sandbox.restore_point @point = N'storm'")
 
     def restore(self) -> None:
         self.run("EXEC sandbox.restore_database @point = N'storm', @keep_cdc = 1")
-        self._instances = {table: list(names) for table, names in self._backup.items()}
+        instances, labels = self._backup
+        self._instances, self._labels = {table: list(names) for table, names in instances.items()}, {**labels}
 
     def rows(self, name: str) -> Counter[tuple[int, str]]:
         return Counter((int(key), str(value)) for key, value in self.asked(f"SELECT id, name FROM dbo.{name}"))
@@ -202,7 +234,7 @@ class WholeWorld:
     def check_emitted(self, name: str, log: Sequence[Mapping[str, Any]]) -> None:
         emitted_rows_are_in_the_cut(self.database, name, log)
 
-    def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:  # noqa: ARG002 (the protocol's)
+    def is_read(self, object_id: int, number: int, end: Lsn, position: Lsn) -> bool:  # noqa: ARG002 (the protocol's)
         """Its current tables are compared with the source."""
         return True
 
@@ -220,6 +252,11 @@ class WholeWorld:
         """A row in the table of signals."""
         self._made += 1
         self.run(f"INSERT dbo.{SIGNALS} VALUES ('s{self._made}', '{kind}', '{data}')")
+
+    def object_id(self, name: str) -> int | None:
+        """The identity of the table that has this name on the primary."""
+        ((found,),) = self.asked(f"SELECT OBJECT_ID(N'dbo.{name}')")
+        return found
 
     def columns(self, name: str) -> dict[str, str]:
         """Names and types of a source table's columns, in order."""
@@ -258,7 +295,7 @@ class WholeWorld:
             session.execute(statement, doing="playing the application")
 
     def _create(self, table: str) -> None:
-        key = f", CONSTRAINT pk_{table} PRIMARY KEY (id)" if table in self.keyed else ""
+        key = f", CONSTRAINT pk_{self.label(table)} PRIMARY KEY (id)" if table in self.keyed else ""
         self.run(
             f"CREATE TABLE dbo.{table} (id int NOT NULL, part decimal(9, 0) NOT NULL, name nvarchar(50) NULL, "
             f"size smallint NULL, doc nvarchar(max) NULL, note ntext NULL{key})"
@@ -268,10 +305,10 @@ class WholeWorld:
 
     def widen_part(self, name: str) -> None:
         """`part` gets a scale; no primary key contains it, and rows are not captured by the index that does."""
-        self.run(f"DROP INDEX IF EXISTS ux_{name} ON dbo.{name}")
+        self.run(f"DROP INDEX IF EXISTS ux_{self.label(name)} ON dbo.{name}")
         self.run(f"ALTER TABLE dbo.{name} ALTER COLUMN part decimal(12, 2) NOT NULL")
         self._index(name)
 
     def _index(self, table: str) -> None:
-        if table in FREELY_KEYED:
-            self.run(f"CREATE UNIQUE INDEX ux_{table} ON dbo.{table} (id, part)")
+        if self.is_freely_keyed(table):
+            self.run(f"CREATE UNIQUE INDEX ux_{self.label(table)} ON dbo.{table} (id, part)")

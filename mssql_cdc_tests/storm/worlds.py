@@ -81,6 +81,10 @@ class World(Protocol):
         """A new, empty table of the same name, under capture again."""
         ...
 
+    def rename(self, name: str, to: str) -> None:
+        """Give a table another name; it stays what it is, and captured."""
+        ...
+
     def clean_up(self, kept: int, *, only: str | None = None) -> None:
         """The cleanup job, of one table or of all: only the newest `kept` captured transactions stay."""
         ...
@@ -109,8 +113,11 @@ class World(Protocol):
         """Fail if a row of an incremental snapshot in a change log was none of the source, where that is known."""
         ...
 
-    def is_read(self, name: str, object_id: int, end: Lsn, position: Lsn) -> bool:
-        """Whether a stream at `position` has everything of the table up to `end`; True where that is not known."""
+    def is_read(self, object_id: int, number: int, end: Lsn, position: Lsn) -> bool:
+        """Whether the stream of a table has everything up to `end`, and whatever the snapshot of this number has shown.
+
+        True where that is not known. `position` is where the stream stands.
+        """
         ...
 
     def configure(self, **properties: str) -> None:
@@ -133,8 +140,8 @@ class Interruption:
     of one session.
     """
 
-    def __init__(self, source: Source, *, inside: bool = False) -> None:
-        self._source = source
+    def __init__(self, source: Source, object_id: Callable[[str], int | None], *, inside: bool = False) -> None:
+        self._source, self._object_id = source, object_id
         self._inside = inside
         self._action: Callable[[], None] | None = None
         self._at = self._within = 0
@@ -145,6 +152,10 @@ class Interruption:
         """Tables whose changes the login may not read."""
         self.denied: set[str] = set()
         """Tables of the source whose chunks it may not read."""
+
+    def object_id(self, name: str) -> int | None:
+        """The identity of the table that has this name at the source; None: there is none."""
+        return self._object_id(name)
 
     def arm(self, action: Callable[[], None] | None, *, at: int = 0, within: int = 0) -> None:
         """Let `action` happen behind `at` further calls that open a session or a reader; None: nothing.
