@@ -248,7 +248,7 @@ def _entry_of(table: CapturedTable, offsets: Offsets, history: SchemaHistory) ->
     known = history.newest(table.table_id)
     named = offsets.entry(table.table_id.text)
     if named is not None and named.object_id == table.object_id:
-        return named
+        return offsets.entry_of(table.table_id.text, table.object_id, folder=named.folder)
     if not history.versions or (known is not None and known.object_id == table.object_id):
         own = offsets.entry_of(table.table_id.text, table.object_id)
         if own is not None:

@@ -122,7 +122,7 @@ def _statuses(seen: Survey | None, offsets: Offsets) -> dict[str, tuple[Status, 
     """The tables whose rows may be missing, with the reason and the remedy, also where no run has met the loss yet."""
     found: dict[str, tuple[Status, str]] = {
         name: _status(entry.status, entry.reason or "")
-        for name, entry in offsets.entries.items()
+        for name, entry in offsets.present.items()
         if entry.status in {"lost", "failed"}
     }
     losses = lost(seen.facts) if seen is not None and not seen.facts.restored else None

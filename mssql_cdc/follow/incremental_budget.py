@@ -85,7 +85,7 @@ class Budget:
         """How many seconds what is furthest behind is behind, as of the last question, and what that is."""
         now = self.clock.seconds()
         if self._lag is None or now >= self._lag[0] + LAG_SECONDS:
-            entries = [one for one in offsets.entries.values() if one.status == "streaming" and one.to is not None]
+            entries = [one for one in offsets.present.values() if one.status == "streaming" and one.to is not None]
             positions = {Lsn.parse(one.to) for one in entries if one.to is not None and one.epoch == offsets.epoch}
             health = session.capture_health(positions)
             unread = (lag_of(one, None, health).log or 0.0 for one in positions)

@@ -82,7 +82,7 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
 
 
 def bound_gaps(
-    layout: Layout, table: str, *, epoch: int, streamed: str, to: str, run_id: str, storage: Storage = LOCAL
+    layout: Layout, names: Collection[str], *, epoch: int, streamed: str, to: str, run_id: str, storage: Storage = LOCAL
 ) -> list[Gap]:
     """Give the table's gaps of this epoch from whose ends it has not streamed this end, and return them.
 
@@ -91,7 +91,7 @@ def bound_gaps(
 
     Args:
         layout: The database's folders.
-        table: The table (`TableId.text`).
+        names: The names (`TableId.text`) that the table has and has had.
         epoch: The current epoch.
         streamed: The furthest position that the table, or another one under its name, has had; may be empty.
         to: The position from which a snapshot lets the table stream.
@@ -100,7 +100,7 @@ def bound_gaps(
     """
 
     def unbounded(known: Sequence[Gap]) -> list[Gap]:
-        mine = [gap for gap in known if gap.table == table and gap.epoch == epoch and gap.to != to]
+        mine = [gap for gap in known if gap.table in names and gap.epoch == epoch and gap.to != to]
         ended = (replace(gap, to=to) for gap in mine if gap.to is None)
         moved = (gap for gap in mine if gap.to is not None and gap.to > streamed)
         return [*ended, *(replace(gap, to=to, status="open", by=None) for gap in moved)]

@@ -119,20 +119,52 @@ class Offsets:
     def entry_of(self, table: str, object_id: int, *, folder: str | None = None) -> Entry | None:
         """The newest entry of the source table with this identity: names may be taken by another table (B15).
 
-        Under another name only one of this epoch counts: behind a restore, the identity may be another table's.
+        It may be under a name that the table has had since it had this one before. Under another name only one of this
+        epoch counts: behind a restore, the identity may be another table's.
 
         Args:
             table: Its name now.
             object_id: Its identity.
             folder: Its folder, where it is known: another table may have had the identity in a history of before.
         """
-        named = self.entry(table)
-        if named is not None and named.object_id == object_id:
-            return named
+        named = self._digest.named.get(table)
+        own = named.entry if named is not None and named.entry.object_id == object_id else None
+        if named is not None and own is not None and self._digest.identified[object_id].place <= named.place:
+            return own
         found = self._digest.newest_of(object_id)
-        if found is None or object_id not in self.identities or folder not in {None, found.folder}:
-            return None
+        known = folder if own is None else own.folder
+        if found is None or object_id not in self.identities or known not in {None, found.folder}:
+            return own
         return found
+
+    def names_of(self, table: str, object_id: int) -> frozenset[str]:
+        """The name of a source table, and those that it had before and that no other table has taken since.
+
+        Args:
+            table: Its name now.
+            object_id: Its identity.
+        """
+        own = self.entry_of(table, object_id)
+        former = (
+            name
+            for name, one in self._digest.named.items()
+            if own is not None and one.entry.object_id == object_id and one.entry.folder == own.folder
+        )
+        return frozenset({table, *former})
+
+    @cached_property
+    def present(self) -> Mapping[str, Entry]:
+        """`entries` without those that tables have left with a name: they have newer ones of the same epoch (B15)."""
+        newest = self._digest.identified
+        left = {
+            name
+            for name, one in self._digest.named.items()
+            if (number := one.entry.object_id) is not None
+            and newest[number].place > one.place
+            and newest[number].entry.epoch == one.entry.epoch
+            and newest[number].entry.folder == one.entry.folder  # Behind a restore, an identity may be another table's.
+        }
+        return {name: entry for name, entry in self.entries.items() if name not in left}
 
     @cached_property
     def identities(self) -> frozenset[int]:

@@ -25,7 +25,7 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
     cut = offsets.last_cut()
     if cut is None or not offsets.ends_with_cut or cut.epoch < offsets.epoch or offsets.closed_tables:
         return None, offsets
-    if any(entry.status in {"snapshot", "failed", "lost"} for entry in offsets.entries.values()):
+    if any(entry.status in {"snapshot", "failed", "lost"} for entry in offsets.present.values()):
         return None, offsets
     if datetime.now(UTC) - cut.at >= DEFAULT_RETENTION / RETENTION_SHARE:
         return None, offsets

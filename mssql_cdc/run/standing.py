@@ -33,7 +33,7 @@ def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
         listed: Tables that were captured when the table list was written: one of them may have disappeared before
             anything of it was read, and then neither the lake nor the source knows it.
     """
-    entries = seen.offsets.entries
+    entries = seen.offsets.present
     unread = {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
     known = {*entries, *unread, *(table.text for table in seen.tables)}
     unread |= {table.text: _unseen(table) for table in listed if table.text not in known}

@@ -140,7 +140,7 @@ def read_lags(database: Database) -> Mapping[TableId, Lag]:
 
 def positions(offsets: Offsets) -> set[Lsn]:
     """The different positions of all tables."""
-    return {position for entry in offsets.entries.values() if (position := position_of(entry, offsets)) is not None}
+    return {position for entry in offsets.present.values() if (position := position_of(entry, offsets)) is not None}
 
 
 def position_of(entry: Entry, offsets: Offsets) -> Lsn | None:

@@ -639,7 +639,6 @@ def test_tables_keep_what_was_read_of_them_when_they_exchange_their_names_and_ge
     assert load_gaps(storm.database.layout, storm.database.storage) == []
 
 
-@pytest.mark.xfail(strict=True, reason="an open defect: `standings` goes by the names of `_offsets`, gaps by theirs")
 def test_table_that_is_renamed_while_it_is_lost_and_read_then_is_not_missed_under_its_former_name(unsettled: Storm):
     storm = unsettled
     storm.change_arrives([("orders", 0, "a")])
@@ -654,7 +653,6 @@ def test_table_that_is_renamed_while_it_is_lost_and_read_then_is_not_missed_unde
     assert not standings(survey(storm.database, currents=False)).missing
 
 
-@pytest.mark.xfail(strict=True, reason="an open defect: `Offsets.entry_of` takes an old entry of a name that came back")
 def test_table_that_gets_its_name_back_goes_on_where_it_was_read_to_meanwhile(unsettled: Storm):
     """All that cleanup takes was read before: nothing is lost."""
     storm = unsettled

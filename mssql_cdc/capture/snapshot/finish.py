@@ -158,7 +158,7 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     streamed = run.tables[table_plan.table].furthest(run.offsets, run.epoch)
     bound_gaps(
         layout,
-        table,
+        run.offsets.names_of(table, run.tables[table_plan.table].captured.object_id),
         epoch=run.epoch,
         streamed=streamed,
         to=ended.position.text,

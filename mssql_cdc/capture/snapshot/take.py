@@ -260,7 +260,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
             entry = replace(entry, to=to.text, instance=known.captured.newest.identity, shown=known.shown)
             bound_gaps(
                 database.layout,
-                table.text,
+                survey.offsets.names_of(table.text, known.captured.object_id),
                 epoch=epoch,
                 streamed=known.furthest(survey.offsets, epoch),
                 to=to.text,

@@ -53,8 +53,8 @@ def test_acknowledging_records_who_did_it_and_leaves_other_tables_open(tmp_path:
 def test_a_gap_ends_where_its_table_streams_again(tmp_path: Path):
     lost = replace(GAP, to=None)
     record_gaps(layout(tmp_path), [lost, replace(lost, epoch=1), replace(lost, table="shop.dbo.people")], run_id="r")
-    assert len(bound_gaps(layout(tmp_path), lost.table, epoch=1, streamed="06", to="07", run_id="r")) == 1
-    assert bound_gaps(layout(tmp_path), lost.table, epoch=1, streamed="07", to="09", run_id="r") == []
+    assert len(bound_gaps(layout(tmp_path), [lost.table], epoch=1, streamed="06", to="07", run_id="r")) == 1
+    assert bound_gaps(layout(tmp_path), [lost.table], epoch=1, streamed="07", to="09", run_id="r") == []
     assert [(gap.table, gap.epoch, gap.to) for gap in load_gaps(layout(tmp_path))] == [
         ("shop.dbo.orders", 0, None),
         ("shop.dbo.orders", 1, "07"),
@@ -64,19 +64,19 @@ def test_a_gap_ends_where_its_table_streams_again(tmp_path: Path):
 
 def test_a_gap_ends_further_on_if_its_table_has_not_streamed_from_its_end(tmp_path: Path):
     record_gaps(layout(tmp_path), [replace(GAP, to=None)], run_id="r")
-    bound_gaps(layout(tmp_path), GAP.table, epoch=0, streamed="", to="07", run_id="r")
+    bound_gaps(layout(tmp_path), [GAP.table], epoch=0, streamed="", to="07", run_id="r")
     acknowledge_gaps(layout(tmp_path), None, by="Ann", run_id="r")
-    assert bound_gaps(layout(tmp_path), GAP.table, epoch=0, streamed="", to="07", run_id="r") == []
-    bound_gaps(layout(tmp_path), GAP.table, epoch=0, streamed="06", to="09", run_id="r")
+    assert bound_gaps(layout(tmp_path), [GAP.table], epoch=0, streamed="", to="07", run_id="r") == []
+    bound_gaps(layout(tmp_path), [GAP.table], epoch=0, streamed="06", to="09", run_id="r")
     assert [(gap.status, gap.by, gap.to) for gap in load_gaps(layout(tmp_path))] == [("open", None, "09")]
-    assert bound_gaps(layout(tmp_path), GAP.table, epoch=0, streamed="09", to="11", run_id="r") == []
+    assert bound_gaps(layout(tmp_path), [GAP.table], epoch=0, streamed="09", to="11", run_id="r") == []
 
 
 def test_a_second_loss_after_the_same_position_is_open_again(tmp_path: Path):
     """The table had nothing to read between its snapshot and the loss."""
     lost = replace(GAP, to=None)
     record_gaps(layout(tmp_path), [lost], run_id="r")
-    bound_gaps(layout(tmp_path), lost.table, epoch=0, streamed="", to=lost.from_, run_id="r")
+    bound_gaps(layout(tmp_path), [lost.table], epoch=0, streamed="", to=lost.from_, run_id="r")
     acknowledge_gaps(layout(tmp_path), None, by="Ann", run_id="r")
     assert record_gaps(layout(tmp_path), [replace(lost, to=lost.from_)], run_id="r") == []
     assert len(record_gaps(layout(tmp_path), [lost], run_id="r")) == 1

@@ -387,3 +387,22 @@ def test_batch_of_a_renamed_table_is_that_of_its_folder(tmp_path: Path):
         )
     assert [found.batch_at("b", number) for number in (1, 2, 3)] == [None, 3, 10]
     assert found.batch_at("c", 3) is None
+
+
+def test_a_name_that_a_table_has_left_counts_no_more():
+    """Renamed and back: the newest entry is the table's, whatever its name was then (B15)."""
+
+    def row(number: int, **named: Entry) -> OffsetRow:
+        return OffsetRow("range", AT, named, f"{number:02}", complete=True)
+
+    first, later = at("01", object_id=1, folder="a"), at("02", object_id=1, folder="a")
+    found = Offsets().with_row(row(1, a=replace(first, status="lost"), c=at("01", object_id=2)), 1)
+    found = found.with_row(row(2, b=later), 2)
+    assert (set(found.entries), set(found.present)) == ({"a", "b", "c"}, {"b", "c"})
+    assert found.entry_of("b", 1) == found.entry_of("a", 1) == later
+    assert found.names_of("b", 1) == {"a", "b"}
+    found = found.with_row(row(3, a=at("03", object_id=1, folder="a")), 3)
+    assert set(found.present) == {"a", "c"}
+    found = found.with_row(row(4, b=at("04", object_id=3, epoch=1)), 4)
+    assert set(found.present) == {"a", "b", "c"}
+    assert found.names_of("a", 1) == {"a"}
