@@ -50,7 +50,7 @@ def behind_cut(
     """
     found: dict[TableId, int] = {}
     for table in tables:
-        entry = offsets.entry_of(table.table.text, table.captured.object_id, folder=table.folder) or table.entry
+        entry = table.entry_in(offsets) or table.entry
         up_to = mergeable_batch(table.table, offsets, entry)
         newest = history.newest(table.table)
         if up_to is None or entry is None or newest is None or not history.is_filled(newest, entry.filled):

@@ -80,6 +80,10 @@ class LakeTable:
         known = [self.own(), self.entry.reached if self.entry else None]
         return max((one for one in known if one is not None and one.epoch == epoch), default=None)
 
+    def entry_in(self, offsets: Offsets) -> Entry | None:
+        """The table's newest entry in these offsets, perhaps newer ones than it was loaded with (B15)."""
+        return offsets.entry_of(self.table.text, self.captured.object_id, folder=self.folder)
+
     def furthest(self, offsets: Offsets, epoch: int) -> str:
         """The furthest position in this epoch of the table, or of another one under its name; empty without one."""
         own, named = self.own(), offsets.furthest(self.table.text, epoch)

@@ -110,7 +110,7 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
 
     def is_open() -> bool:
         offsets = database.offsets()
-        entry = offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
+        entry = member.entry_in(offsets)
         return not waits_for_cut(state, mergeable_batch(member.table, offsets, entry), state.batch)
 
     looked.fence.follow(is_open, member.table, f"a complete cut has all changes of {member.table} that were read")
@@ -151,8 +151,7 @@ def _changed(looked: Looked, state: TableState, *, after: int) -> Mapping[str, s
 
 def _stream_end(looked: Looked, member: LakeTable) -> Lsn:
     """Where the table's stream stands, which the fence has waited for."""
-    offsets = looked.database.offsets()
-    entry = offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
+    entry = member.entry_in(looked.database.offsets())
     assert entry is not None  # It streams.
     assert entry.to is not None
     return Lsn.parse(entry.to)

@@ -102,7 +102,7 @@ class Step:
             return "it is not captured"
         if not self.seen.facts.policy.stream:
             return f"snapshot.mode={self.seen.facts.policy.mode} does not stream, which incremental snapshots need"
-        entry = self.offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
+        entry = member.entry_in(self.offsets)
         if known.status in {"lost", "failed", "excluded"}:
             return f"its status is {known.status}; take a blocking snapshot of it"
         streams = entry is not None and entry.status == "streaming" and entry.epoch == self.offsets.epoch
@@ -171,10 +171,7 @@ class Step:
 
     def _has_moved(self, table: Streaming) -> bool:
         """Whether a row of `_offsets` says something of the table that this step did not know when it began."""
-        member = table.member
-        name, identity, folder = member.table.text, member.captured.object_id, member.folder
-        newest = self.database.offsets()
-        return newest.entry_of(name, identity, folder=folder) != self.offsets.entry_of(name, identity, folder=folder)
+        return table.member.entry_in(self.database.offsets()) != table.member.entry_in(self.offsets)
 
     def _read_again(self, log: TableState) -> None:
         self._give_up(log, replace(self.store.state, reading=self._reading.given_up()))

@@ -85,7 +85,7 @@ class Place:
         """Wait until capture has passed everything that was written, so that a snapshot needs no further event."""
         mark = log_end.mark(self.control)
         end = time.monotonic() + self.server.settle_seconds
-        while not log_end.passed(self.control, mark):
+        while not log_end.newest_passed(self.control, [mark]):
             assert time.monotonic() < end, "the capture job makes no progress"
             time.sleep(0.05)
 

@@ -75,10 +75,10 @@ def test_a_mark_is_passed_once_a_later_scan_has_ended(counted: Shop) -> None:
     insert(counted, 1)
     known = log_end.mark(counted.control)
 
-    assert not log_end.passed(counted.control, known)
+    assert not log_end.newest_passed(counted.control, [known])
     counted.scan()
     counted.scan()
-    assert log_end.passed(counted.control, known)
+    assert log_end.newest_passed(counted.control, [known])
 
 
 def test_the_newest_mark_that_capture_has_passed_takes_as_many_statements_as_one(

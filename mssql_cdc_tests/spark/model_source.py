@@ -403,13 +403,16 @@ class ModelSession:
         condition: str | None = None,
         under_lock: bool = False,
     ) -> Bound | None:
-        assert condition is None  # the model has no conditions
         low, high = (None if bound is None else int(str(bound[0])) for bound in (last, until))
-        keys = sorted(self.source.tables[schema.table_id.name].rows)
+        keys = self.keys(schema, condition)
         found = [key for key in keys if (low is None or key > low) and (high is None or key <= high)]
         return (str(found[rows - 1]),) if len(found) >= rows else None
 
     def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
+        keys = self.keys(schema, condition)
+        return (str(keys[-1]),) if keys else None
+
+    def keys(self, schema: TableSchema, condition: str | None) -> list[int]:
+        """The keys of a table that fulfill a condition, in order."""
         assert condition is None  # the model has no conditions
-        keys = self.source.tables[schema.table_id.name].rows
-        return (str(max(keys)),) if keys else None
+        return sorted(self.source.tables[schema.table_id.name].rows)

@@ -444,26 +444,7 @@ class ModelServerSession(ModelSession):
         commits = sorted(lsn(at) for at, tran in self.source.mapping.items() if tran and after < lsn(at) <= to)
         return commits[:count][-1] if commits else None
 
-    def next_bound(
-        self,
-        schema: TableSchema,
-        rows: int,
-        last: Bound | None,
-        *,
-        until: Bound | None = None,
-        condition: str | None = None,
-        under_lock: bool = False,
-    ) -> Bound | None:
-        low, high = (None if bound is None else int(str(bound[0])) for bound in (last, until))
-        keys = self._keys(schema, condition)
-        found = [key for key in keys if (low is None or key > low) and (high is None or key <= high)]
-        return (str(found[rows - 1]),) if len(found) >= rows else None
-
-    def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
-        keys = self._keys(schema, condition)
-        return (str(keys[-1]),) if keys else None
-
-    def _keys(self, schema: TableSchema, condition: str | None) -> list[int]:
+    def keys(self, schema: TableSchema, condition: str | None) -> list[int]:
         part, name = PARTS.get(condition or ""), schema.table_id.name
         if name not in self.source.tables:
             raise SourceError(f"Invalid object name '{name}'")

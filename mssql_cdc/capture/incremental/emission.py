@@ -170,13 +170,10 @@ def record(
         FencedError: Another run has advanced the table; its own row names the commit.
     """
     member, cut = table.member, offsets.last_cut()
-    entry = offsets.entry_of(member.table.text, member.captured.object_id, folder=member.folder)
+    entry = member.entry_in(offsets)
     if entry is None or state.own_batch <= (entry.batch or 0):
         return offsets
-    known = {
-        one.table.text: offsets.entry_of(one.table.text, one.captured.object_id, folder=one.folder)
-        for one in seen.tables.values()
-    }
+    known = {one.table.text: one.entry_in(offsets) for one in seen.tables.values()}
     new = {name for name in seen.new if offsets.entry(name) == seen.offsets.entry(name)}
     at = "streaming", entry.epoch, entry.to
     entries = {

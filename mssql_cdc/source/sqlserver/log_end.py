@@ -56,7 +56,7 @@ def log_end(control: Control) -> Lsn:
 
 
 def mark(control: Control) -> LogMark:
-    """Return the current end of the log, for a later call of `passed`.
+    """Return the current end of the log, for a later call of `newest_passed`.
 
     Raises:
         ConfigurationError: the login may not see the log's end or its scans; the message names the GRANT.
@@ -77,13 +77,10 @@ def require_mark(control: Control, known: LogMark) -> None:
         )
 
 
-def passed(control: Control, known: LogMark) -> bool:
-    """Whether capture has passed the mark: everything that was committed below it is captured."""
-    return newest_passed(control, [known]) is not None
-
-
 def newest_passed(control: Control, known: Collection[LogMark]) -> Lsn | None:
-    """The position of the newest of these marks that capture has passed; as many statements for all as for one.
+    """The position of the newest of these marks that capture has passed; None: it has passed none.
+
+    Everything that was committed below it is captured. All marks take as many statements as one.
 
     A secondary shows no scans: there a captured transaction behind the mark, or a settled row, is the proof.
     """
