@@ -116,6 +116,16 @@ class Offsets:
         """The newest entry of a table (`TableId.text`): its state."""
         return self.entries.get(table)
 
+    def places(self, table: str, entry: Entry) -> tuple[int, int]:
+        """Where the newest entries of a name and of an identity are among all: another row has moved them (A3).
+
+        Args:
+            table: The name.
+            entry: An entry of the table with the identity.
+        """
+        named, identified = self._digest.named.get(table), self._digest.identified.get(entry.object_id or 0)
+        return named.place if named is not None else -1, identified.place if identified is not None else -1
+
     def entry_of(self, table: str, object_id: int, *, folder: str | None = None) -> Entry | None:
         """The newest entry of the source table with this identity: names may be taken by another table (B15).
 
@@ -478,9 +488,9 @@ def append_offsets(
 ) -> Offsets:
     """Append one row and return the new offsets.
 
-    A failed append re-reads and tries the next number, unless an entry of one of the row's own tables has changed since
-    `seen`: then another run is processing these tables. With `members`, this function decides whether the row is a
-    complete cut, from the entries of the state to which the row is appended.
+    A failed append re-reads and tries the next number, unless a row since `seen` has an entry of one of the row's own
+    tables, under whatever name: then another run is processing these tables. With `members`, this function decides
+    whether the row is a complete cut, from the entries of the state to which the row is appended.
 
     Args:
         layout: The database's folders.
@@ -520,6 +530,6 @@ def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:
         return
     if now.epoch > seen.epoch:
         raise FencedError(f"Epoch {now.epoch} has begun in {uri} since this run began in epoch {seen.epoch}")
-    changed = [name for name in row.tables if seen.entry(name) != now.entry(name)]
+    changed = [name for name, entry in row.tables.items() if seen.places(name, entry) != now.places(name, entry)]
     if changed:
         raise FencedError(f"Another run has written offsets of {sorted(changed)} in {uri} since this run began")

@@ -15,11 +15,13 @@ from typing import Any, cast
 from unittest.mock import patch
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.snapshot import chunk_groups
+from mssql_cdc.capture.snapshot.chunk_groups import read_locked_tables
+from mssql_cdc.capture.snapshot.progress import Run
 from mssql_cdc.errors import MssqlCdcError
-from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import OffsetRow, SnapshotEnded
+from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import Source
 from mssql_cdc.spark.tasks import TaskResult
 from mssql_cdc_tests.lake_kit import lsn
@@ -43,7 +45,8 @@ class ModelWorld:
         self.lake = ModelLake()
         self.interruption = Interruption(cast("Source", self.server), self.server.object_id, inside=True)
         self.shown: dict[tuple[int, int], int] = {}
-        """The newest change that a snapshot had shown of a table when it ended: what later reads show is in no lake."""
+        """The newest change of a table that the committed chunks of a snapshot have shown, by its number and table."""
+        self._committed = 0, 0
         self._folder = folder
         self.configure()
 
@@ -99,6 +102,7 @@ class ModelWorld:
 
     def restore(self) -> None:
         self.server.bring_back()
+        self.shown.clear()
 
     def rows(self, name: str) -> Counter[tuple[int, str]]:
         return Counter(self.server.tables[name].rows.items())
@@ -132,18 +136,43 @@ class ModelWorld:
             patch("mssql_cdc.capture.write_task.run_here", partial(here, None)),
             patch("mssql_cdc.capture.range.in_threads", _in_turn),
             patch("mssql_cdc.capture.snapshot.chunk_groups.run_tasks", here),
-            patch("mssql_cdc.capture.snapshot.finish.append_offsets", self._append_offsets),
+            patch.object(chunk_groups, "_read_group", self._noting(chunk_groups._read_group)),
+            patch("mssql_cdc.capture.snapshot.take.read_locked_tables", self._noting(read_locked_tables)),
+            patch.object(chunk_groups, "_commit", self._of_a_table(chunk_groups._commit)),
+            patch.object(chunk_groups, "commit", self._commit),
         ):
             yield
 
-    def _append_offsets(self, layout: Layout, row: OffsetRow, **more: Any) -> Offsets:
-        """What chunks have shown until here counts, whatever the row says: a run that comes later is fenced."""
-        shown = {**self.server.shown}
-        appended = append_offsets(layout, row, **more)
-        if isinstance(row.facts, SnapshotEnded):
-            read = row.facts.number, row.tables[row.facts.table].object_id or 0
-            self.shown[read] = shown.get(read, 0)
-        return appended
+    def _noting(self, read: Callable[..., None]) -> Callable[..., None]:
+        """A read of chunks in which the server notes what it shows to this run, and to no other one."""
+
+        def told(*arguments: Any, **more: Any) -> None:
+            others, self.server.shown = self.server.shown, {}
+            try:
+                read(*arguments, **more)
+            finally:
+                self.server.shown = others
+
+        return told
+
+    def _of_a_table(self, commit: Callable[..., None]) -> Callable[..., None]:
+        """A commit of chunks, which knows the snapshot's number and the table."""
+
+        def told(run: Run, table: TableId, *arguments: Any) -> None:
+            others, self._committed = self._committed, (run.plan.number, run.schemas[table].object_id or 0)
+            try:
+                commit(run, table, *arguments)
+            finally:
+                self._committed = others
+
+        return told
+
+    def _commit(self, *arguments: Any, **more: Any) -> TableState:
+        """What the chunks have shown counts once they are committed."""
+        shown = self.server.shown.get(self._committed, 0)
+        after = commit(*arguments, **more)
+        self.shown[self._committed] = max(self.shown.get(self._committed, 0), shown)
+        return after
 
 
 def _in_turn(actions: Sequence[Callable[[], Any]]) -> list[Any]:

@@ -251,6 +251,14 @@ MUTANTS = (
         "mark = min(run.offsets.begun_marks, key=lambda begun: begun.lsn)",
     ),
     Mutant(
+        "C18", "a run that resumes a snapshot does not take it over",
+        "capture.snapshot.begin:begin", "    if begun:\n", "    if False:\n",
+    ),
+    Mutant(
+        "C18", "a group may follow the end of its snapshot",
+        "capture.snapshot.finish:end_table", '_fence_groups(run, table, {"ended": True})', "pass",
+    ),
+    Mutant(
         "C18", "a table is merged before its stream has passed the end of its snapshot",
         "capture.current_tables:mergeable_batch", "if offsets.closed_until(table.text, entry):", "if False:",
     ),

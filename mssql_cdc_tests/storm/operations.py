@@ -6,7 +6,7 @@ Drawn one by one, such steps would hardly ever follow each other. Their tables, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from unittest.mock import patch
@@ -20,7 +20,7 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.plan.decisions import Decision, Snapshot
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.snapshots import take_snapshot
-from mssql_cdc_tests.storm.lake import entry_of, happening_at, is_known, unopened
+from mssql_cdc_tests.storm.lake import Killed, entry_of, happening_at, is_known, killed_at, unopened
 from mssql_cdc_tests.storm.schedule import CHANGES, KEYS, NAMES, PART, PLACES, VALUES, WITHIN, Schedule, of, tolerated
 from mssql_cdc_tests.storm.worlds import KEYED, Change
 
@@ -360,6 +360,55 @@ class Operations(Schedule):
         write = next(write for write in self.world.writes if part in write)
         with happening_at(write, call, ahead, after=after):
             tolerated(lambda: take_snapshot(run, decision))
+
+    @of("runs", "snapshots")
+    @rule(
+        name=NAMES,
+        rows=st.integers(0, 3),
+        place=SNAPSHOT_WRITES,
+        groups=st.integers(1, 3),
+        changes=OWN_CHANGES,
+        scans=st.integers(0, 3),
+    )
+    def snapshot_is_planned_twice(
+        self,
+        name: str,
+        rows: int,
+        place: tuple[str, int, bool],
+        groups: int,
+        changes: list[tuple[int, str | None]],
+        scans: int,
+    ) -> None:
+        """Two runs plan a first snapshot in one second; one takes it, and a third resumes the other plan beside it.
+
+        The third ends behind so many groups; the changes come between what the two read.
+        """
+        self.world.drop_and_create(name)
+        self.world.change(*((name, key, f"s{key}") for key in range(rows)))
+        self.world.scan(500)
+        run, second, third = (self.database.named(f"run {number}") for number in range(3))
+        found = self.decided(run)
+        if found is None or not isinstance(found[1], Snapshot):
+            return
+        decision, begins = found[1], next(write for write in self.world.writes if "snapshot.begin" in write)
+
+        def resumed_beside() -> None:
+            for key, value in changes:
+                self.world.change((name, key, value))
+            with killed_at("mssql_cdc.capture.snapshot.chunk_groups.commit", groups, after=True), suppress(Killed):
+                tolerated(lambda: take_snapshot(third, decision))
+
+        def planned_beside() -> None:
+            with killed_at(begins, 1, after=False), suppress(Killed):
+                tolerated(lambda: take_snapshot(second, decision))
+
+        part, call, after = place
+        write = next(write for write in self.world.writes if part in write)
+        with happening_at(begins, 1, planned_beside), happening_at(write, call, resumed_beside, after=after):
+            tolerated(lambda: take_snapshot(run, decision))
+        for _ in range(scans):
+            self.world.scan(1)
+            self.look()
 
     @of("runs")
     @rule(

@@ -51,6 +51,12 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a snapshot ends at its begin": partial(
         fixed.test_table_stays_closed_until_what_the_last_rows_of_its_snapshot_show_is_read, scans=1, is_open=False
     ),
+    "a run that resumes a snapshot does not take it over": partial(
+        fixed.test_no_group_of_a_run_that_takes_a_snapshot_over_follows_its_end, part="finish.append_offsets"
+    ),
+    "a group may follow the end of its snapshot": (
+        fixed.test_no_group_of_a_run_that_was_overtaken_follows_the_end_of_a_snapshot
+    ),
     "a table is merged before its stream has passed the end of its snapshot": partial(
         fixed.test_table_that_one_look_does_not_see_stays_closed, name="orders"
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 from unittest.mock import patch
@@ -11,16 +12,18 @@ import pytest
 
 from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import SourceError
+from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
+from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.lake_kit import lsn
-from mssql_cdc_tests.storm.lake import opened_snapshots, unopened
+from mssql_cdc_tests.storm.lake import Killed, happening_at, killed_at, opened_snapshots, unopened
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.model_server import ModelServerSession
@@ -321,6 +324,47 @@ def test_snapshot_that_was_planned_and_never_began_takes_the_tables_of_its_secon
     storm.drop_and_create("notes")
     storm.killed_step(storm.write("snapshot.begin"), 1, after=False)
     storm.disable("people")
+
+
+@pytest.mark.parametrize("part", ["finish.append_offsets", "chunk_groups.commit"])
+def test_no_group_of_a_run_that_takes_a_snapshot_over_follows_its_end(storm: Storm, part: str):
+    """Both runs had planned it under one id: the other one read rows newer than the end behind which it was open."""
+    storm.come_to_rest()
+    changes: list[tuple[int, str | None]] = [(0, "newer"), (1, None)]
+    place = f"snapshot.{part}", 1, False
+    storm.snapshot_is_planned_twice("orders", rows=3, place=place, groups=1, changes=changes, scans=1)
+
+
+def test_no_group_of_a_run_that_was_overtaken_follows_the_end_of_a_snapshot(storm: Storm):
+    """A run reads by its own plan what two others have read by theirs, and ended."""
+    storm.come_to_rest()
+    storm.drop_and_create("orders")
+    storm.transaction([("orders", 0, "old"), ("orders", 1, "old")])
+    storm.scan(500)
+    run = storm.database.named("run")
+    found = storm.decided(run)
+    assert found is not None
+    assert isinstance(found[1], Snapshot)
+    decision, begin = found[1], storm.world.writes[storm.write("snapshot.begin.append_offsets")]
+
+    def plans() -> None:
+        with killed_at(begin, 1, after=False), suppress(Killed):
+            take_snapshot(storm.database.named("another plan"), decision)
+
+    def reads() -> None:
+        storm.look_and_die("mssql_cdc.capture.snapshot.finish.append_offsets", 1, after=False)
+
+    def ends() -> None:
+        storm.look()
+        storm.transaction([("orders", 0, "newer")])
+        storm.transaction([("orders", 1, "newer")])
+
+    loaded = "mssql_cdc.capture.snapshot.begin.is_little"
+    meanwhile = happening_at(begin, 1, plans), happening_at(begin, 1, reads, after=True), happening_at(loaded, 2, ends)
+    with suppress(MssqlCdcError), meanwhile[0], meanwhile[1], meanwhile[2]:
+        take_snapshot(run, decision)
+    storm.scan(1)
+    storm.look()
 
 
 def test_snapshot_that_ends_below_its_table_behind_a_restore_leaves_a_gap(storm: Storm):

@@ -83,6 +83,9 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         mark = marked(database, session)
         offsets = _write_status(database, plan, begins, offsets, wanted, mark)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
+    begun = {table: t for table, t in chosen.items() if table not in begins}
+    if begun:
+        offsets = _take_over(database, begun, offsets, wanted.epoch)
     states: dict[TableId, TableState] = {}
     for table, member in list(chosen.items()):
         try:
@@ -301,6 +304,16 @@ def _held(member: LakeTable, epoch: int) -> Lsn | None:
         return None
     reached = member.reached(epoch)
     return Lsn.parse(reached.to) if reached else None
+
+
+def _take_over(database: Database, members: Mapping[TableId, LakeTable], offsets: Offsets, epoch: int) -> Offsets:
+    """Write that this run goes on with the snapshot: the one that read it until now can no longer end it (A3).
+
+    Otherwise a group that is read from now on could be committed behind its end (C18).
+    """
+    entries = {table.text: member.entry for table, member in members.items() if member.entry is not None}
+    row = status_changed(database.stamp(epoch), entries)
+    return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
 
 
 def _write_status(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from mssql_cdc.capture.requests import INITIAL_ADVICE
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
@@ -11,8 +13,8 @@ from mssql_cdc.capture.snapshot_controls import load_controls
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
 from mssql_cdc.lake.log import commit
-from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import CHANGES_WENT, SnapshotEnded, SweepBound, snapshot_ended, status_changed
+from mssql_cdc.lake.offsets import append_offsets
+from mssql_cdc.lake.steps import CHANGES_WENT, OffsetRow, SnapshotEnded, SweepBound, snapshot_ended, status_changed
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
@@ -35,6 +37,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
         # A part of the rows cannot stand for changes that went: the next look finds the loss (A9).
         _stop_table(run, table, by=CHANGES_WENT, why="changes that it was to go on from were removed")
         return
+    _fence_groups(run, table, {"ended": True})
     mark = run.session.mark()
     for begun in run.offsets.begun_marks:
         run.session.require_mark(begun)  # Groups of another history would stay among the others.
@@ -43,7 +46,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     if set(run.tables) == {table} and not run.failed:
         run.notes.completed()
     run.notes.flush()  # Before the end: what a run that dies here has not told, none would tell.
-    run.offsets = _write_end(run, table, outcome, mark)
+    _write_end(run, table, outcome, mark)
     del run.tables[table]
 
 
@@ -95,10 +98,8 @@ def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
     member, groups, plan = run.tables[table], run.done[table], run.plan
     run.notes.stopped(table)
     run.notes.flush()
-    # Fences a late run, whose next group would be committed behind E.
-    facts = {"kind": "snapshot", "snapshot": plan.id, "stopped": by, "epoch": run.epoch, "partition": plan.id}
-    facts |= {"run_id": run.database.run_id, "operations": {}}
-    state = run.states[table] = commit(run.states[table], [], facts, spark=run.database.spark)
+    _fence_groups(run, table, {"stopped": by})
+    state = run.states[table]
     entry = member.new_entry(
         status="streaming",
         rows=run.rows[table],
@@ -121,9 +122,20 @@ def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
         row = snapshot_ended(run.database.stamp(run.epoch), entry, ended)
     else:
         row = status_changed(run.database.stamp(run.epoch), {table.text: entry})
-    run.offsets = append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)
+    _append(run, row)
     run.database.log(f"{table}: the snapshot ends after {run.rows[table]} rows: {why}; the table streams on")
     del run.tables[table]
+
+
+def _fence_groups(run: Run, table: TableId, facts: Mapping[str, Any]) -> None:
+    """Commit that no group follows, before E is taken: one that another run has begun to read would be behind it (C18).
+
+    That run may know other chunks as unread: two runs had planned the same snapshot, or cleanup has gone on since.
+    """
+    plan = run.plan.id
+    known = {"kind": "snapshot", "snapshot": plan, "epoch": run.epoch, "partition": plan}
+    known |= {"run_id": run.database.run_id, "operations": {}, **facts}
+    run.states[table] = commit(run.states[table], [], known, spark=run.database.spark)
 
 
 def give_back(run: Run) -> None:
@@ -142,8 +154,10 @@ def give_back(run: Run) -> None:
         and not run.done.get(table)
     }
     if entries:
-        row = status_changed(run.database.stamp(run.epoch), entries)
-        run.offsets = append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)
+        for table in run.states.keys() & run.failed.keys():
+            if table.text in entries:
+                _fence_groups(run, table, {"given_back": True})
+        _append(run, status_changed(run.database.stamp(run.epoch), entries))
         run.database.log(f"{', '.join(sorted(entries))}: the requested snapshot is given up, streaming goes on")
 
 
@@ -176,7 +190,7 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     run.database.log(gap.text)
 
 
-def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets:
+def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> None:
     member, state = run.tables[table], run.states[table]
     # A stream that goes on before the snapshot's rows stands in the instance that it was read from (B14).
     goes_on = member.entry if ended.position < ended.low else None
@@ -208,6 +222,18 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> Offsets
         sweep=SweepBound(low=ended.low.text, number=run.plan.number) if sweeps else None,
         gap=ended.gap,
     )
-    row = snapshot_ended(run.database.stamp(run.epoch), entry, facts)
-    # Based on the newest offsets: only this table's own entry must be unchanged.
-    return append_offsets(run.database.layout, row, seen=run.offsets, storage=run.database.storage)
+    _append(run, snapshot_ended(run.database.stamp(run.epoch), entry, facts))
+
+
+def _append(run: Run, row: OffsetRow) -> None:
+    """Append a row to the newest offsets, in which every table of the run must be as the run left it.
+
+    Raises:
+        FencedError: another run has taken over a table of the row, and nothing was written; or one of the others.
+    """
+    before = run.offsets
+    run.offsets = append_offsets(run.database.layout, row, seen=before, storage=run.database.storage)
+    for table, member in run.tables.items():
+        entry, name = member.new_entry(), table.text
+        if name not in row.tables and before.places(name, entry) != run.offsets.places(name, entry):
+            raise FencedError(f"Another run has taken over the snapshot of {name} since this run began")
