@@ -133,7 +133,7 @@ def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, st
     redact = database.connector.redact
     for table, reason in reasons.items():
         known = survey.tables.get(table)
-        entry = known.new_entry() if known is not None else survey.offsets.entries[table.text]
+        entry = known.new_entry() if known is not None else survey.left[table]
         position = survey.position(table)
         changed = replace(entry, status=status, reason=redact(reason), epoch=survey.facts.epoch)
         entries[table.text] = replace(changed, to=position.text) if position is not None else changed

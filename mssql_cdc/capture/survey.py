@@ -5,11 +5,12 @@ The lake is read first and the source's `captured` last, so that nothing capture
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from mssql_cdc.capture.absent_tables import absent_tables, unfit_tables
 from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables, require_newest, with_state
@@ -19,8 +20,9 @@ from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.errors import ConfigurationError, SourceRestoredError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.plan.facts import Absent, Asked, Cursor, Facts, Instance, Limits, Member
+from mssql_cdc.plan.facts import Asked, Cursor, Facts, Instance, Limits, Member
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Standing
@@ -35,7 +37,8 @@ LEAST_IDLE = timedelta(minutes=1)
 class Survey:
     """The facts and their inputs; a step commits from these states only.
 
-    `requests` are the snapshots that were requested and have not begun, `controls` what signals say about snapshots.
+    `requests` are the snapshots that were requested and have not begun, `controls` what signals say about snapshots,
+    `left` the entries of tables that the source does not show.
     `stalled` says what is wrong with the source's
     capture; it is asked only if there is nothing to read. `counted` holds the counted change rows by the instance's
     object id and range.
@@ -47,6 +50,7 @@ class Survey:
     tables: Mapping[TableId, LakeTable]
     requests: Sequence[Request] = ()
     controls: Controls = field(default_factory=Controls)
+    left: Mapping[TableId, Entry] = field(default_factory=dict[TableId, Entry])
     stalled: str | None = None
     counted: Mapping[tuple[int, LsnRange], int] = field(default_factory=dict[tuple[int, LsnRange], int])
 
@@ -147,12 +151,14 @@ def _survey(
         require_newest(database, offsets, loaded.values())
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
         problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
+        absent = [*absent_tables(session, database, offsets, history, loaded, problems)]
+        left = {found.table: entry for found, entry in absent if found.former is None}
         behind: Mapping[TableId, bool] = _behind(database, offsets, history, tables, cursor) if currents else {}
         facts = Facts(
             now=now,
             members=tuple(member for member in members if member.table in tables),
             captured=source.standing.captured,
-            absent=(*_absent(session, database, offsets, history, loaded, problems), *_unfit(offsets, problems)),
+            absent=(*(found for found, _ in absent), *unfit_tables(offsets, problems)),
             scanned=source.scanned,
             settled=source.standing.settled,
             cut=_cut(offsets),
@@ -171,9 +177,9 @@ def _survey(
         )
         unread = _unread(facts.captured, facts.members)
         if not unread:
-            return Survey(facts, offsets, history, tables, requests, controls, session.stalled())
+            return Survey(facts, offsets, history, tables, requests, controls, left, stalled=session.stalled())
         facts, counted = _bounded(session, database, facts, unread, tables)
-    seen = Survey(facts, offsets, history, tables, requests, controls, counted=counted)
+    seen = Survey(facts, offsets, history, tables, requests, controls, left, counted=counted)
     return _with_changed(database, seen, unread) if spared else seen
 
 
@@ -252,47 +258,6 @@ def _paused(offsets: Offsets, controls: Controls, tables: Collection[TableId]) -
         if controls.paused(since) and not any(stoppable(offsets, one) for one in controls.stopped(own, since)):
             found.add(key)
     return frozenset(found)
-
-
-def _absent(
-    session: SourceSession,
-    database: Database,
-    offsets: Offsets,
-    history: SchemaHistory,
-    tables: Mapping[TableId, LakeTable],
-    problems: Collection[TableId],
-) -> tuple[Absent, ...]:
-    """Return the tables that the lake streams but the source does not show, with the reason.
-
-    Tables whose last known name the filters now exclude do not count, and tables that are shown under another name.
-    """
-    present = {table.captured.object_id for table in tables.values()}
-    shown = {table.text for table in (*tables, *problems)}
-    missing: dict[TableId, int | None] = {}
-    for name, entry in offsets.entries.items():
-        versions = history.versions.get(name)
-        if entry.status == "excluded" or name in shown or not versions:
-            continue
-        table, number = versions[-1].table_id, versions[-1].object_id
-        if database.connector.filters.tables.matches(*table.parts):
-            # Behind a restore, another table may have its identity; one that was renamed has its versions.
-            missing[table] = None if number in present else number
-    if not missing:
-        return ()
-    found: list[Absent] = []
-    for table, absence in session.absences(missing).items():
-        entry = offsets.entries[table.text]
-        position = Lsn.parse(entry.to) if entry.to else None
-        found.append(Absent(table, entry.status, position, absence.reason, absence.lost))
-    return tuple(found)
-
-
-def _unfit(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[Absent]:
-    """The tables that the source shows and that cannot be captured as they are: the others go on without them."""
-    for table, reason in problems.items():
-        entry = offsets.entry(table.text)
-        position = Lsn.parse(entry.to) if entry is not None and entry.to else None
-        yield Absent(table, entry.status if entry is not None else "new", position, reason, lost=False)
 
 
 def _behind(

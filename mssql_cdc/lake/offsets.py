@@ -162,6 +162,14 @@ class Offsets:
         )
         return frozenset({table, *former})
 
+    def last_of(self, object_id: int) -> Entry | None:
+        """The newest entry of an identity, under whatever name; None: another table was made in its place (B15).
+
+        Args:
+            object_id: The identity, which may be that of a table whose name another one has taken since.
+        """
+        return self._digest.newest_of(object_id)
+
     @cached_property
     def present(self) -> Mapping[str, Entry]:
         """`entries` without those that tables have left with a name: they have newer ones of the same epoch (B15)."""

@@ -96,11 +96,12 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Changes of `table` after `position` that may be gone."""
+    """Changes of `table` after `position` that may be gone; `former`: of the table that had this name before (B15)."""
 
     table: TableId
     position: Lsn
     reason: str
+    former: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,11 @@ class Lost:
     def tables(self) -> tuple[TableId, ...]:
         """The tables that lost changes."""
         return tuple(loss.table for loss in self.losses)
+
+    @property
+    def stopped(self) -> tuple[TableId, ...]:
+        """Those of them that stop: a table that has the name of a lost one goes on."""
+        return tuple(loss.table for loss in self.losses if not loss.former)
 
     @property
     def reason(self) -> str:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -104,7 +104,8 @@ class Member:
 class Absent:
     """A table that cannot be captured: the source does not show it any more, or it does not fit.
 
-    `lost`: its changes may be gone; otherwise it stays where it is. `status` is how it stands.
+    `lost`: its changes may be gone; otherwise it stays where it is. `status` is how it stands. `former` is
+    its object id, if another table has its name now.
     """
 
     table: TableId
@@ -112,6 +113,13 @@ class Absent:
     position: Lsn | None
     reason: str
     lost: bool
+    former: int | None = None
+
+    @property
+    def shown(self) -> TableId:
+        """What tells it from every other table: with its object id where the name is another one's."""
+        known = f"{self.table.name} (object id {self.former})"
+        return self.table if self.former is None else replace(self.table, name=known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def plan_partition(facts: Facts, wanted: LsnRange, tables: Collection[TableId] |
         seen = seen_to.text if seen_to else "nothing"
         raise StaleReaderError(f"{wanted.partition_key} ends at {wanted.to.text}; the source shows {seen} so far")
     losses = lost(facts)
-    ready = _ready(facts, losses.tables if losses else ())
+    ready = _ready(facts, losses.stopped if losses else ())
     if not ready:
         return Range(wanted, (), complete=False)
     reading = [m for m in ready if tables is None or m.table in tables]
@@ -97,7 +97,7 @@ def lost(facts: Facts) -> Lost | None:
     """Return the members whose next row may be gone (A9, B14), and the tables that are no longer captured."""
     losses = [loss for member in facts.members if (loss := _loss(member)) is not None]
     losses += [
-        Loss(absent.table, absent.position, absent.reason)
+        Loss(absent.table, absent.position, absent.reason, former=absent.former is not None)
         for absent in facts.absent
         if absent.lost and absent.status in {"streaming", "snapshot", "failed"} and absent.position is not None
     ]

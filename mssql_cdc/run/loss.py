@@ -29,8 +29,11 @@ def write_loss(database: Database, seen: Survey, decision: Lost) -> Offsets:
         seen: The survey that found the loss.
         decision: The losses.
     """
-    _record(database, seen, {loss.table: (loss.position.text, loss.reason) for loss in decision.losses})
-    return mark_status(database, seen, {loss.table: loss.reason for loss in decision.losses}, "lost")
+    epoch, redact = seen.facts.epoch, database.connector.redact
+    gaps = [Gap(one.table.text, epoch, one.position.text, None, redact(one.reason)) for one in decision.losses]
+    record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
+    stopped = {loss.table: loss.reason for loss in decision.losses if not loss.former}
+    return mark_status(database, seen, stopped, "lost") if stopped else seen.offsets
 
 
 def write_restore(database: Database, seen: Survey) -> list[TableId]:
@@ -39,17 +42,11 @@ def write_restore(database: Database, seen: Survey) -> list[TableId]:
     Everything that the lake holds beyond the restore point never happened in the source's new history, and no change
     log contains what has happened since. Returns the tables whose gap was not recorded before.
     """
-    reached = _reached(seen)
-    found = _record(database, seen, {table: (at.to, seen.facts.restored or "") for table, at in reached.items()})
+    reached, reason = _reached(seen), database.connector.redact(seen.facts.restored or "")
+    gaps = [Gap(table.text, seen.facts.epoch, at.to, None, reason) for table, at in reached.items()]
+    found = record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
     texts = {gap.table for gap in found}
     return [table for table in reached if table.text in texts]
-
-
-def _record(database: Database, seen: Survey, lost: Mapping[TableId, tuple[str, str]]) -> list[Gap]:
-    """Record gaps that begin at these positions, for these reasons (without secrets); return those that are new."""
-    redact = database.connector.redact
-    gaps = [Gap(table.text, seen.facts.epoch, from_, None, redact(reason)) for table, (from_, reason) in lost.items()]
-    return record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage)
 
 
 def _reached(seen: Survey) -> dict[TableId, Reached]:

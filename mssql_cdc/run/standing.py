@@ -37,7 +37,7 @@ def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
     unread = {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
     known = {*entries, *unread, *(table.text for table in seen.tables)}
     unread |= {table.text: _unseen(table) for table in listed if table.text not in known}
-    gone = {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status != "new"}
+    gone = {absent.shown.text: absent.reason for absent in seen.facts.absent if absent.status != "new"}
     missing = {name: entry.reason or "changes were lost" for name, entry in entries.items() if entry.status == "lost"}
     failed = {name: entry.reason or "" for name, entry in entries.items() if entry.status == "failed"}
     return Standings(missing | gone, failed | unread, gone | unread)

@@ -115,7 +115,7 @@ def read_status(database: Database) -> DatabaseStatus:
         one = known.get(member.table, TableStatus(member.table, "new"))
         known[member.table] = replace(one, status="new") if member.status == "new" else one
     for absent in seen.facts.absent:
-        known.setdefault(absent.table, TableStatus(absent.table, "new"))
+        known.setdefault(absent.shown, TableStatus(absent.shown, "new"))
     for status, reasons in (("failed", found.failed), ("lost", found.missing)):
         for table, one in list(known.items()):
             if table.text in reasons:

@@ -129,7 +129,12 @@ MUTANTS = (
     ),
     Mutant(
         "12", "a table that is no longer captured is not noticed",
-        "capture.survey:_absent", "if not missing:", "if True:",
+        "capture.absent_tables:absent_tables", "    if own:", "    if False:",
+    ),
+    Mutant(
+        "12", "a table that is no longer captured is not noticed while another one has its name",
+        "capture.absent_tables:absent_tables", "in _under_former_names(database, offsets, history, shown, present):",
+        "in ():",
     ),
     Mutant(
         "15", "a second snapshot of a table without a key doubles its rows",
@@ -213,7 +218,8 @@ MUTANTS = (
     ),
     Mutant(
         "A9", "a gap ends at once, and not where its table streams again",
-        "run.loss:_record", "seen.facts.epoch, from_, None,", "seen.facts.epoch, from_, from_,",
+        "run.loss:write_loss", "one.position.text, None,", "one.position.text, one.position.text,",
+        also=(("run.loss:write_restore", "at.to, None,", "at.to, at.to,"),),
     ),
     Mutant(
         "A9", "chunks whose changes were cleaned up count as read",

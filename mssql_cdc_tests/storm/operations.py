@@ -17,6 +17,8 @@ from hypothesis.stateful import rule
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.lake.steps import Entry
 from mssql_cdc.plan.decisions import Decision, Snapshot
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.snapshots import take_snapshot
@@ -109,8 +111,6 @@ class Operations(Schedule):
         """A table gets another name and its own one back, or exchanges it with another table.
 
         Rows change, and looks come, behind each step. A table that was not read in this epoch would be missed (B15).
-        Two defects stand in the way of more (`test_schedules.py`): what is lost under one name stays missed under it,
-        and a table that gets a name back goes on from where it stood under that, until it is read further.
         """
         swaps = other is not None and name in KEYED and other != name and not self.parts.keys() & {name, other}
         tables = [name, other] if swaps and other is not None else [name]
@@ -125,6 +125,39 @@ class Operations(Schedule):
                 self.world.scan(500)
             self.look(looks)
         self.world.change(*((one, 0, "renamed") for one in tables))
+        self.come_to_rest()
+
+    @of("instances", "snapshots")
+    @rule(
+        names=st.permutations(KEYED),
+        changes=OWN_CHANGES,
+        before=st.integers(0, 2),
+        looks=st.integers(1, 3),
+    )
+    def name_of_a_lost_table_is_taken(
+        self, names: list[str], changes: list[tuple[int, str | None]], before: int, looks: int
+    ) -> None:
+        """A table is no longer captured and gets another name; a second one has its name until both get theirs back."""
+        name, other = names
+        if not all(self.is_read_now(one) for one in names) or self.parts.keys() & {*names}:
+            return
+        identity = self.world.interruption.object_id(name)
+        self.disabled(name)
+        self.look(before)
+        for old, new in [(name, free := f"{name}_old"), (other, name)]:
+            self.renamed(old, new)
+        self.world.change((name, 0, "renamed"), *((name, key, value) for key, value in changes))
+        self.world.scan(500)
+        self.look(looks)
+        with suppress(MssqlCdcError):
+            seen = survey(self.database, currents=False)
+            told = [gap.reason for gap in load_gaps(self.database.layout, self.database.storage)]
+            told += [absent.reason for absent in seen.facts.absent if absent.former is not None]
+            lost = (seen.offsets.last_of(identity or 0) or Entry("lost")).status == "lost"
+            named = lost or any(f"(object id {identity})" in reason for reason in told)
+            assert named, f"nothing says that {name} is no longer captured"
+        for old, new in [(name, other), (free, name)]:
+            self.renamed(old, new)
         self.come_to_rest()
 
     @of("cleanup")

@@ -48,6 +48,9 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "changes that were cleaned up during a snapshot are no gap": (
         fixed.test_changes_that_are_cleaned_up_during_a_snapshot_are_a_gap
     ),
+    "a table that is no longer captured is not noticed while another one has its name": (
+        fixed.test_table_is_found_that_was_not_captured_for_as_long_as_another_one_had_its_name
+    ),
     "a snapshot ends at its begin": partial(
         fixed.test_table_stays_closed_until_what_the_last_rows_of_its_snapshot_show_is_read, scans=1, is_open=False
     ),
@@ -145,7 +148,6 @@ def test_fixed_schedule_finds_a_defect(what: str):
 
 def _play(schedule: Callable[[Storm], None]) -> None:
     played = Storm(ModelWorld)
-    try:
+    with played.stack:
         schedule(played)
-    finally:
-        played.teardown()
+        played.come_to_rest()

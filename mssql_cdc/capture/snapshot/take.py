@@ -175,7 +175,7 @@ def _require_possible(survey: Survey, decision: Snapshot) -> None:
         )
     gone = [table for table in decision.tables if survey.member(table) is None]
     if gone:
-        known = {absent.table: absent.reason for absent in survey.facts.absent}
+        known = {absent.table: absent.reason for absent in survey.facts.absent if absent.former is None}
         reasons = [f"{table}: {known.get(table, NOT_CAPTURED)}" for table in sorted(gone)]
         raise ConfigurationError(f"No snapshot can be taken of {'; '.join(reasons)}")
 
@@ -185,7 +185,7 @@ def _unseen(survey: Survey, decision: Snapshot) -> dict[TableId, str]:
     asked = {
         table for one in survey.facts.asked if one.signal and one.signal == decision.signal for table in one.tables
     }
-    return {absent.table: absent.reason for absent in survey.facts.absent if absent.table in asked}
+    return {one.table: one.reason for one in survey.facts.absent if one.table in asked and one.former is None}
 
 
 def _not_read(database: Database, survey: Survey, decision: Snapshot, table: TableId) -> str | None:

@@ -29,18 +29,19 @@ def absences(control: Control, tables: Mapping[TableId, int | None], filters: Ta
     for table, number in tables.items():
         name = visible.get(number) if number is not None else table.parts[1:] if table.parts[1:] in names else None
         now = TableId(table.catalog, *name) if name is not None else None
-        found[table] = _shown(table, now, filters) if number in captured else _not_captured(now, filters)
+        is_taken = now != table and table.parts[1:] in names
+        found[table] = (
+            _shown(table, now, filters, is_taken=is_taken) if number in captured else _not_captured(now, filters)
+        )
     return found
 
 
-def _shown(table: TableId, now: TableId | None, filters: TableFilter) -> Absence:
+def _shown(table: TableId, now: TableId | None, filters: TableFilter, *, is_taken: bool) -> Absence:
     """The reason for a table that still has a capture instance, with the name under which the login sees it."""
     if now is not None and now != table:
         remedy = _excluded(now, filters) or "and it cannot be captured as it is"
-        return Absence(
-            f"it is {now} now, {remedy}; it keeps its position until then. To give it up, exclude {table}, too",
-            lost=False,
-        )
+        end = "disable CDC on it and acknowledge the loss" if is_taken else f"exclude {table}, too"
+        return Absence(f"it is {now} now, {remedy}; it keeps its position until then. To give it up, {end}", lost=False)
     return Absence(
         f"the login can no longer see it: GRANT SELECT ON {quote(table.schema)}.{quote(table.name)} TO <login's user>, "
         "or membership of the gating role; it keeps its position until then",

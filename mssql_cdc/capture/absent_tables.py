@@ -1,0 +1,132 @@
+"""The tables of the lake that cannot be captured now, for a survey: which they are, and what the source says of them.
+
+What becomes of them is the planner's (`plan/planner.lost`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import LakeTable
+from mssql_cdc.lake.gaps import load_gaps
+from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.steps import Entry
+from mssql_cdc.lsn import Lsn
+from mssql_cdc.plan.facts import Absent
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import Absence
+
+
+@dataclass(frozen=True, slots=True)
+class _Missing:
+    """A table that the source does not show.
+
+    Attributes:
+        table: Its last name.
+        number: Its object id; None: another table has it now (behind a restore).
+        entry: Its newest entry.
+        former: Whether another table has its name now.
+        gap: The status of its gap then; None: it has none.
+    """
+
+    table: TableId
+    number: int | None
+    entry: Entry
+    former: bool = False
+    gap: Literal["open", "acknowledged"] | None = None
+
+    @property
+    def position(self) -> Lsn | None:
+        """Where its stream stands. One that never streamed and has no name of its own has lost everything."""
+        return Lsn.parse(self.entry.to) if self.entry.to else Lsn(bytes(10)) if self.former else None
+
+    def absent(self, absence: Absence) -> Absent:
+        """How the planner sees it."""
+        reason, former = absence.reason, self.number if self.former else None
+        if former is not None:
+            reason = f"another table has the name of this one (object id {former}) now; {reason}"
+        lost = absence.lost and self.gap is None
+        return Absent(self.table, self.entry.status, self.position, reason, lost, former)
+
+
+def absent_tables(
+    session: SourceSession,
+    database: Database,
+    offsets: Offsets,
+    history: SchemaHistory,
+    tables: Mapping[TableId, LakeTable],
+    problems: Collection[TableId],
+) -> Iterator[tuple[Absent, Entry]]:
+    """Find the tables that the lake streams but the source does not show, with the reason and their newest entries.
+
+    Tables whose last known name the filters now exclude do not count, and tables that are shown under another name. If
+    another table has the name of one, its loss is recorded once, as a gap (B15), and told until that is acknowledged:
+    nothing else of it goes by the name now.
+
+    Args:
+        session: A session on the source.
+        database: The database.
+        offsets: The offsets.
+        history: The structures, under the names that tables have now.
+        tables: The captured tables.
+        problems: Tables that the source shows and that cannot be captured.
+    """
+    shown = {table.text for table in (*tables, *problems)}
+    present = {table.captured.object_id for table in tables.values()}
+    own = {one.table: one for one in _under_their_names(database, offsets, history, shown, present)}
+    if own:
+        for table, absence in session.absences({table: one.number for table, one in own.items()}).items():
+            yield own[table].absent(absence), own[table].entry
+    for one in _under_former_names(database, offsets, history, shown, present):
+        (absence,) = session.absences({one.table: one.number}).values()
+        yield one.absent(absence), one.entry
+
+
+def unfit_tables(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[Absent]:
+    """The tables that the source shows and that cannot be captured as they are: the others go on without them.
+
+    Args:
+        offsets: The offsets.
+        problems: The tables, with the reasons.
+    """
+    for table, reason in problems.items():
+        entry = offsets.entry(table.text)
+        position = Lsn.parse(entry.to) if entry is not None and entry.to else None
+        yield Absent(table, entry.status if entry is not None else "new", position, reason, lost=False)
+
+
+def _under_their_names(
+    database: Database, offsets: Offsets, history: SchemaHistory, shown: Collection[str], present: Collection[int]
+) -> Iterator[_Missing]:
+    for name, entry in offsets.entries.items():
+        versions = history.versions.get(name)
+        if entry.status == "excluded" or name in shown or not versions:
+            continue
+        table, number = versions[-1].table_id, versions[-1].object_id
+        if database.connector.filters.tables.matches(*table.parts):
+            # Behind a restore, another table may have its identity; one that was renamed has its versions.
+            yield _Missing(table, None if number in present else number, entry)
+
+
+def _under_former_names(
+    database: Database, offsets: Offsets, history: SchemaHistory, shown: Collection[str], present: Collection[int]
+) -> Iterator[_Missing]:
+    """Tables whose names others have taken since, and may have left again."""
+    entries = {number: offsets.last_of(number) for number in history.former if number not in present}
+    ledger = load_gaps(database.layout, database.storage) if entries else ()
+    told = {gap.identity: gap.status for gap in ledger}
+    for number, entry in entries.items():
+        table = history.former[number][-1].table_id
+        is_known = entry is not None and entry.status != "excluded" and entry.epoch == offsets.epoch
+        if entry is None or not is_known or not database.connector.filters.tables.matches(*table.parts):
+            continue
+        found = _Missing(table, number, entry, former=table.text in shown or table.text in history.versions)
+        if found.former:
+            found = replace(found, gap=told.get((table.text, entry.epoch, str(found.position))))
+        if found.gap != "acknowledged":
+            yield found

@@ -1,0 +1,68 @@
+"""Tables that the source no longer shows, and whose names other captured tables have taken (STR-21, rule B15)."""
+
+from __future__ import annotations
+
+import pytest
+
+from mssql_cdc_tests.end_to_end.kit import Place
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+COMMANDS = [("run", "--until-caught-up", "--timeout", "120"), ("run", "--seconds", "1"), ("check",), ("status",)]
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    """Everything that was said since, with single spaces."""
+    shown = capsys.readouterr()
+    return " ".join((shown.out + shown.err).split())
+
+
+def swapped(place: Place, *before: str) -> None:
+    """`orders` is put aside, and `people` gets its name."""
+    place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql(*before, "EXEC sp_rename N'dbo.orders', N'orders_old'", "EXEC sp_rename N'dbo.people', N'orders'")
+    place.sql("INSERT INTO dbo.orders VALUES (7, N'seven')")
+    place.settle()
+
+
+@pytest.mark.feature("STR-21")
+def test_a_table_that_is_no_longer_captured_is_told_until_it_is_acknowledged_though_its_name_is_taken(
+    orders: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Nothing said so: whatever looked for it by name found the other table."""
+    place = orders
+    swapped(place, "EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
+    for command in COMMANDS:
+        capsys.readouterr()
+        assert place.command(*command) == 4
+        text = said(capsys)
+        assert "another table has the name of this one" in text
+        assert "@source_name = N'orders_old'" in text
+    assert place.query("SELECT name FROM t", "people") == [{"name": "seven"}]
+
+    assert place.command("acknowledge", "--table", "dbo.orders") == 0
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+@pytest.mark.feature("STR-21")
+def test_a_table_that_the_filters_leave_out_goes_on_once_they_let_it_through_though_its_name_is_taken(
+    orders: Place, capsys: pytest.CaptureFixture[str]
+):
+    place = orders
+    place.configure(table_exclude_list="dbo.orders_old")
+    swapped(place)
+    place.sql("INSERT INTO dbo.orders_old VALUES (3, N'three')")
+    place.settle()
+    for command in COMMANDS:
+        capsys.readouterr()
+        assert place.command(*command) == 4
+        text = said(capsys)
+        assert "dbo.orders_old now, which is left out: let dbo.orders_old through table.exclude.list" in text
+        assert "To give it up, disable CDC on it and acknowledge the loss" in text
+
+    place.configure()
+    assert place.catch_up() == 0
+    assert place.query("SELECT name FROM t ORDER BY id", "orders") == [{"name": n} for n in ("one", "two", "three")]
+    assert place.check() == 0
