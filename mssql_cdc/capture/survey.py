@@ -141,13 +141,13 @@ def _survey(
         history = history.identified({table.table_id: table.object_id for table in source.tables}, met)
         states = logs == "all" or not _settled(offsets, cursor)
         loaded = load_tables(database, source.tables, offsets, history, states=states)
-        members = _seen_as(loaded, source, offsets, history, retry_failed)
+        members = _seen_as(database, loaded, source, offsets, history, retry_failed)
         spared = not states and logs == "of changed tables"
         begins = bool(requests) or any(member.status == "new" for member in members)
         if spared and (source.restored is not None or begins or not _unread(source.standing.captured, members)):
             # Then the decision is hardly a range.
             loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
-            members = _seen_as(loaded, source, offsets, history, retry_failed)
+            members = _seen_as(database, loaded, source, offsets, history, retry_failed)
         require_newest(database, offsets, loaded.values())
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
         problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
@@ -296,6 +296,7 @@ def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn
 
 
 def _seen_as(
+    database: Database,
     tables: Mapping[TableId, LakeTable],
     source: _Source,
     offsets: Offsets,
@@ -303,10 +304,12 @@ def _seen_as(
     retry_failed: Collection[TableId] | None,
 ) -> tuple[Member, ...]:
     """The tables as the planner sees them."""
-    return tuple(
-        _rekeyed(_member(lake, source, offsets, retries=retry_failed is None or table in retry_failed), lake, history)
-        for table, lake in tables.items()
-    )
+    is_signal_table = database.connector.filters.tables.is_signal_table
+    found: list[Member] = []
+    for table, lake in tables.items():
+        member = _member(lake, source, offsets, retries=retry_failed is None or table in retry_failed)
+        found.append(replace(_rekeyed(member, lake, history), signals=is_signal_table(*table.parts)))
+    return tuple(found)
 
 
 def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retries: bool) -> Member:

@@ -144,12 +144,20 @@ def losses(setup: Setup, done: Done) -> Iterator[dg.AssetCheckEvaluation]:
             yield evaluation(setup, table, passed=False, metadata=event_metadata({"problem": reason}))
 
 
+def _is_read(done: Done, table: TableId) -> bool:
+    """Whether a snapshot can repair a table: the signal table is never read."""
+    member = done.seen.member(table)
+    return member is None or not member.signals
+
+
 def loss_advice(done: Done) -> str:
     """Return what an operator must do about a loss."""
     match done.decision:
         case Lost(repaired=True):
             mode = done.seen.facts.policy.mode
             return f"snapshot.mode={mode} repairs them with a snapshot; acknowledge the gap in the signals asset"
+        case Lost() as lost if not any(_is_read(done, table) for table in lost.stopped):
+            return "no snapshot is needed; acknowledge the gap in the signals asset"
         case Lost():
             return "materialize the partitions of these tables in the snapshots asset"
         case Restored(automatic=True):

@@ -43,7 +43,7 @@ class Member:
     when the table came to `position`. `closed_until` is the largest log end of its snapshot while the stream has not
     passed it (C18); `snapshot` the partition key of a snapshot that has begun and not ended. `rekeyed`: its key has
     another definition than when its rows were read last (B15). `tampered`: its change log may lack rows, or have some
-    twice (A5). `revived`: it was given up, and is tried again.
+    twice (A5). `revived`: it was given up, and is tried again. `signals`: it is the signal table, which is never read.
     """
 
     table: TableId
@@ -57,6 +57,12 @@ class Member:
     rekeyed: bool = False
     tampered: str | None = None
     revived: bool = False
+    signals: bool = False
+
+    @property
+    def streams_on(self) -> bool:
+        """Whether it is a lost signal table: no snapshot reads it, so it streams on behind what is lost (SIG-02)."""
+        return self.status == "lost" and self.signals
 
     @property
     def still_read(self) -> bool:

@@ -139,15 +139,17 @@ def _loss(member: Member) -> Loss | None:
 def _snapshot(facts: Facts) -> Snapshot | None:
     """Return the snapshot to start or resume; None if there is none, or if its retry is delayed.
 
-    With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone. A
-    streaming table whose key has another definition begins like that, too: only then its current table can follow.
+    With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone, as a
+    signal table always is. A streaming table whose key has another definition begins like that, too: only then its
+    current table can follow.
     """
     if facts.captured is None:
         return None
     able = [m for m in facts.members if m.can_be_snapshotted(facts.captured)]
     follows = facts.policy.stream
     beginning = {"new", "lost"} if facts.policy.on_data_error else {"new"}
-    new = tuple(m.table for m in able if m.status in beginning or (m.status == "streaming" and m.rekeyed and follows))
+    begins = [m for m in able if m.status in beginning or (m.status == "streaming" and m.rekeyed and follows)]
+    new = tuple(m.table for m in able if m in begins or m.streams_on)
     known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
     asked = [one for one in facts.asked if known & set(one.tables) and not one.paused]
     for begun in facts.begun_snapshots:

@@ -32,6 +32,31 @@ def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(orders: Place, caps
     assert place.check() == 0
 
 
+@pytest.mark.feature("SIG-02")
+def test_a_signal_table_that_lost_changes_streams_on_behind_a_gap(signalled: Place, capsys: pytest.CaptureFixture[str]):
+    """It stayed lost: no snapshot reads it, so that the one that was advised could not repair it."""
+    place = signalled
+    assert place.catch_up() == 0
+    place.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'signals', N'all'", "WAITFOR DELAY '00:00:01.100'")
+    place.signal("unseen", type="BLOCKING", **{"data-collections": [f"{place.database}.dbo.orders"]})
+    place.enable("signals")
+    place.settle()
+    capsys.readouterr()
+    assert place.catch_up() == 0
+    assert f"not acknowledged: {place.database}.dbo.signals: changes after" in capsys.readouterr().err
+
+    place.signal("seen", type="BLOCKING", **{"data-collections": [f"{place.database}.dbo.orders"]})
+    place.settle()
+    assert place.catch_up() == 0
+    found = place.query("SELECT COUNT(DISTINCT _snapshot) AS n FROM t WHERE op = 'r'", "orders", "changes")
+    assert found == [{"n": 2}]
+    assert place.command("acknowledge", "--table", "dbo.signals") == 0
+    capsys.readouterr()
+    assert place.catch_up() == 0
+    assert "not acknowledged" not in capsys.readouterr().err
+    assert place.check() == 0
+
+
 @pytest.mark.sandbox
 def test_a_restored_source_stops_with_code_4_until_capture_is_resumed(
     orders: Place, capsys: pytest.CaptureFixture[str]

@@ -84,6 +84,10 @@ class _Change:
         return names[name]
 
 
+_ANY_CONSTRAINT = (
+    "schema.tables:UniqueKey.continues", "(not known or self.constraint == former.constraint)", "True",
+)  # fmt: skip
+"""Another constraint with the same definition is the same key: else it tells of the change by itself."""
 MUTANTS = (
     Mutant(
         "1", "any later scan session proves that capture has passed a mark",
@@ -409,6 +413,7 @@ WHOLE_MUTANTS = (
         "lake.history:SchemaHistory.match", "known = self.newest(schema.table_id)",
         "found = self.versions.get(schema.table_id.text, ())\n"
         "    known = next((one for one in found if one.same_structure(schema)), None)",
+        also=(_ANY_CONSTRAINT,),
     ),
     Mutant(
         "7", "a schema change takes over what another run committed meanwhile",
@@ -417,6 +422,7 @@ WHOLE_MUTANTS = (
     Mutant(
         "14", "the type of a key column does not count",
         "schema.tables:TableSchema.key_definition", "(column.name, column.type)", "(column.name, self.columns[0].type)",
+        also=(_ANY_CONSTRAINT,),
     ),
     Mutant(
         "19", "a column of another type goes on in the former one's Delta column",

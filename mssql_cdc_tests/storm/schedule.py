@@ -117,8 +117,6 @@ class Schedule(RuleBasedStateMachine):
         self.restored = self.cleaned = self.controlled = self.has_renamed = False
         self.tampered: set[str] = set()
         self.may_lack: set[str] = set()
-        self.beyond_repair: set[str] = set()
-        """Tables that stay lost, since no snapshot reads them (an open defect)."""
         self.parts: dict[str, set[str]] = {}
         """The conditions by which the first read of a table may have left rows out."""
         self.rivals: list[tuple[Database, Survey, Decision]] = []
@@ -291,7 +289,6 @@ class Schedule(RuleBasedStateMachine):
         stand = standings(seen)
         named = {text.rpartition(".")[2] for text in stand.missing}
         named |= {text.rpartition(".")[2] for text in stand.failed} & self.world.dark()
-        named -= self.beyond_repair
         untold = untold_breaks(self.database, {name for name in TABLES if name in named})
         assert not untold, f"streams broke off, and no gap says so: {untold}"
         reasons = {gap.reason for gap in load_gaps(self.database.layout, self.database.storage)}

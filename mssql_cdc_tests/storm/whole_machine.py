@@ -25,7 +25,7 @@ from mssql_cdc.records.write import write_records
 from mssql_cdc_tests.storm.lake import change_log, home_of
 from mssql_cdc_tests.storm.machine import BOUNDS, DENIED, OWN_STATEMENTS, PAUSES, Storm
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PART, PLACES, of, profiles
-from mssql_cdc_tests.storm.whole import SIGNALS, WholeWorld
+from mssql_cdc_tests.storm.whole import WholeWorld
 from mssql_cdc_tests.storm.worlds import PARTS, TABLES, Change
 
 WHOLE_FAMILIES = (*FAMILIES, "structure", "replica")
@@ -206,7 +206,6 @@ class WholeStorm(Storm):
     def cdc_is_off_in_the_database(self, changes: list[Change], looks: int) -> None:
         """An administrator disables it as a whole and enables it again; what was captured is gone, read or not."""
         self.may_lack.update(TABLES)
-        self.beyond_repair.add(SIGNALS)
         self.world.disable_database()
         self.world.change(*changes)
         self.look(looks)

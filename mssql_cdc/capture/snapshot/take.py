@@ -227,7 +227,7 @@ def _left_out(database: Database, survey: Survey, table: TableId) -> str | None:
 def _begins(survey: Survey, decision: Snapshot, table: TableId) -> bool:
     """Whether `snapshot.mode` decides about the table's rows: it is new, or is read again without being asked."""
     member = _member(survey, table)
-    repaired = member.rekeyed or (member.status == "lost" and survey.facts.policy.on_data_error)
+    repaired = member.rekeyed or member.streams_on or (member.status == "lost" and survey.facts.policy.on_data_error)
     return member.status == "new" or (repaired and _is_planned(decision))
 
 

@@ -34,6 +34,15 @@ def test_loss_found_under_another_mode_is_repaired_once_the_mode_allows_it():
     assert isinstance(plan(replace(found, policy=policy_of("when_needed"))), Snapshot)
 
 
+@pytest.mark.feature("SIG-02")
+def test_lost_signal_table_streams_on_in_every_mode_and_the_others_wait():
+    """No snapshot that somebody requests reads it."""
+    signals = member("signals", 4, status="lost", signals=True)
+    decision = plan(facts(signals, member("a", 4, status="lost"), member("b", 10), cut=lsn(10)))
+    assert isinstance(decision, Snapshot)
+    assert (decision.tables, decision.signal) == ((table("signals"),), None)
+
+
 @pytest.mark.feature("SNP-02")
 def test_new_tables_get_a_snapshot_while_the_others_keep_streaming():
     beside = facts(member("a", None), member("b", 4))
