@@ -173,12 +173,16 @@ def entry_of(database: Database, name: str) -> Entry | None:
     offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
     object_id = cast("Interruption", database.source).object_id(name)
     known = object_id is not None and object_id in offsets.identities
-    return newest_entries(offsets)[object_id or 0] if known else offsets.entry(table)
+    return newest_entry(offsets, object_id or 0) if known else offsets.entry(table)
 
 
-def newest_entries(offsets: Offsets) -> dict[int, Entry]:
-    """The newest entry of each identity, whatever name the table had then."""
-    return {entry.object_id or 0: entry for row in offsets.rows for entry in row.tables.values()}
+def newest_entry(offsets: Offsets, object_id: int) -> Entry:
+    """The newest entry of an identity, whatever name the table had then.
+
+    It is looked for from the end: decoding every row took a third of a schedule's time.
+    """
+    rows = (reversed(row.tables.values()) for row in reversed(offsets.rows))
+    return next(entry for entries in rows for entry in entries if entry.object_id == object_id)
 
 
 def _entries(database: Database, name: str) -> list[Entry]:
@@ -333,9 +337,8 @@ def opened_snapshots(database: Database) -> Iterator[tuple[str, int, int, Lsn, L
         if isinstance(row.facts, SnapshotEnded) and row.epoch == offsets.epoch:
             read = row.tables[row.facts.table]
             ended[read.object_id or 0] = read, row.facts
-    newest = newest_entries(offsets)
     for object_id, (read, facts) in ended.items():
-        entry = newest[object_id]
+        entry = newest_entry(offsets, object_id)
         up_to = mergeable_batch(_table_id(facts.table), offsets, entry)
         if entry.to is None or up_to is None or up_to < (read.batch or 0):
             continue
