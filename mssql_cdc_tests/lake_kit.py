@@ -90,6 +90,7 @@ class Change:
     exact: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     sequence: int = 1
     snapshot: int = 1
+    chunk: int = 0
     epoch: int = 0
     committed: datetime = AT
 
@@ -97,7 +98,8 @@ class Change:
         """The change as a row of `neutral_schema(schema)`."""
         operation = {"d": 1, "c": 2, "u": 4, "r": 0}[self.op]
         if self.op == "r":
-            pos = snapshot_position_text(self.epoch, lsn(self.at), number=self.snapshot, row=self.sequence)
+            at, number = lsn(self.at), self.snapshot
+            pos = snapshot_position_text(self.epoch, at, number=number, chunk=self.chunk, row=self.sequence)
         else:
             pos = position_text(self.epoch, lsn(self.at), 1, lsn(self.sequence), operation)
         blank = dict.fromkeys(c.name for c in schema.columns)

@@ -107,7 +107,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
     if row is None:
         return RangeResult(decision, outcomes, None, survey.offsets, history)
     # `_offsets` checks again whether all streaming members took part: a snapshot may have ended in the meantime.
-    members = [m.table.text for m in survey.facts.members] if row.complete else []
+    members = survey.identities if row.complete else None
     after = append_offsets(
         database.layout,
         row,

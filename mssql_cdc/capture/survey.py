@@ -72,6 +72,12 @@ class Survey:
         """The tables (`TableId.text`) that have to begin, or to begin anew."""
         return frozenset(member.table.text for member in self.facts.members if member.status == "new")
 
+    @property
+    def identities(self) -> Mapping[str, int | None]:
+        """The object ids of the captured tables, by their names (`TableId.text`); None: it was not loaded."""
+        loaded = {table: lake.captured.object_id for table, lake in self.tables.items()}
+        return {member.table.text: loaded.get(member.table) for member in self.facts.members}
+
     def member(self, table: TableId) -> Member | None:
         """How the planner sees the table."""
         return next((m for m in self.facts.members if m.table == table), None)

@@ -170,6 +170,11 @@ class Offsets:
         """
         return self._digest.newest_of(object_id)
 
+    def last_name(self, object_id: int) -> str | None:
+        """The name in the newest entry of an identity; None: it has none."""
+        found = self._digest.identified.get(object_id)
+        return found.name if found is not None else None
+
     @cached_property
     def present(self) -> Mapping[str, Entry]:
         """`entries` without those that tables have left with a name: they have newer ones of the same epoch (B15)."""
@@ -381,7 +386,7 @@ class Offsets:
             if not isinstance(facts, SnapshotEnded) or facts.stopped is not None:
                 continue
             if _is_of(entry, table, row.tables[facts.table], facts.table):
-                return snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number)
+                return snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number, chunk=facts.chunk)
         return ""
 
     @property
@@ -489,7 +494,7 @@ def append_offsets(
     row: OffsetRow,
     *,
     seen: Offsets,
-    members: Collection[str] = (),
+    members: Mapping[str, int | None] | None = None,
     new: Collection[str] = (),
     storage: Storage = LOCAL,
     known: KnownTables | None = None,
@@ -504,7 +509,8 @@ def append_offsets(
         layout: The database's folders.
         row: The row to append.
         seen: The offsets on which the row is based.
-        members: The captured tables, if the row may be a complete cut.
+        members: The captured tables with their object ids, if the row may be a complete cut: another table may have had
+            the name of one since its newest entry.
         new: Those of them that have to begin anew: as long as their entries are what they were, these are of a table,
             or of an epoch, before.
         storage: The options of the object store.
@@ -520,7 +526,8 @@ def append_offsets(
     _check_own(row, seen, now, table.uri)
     if members:
         begun = [name for name in members if name not in new or now.entry(name) != seen.entry(name)]
-        complete, failed = cut_of({**now.entries, **row.tables}, begun, row.tables.keys())
+        found = {name: row.tables.get(name) or _entry_of(now, name, members[name]) for name in begun}
+        complete, failed = cut_of({n: entry for n, entry in found.items() if entry}, begun, row.tables.keys())
         row = replace(row, complete=complete, failed=failed)
     version, number = state.delta_version, state.batch + 1
     encoded = encode(row)
@@ -531,6 +538,10 @@ def append_offsets(
     if known is not None and is_next:
         known.keep(table.uri, committed.delta_version, after, storage, state=committed)
     return after
+
+
+def _entry_of(offsets: Offsets, name: str, object_id: int | None) -> Entry | None:
+    return offsets.entry(name) if object_id is None else offsets.entry_of(name, object_id)
 
 
 def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:

@@ -105,7 +105,8 @@ class SnapshotEnded:
 
     The current table stays closed until capture has passed `mark` (C18). `low` is the lowest position that its rows
     stand at, `sweep` what has to be deleted afterwards; `gap`: changes were cleaned up while the snapshot ran.
-    `stopped` is the id of the signal that stopped it, or CHANGES_WENT: it does not stand for the whole table.
+    `stopped` is the id of the signal that stopped it, or CHANGES_WENT: it does not stand for the whole table. `chunk`
+    is the first of its chunks that counts: two runs may have read a table.
     """
 
     step: Literal["snapshot ended"] = "snapshot ended"
@@ -118,6 +119,7 @@ class SnapshotEnded:
     sweep: SweepBound | None = None
     gap: bool = False
     stopped: str | None = None
+    chunk: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, record_gaps
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import Reached, epoch_begun
 from mssql_cdc.plan.decisions import Lost
@@ -51,8 +52,8 @@ def write_restore(database: Database, seen: Survey) -> list[TableId]:
 
 def _reached(seen: Survey) -> dict[TableId, Reached]:
     """The positions of all tables in this epoch, of those too that the source no longer shows or has made anew."""
-    epoch, known = seen.facts.epoch, seen.offsets.entries
-    names = {name: versions[-1].table_id for name, versions in seen.history.versions.items() if name in known}
+    epoch, known = seen.facts.epoch, entries_by_name(seen.offsets, seen.history.versions)
+    names = {name: seen.history.versions[name][-1].table_id for name in known}
     found: dict[TableId, Reached] = {}
     for table in dict.fromkeys((*seen.tables, *names.values())):
         entry, lake = known.get(table.text), seen.tables.get(table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceRestoredError
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.plan.decisions import RESTORED_ADVICE
 from mssql_cdc.schema import TableId
 
@@ -33,7 +34,11 @@ def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
         listed: Tables that were captured when the table list was written: one of them may have disappeared before
             anything of it was read, and then neither the lake nor the source knows it.
     """
-    entries = seen.offsets.present
+    entries = entries_by_name(seen.offsets, seen.history.versions)
+    known_ids = {entry.object_id for entry in entries.values()}
+    # Of tables whose structures are lost, only `_offsets` has the names.
+    left = seen.offsets.present.items()
+    entries = {name: one for name, one in left if one.object_id not in known_ids} | entries
     unread = {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
     known = {*entries, *unread, *(table.text for table in seen.tables)}
     unread |= {table.text: _unseen(table) for table in listed if table.text not in known}

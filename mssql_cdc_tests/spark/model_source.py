@@ -222,6 +222,7 @@ class ModelSource:
                 {"id": key, "name": value, **self.more.get((name, key), {})},
                 sequence=n,
                 snapshot=wanted.snapshot_number,
+                chunk=chunk.number,
                 epoch=wanted.epoch,
             )
             for chunk in wanted.chunks

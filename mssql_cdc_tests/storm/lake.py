@@ -181,8 +181,8 @@ def newest_entry(offsets: Offsets, object_id: int) -> Entry:
 
     It is looked for from the end: decoding every row took a third of a schedule's time.
     """
-    rows = (reversed(row.tables.values()) for row in reversed(offsets.rows))
-    return next(entry for entries in rows for entry in entries if entry.object_id == object_id)
+    rows = ([*row.tables.values()] for row in reversed(offsets.rows))
+    return next(entry for entries in rows for entry in reversed(entries) if entry.object_id == object_id)
 
 
 def _entries(database: Database, name: str) -> list[Entry]:

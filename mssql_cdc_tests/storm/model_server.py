@@ -313,7 +313,7 @@ class ModelServer(ModelSource):
         part = PARTS.get(wanted.condition or (wanted.statement or "").partition(" WHERE ")[2])
         found = [
             Change(
-                number_of(wanted.position), "r", None, _image(key, value), sequence=1000 * chunk.number + place,
+                number_of(wanted.position), "r", None, _image(key, value), sequence=place, chunk=chunk.number,
                 snapshot=wanted.snapshot_number, epoch=wanted.epoch,
             )
             for chunk in wanted.chunks

@@ -265,6 +265,10 @@ MUTANTS = (
         "capture.snapshot.begin:begin", "    if begun:\n", "    if False:\n",
     ),
     Mutant(
+        "C18", "a run that was overtaken while it began reads on",
+        "capture.snapshot.begin:begin", "    _require_held(database, chosen, offsets)\n", "",
+    ),
+    Mutant(
         "C18", "a group may follow the end of its snapshot",
         "capture.snapshot.finish:end_table", '_fence_groups(run, table, {"ended": True})', "pass",
     ),

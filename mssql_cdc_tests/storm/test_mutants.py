@@ -57,6 +57,12 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "a run that resumes a snapshot does not take it over": partial(
         fixed.test_no_group_of_a_run_that_takes_a_snapshot_over_follows_its_end, part="finish.append_offsets"
     ),
+    "a run that was overtaken while it began reads on": partial(
+        fixed.test_rows_of_a_table_without_a_key_count_once_though_two_runs_read_it,
+        part="begin.append_offsets",
+        after=True,
+        groups=1,
+    ),
     "a group may follow the end of its snapshot": (
         fixed.test_no_group_of_a_run_that_was_overtaken_follows_the_end_of_a_snapshot
     ),

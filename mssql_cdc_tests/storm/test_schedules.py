@@ -24,7 +24,7 @@ from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.lake_kit import lsn
-from mssql_cdc_tests.storm.lake import Killed, happening_at, killed_at, opened_snapshots, unopened
+from mssql_cdc_tests.storm.lake import happening_at, opened_snapshots, unopened
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.model_server import ModelServerSession
@@ -336,8 +336,19 @@ def test_no_group_of_a_run_that_takes_a_snapshot_over_follows_its_end(storm: Sto
     storm.snapshot_is_planned_twice("orders", rows=3, place=place, groups=1, changes=changes, scans=1)
 
 
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("part", ["begin.append_offsets", "chunk_groups.commit", "finish.append_offsets"])
+@pytest.mark.parametrize("after", [True, False])
+def test_rows_of_a_table_without_a_key_count_once_though_two_runs_read_it(
+    storm: Storm, part: str, *, after: bool, groups: int
+):
+    """One read it by the plan of each run, both as of the same end of the log."""
+    place = f"snapshot.{part}", 1, after
+    storm.snapshot_is_planned_twice("notes", rows=3, place=place, groups=groups, changes=[], scans=1)
+
+
 def test_no_group_of_a_run_that_was_overtaken_follows_the_end_of_a_snapshot(storm: Storm):
-    """A run reads by its own plan what two others have read by theirs, and ended."""
+    """Cleanup has passed what it had read: it would read that again, behind the end that another run has written."""
     storm.come_to_rest()
     storm.drop_and_create("orders")
     storm.transaction([("orders", 0, "old"), ("orders", 1, "old")])
@@ -346,24 +357,19 @@ def test_no_group_of_a_run_that_was_overtaken_follows_the_end_of_a_snapshot(stor
     found = storm.decided(run)
     assert found is not None
     assert isinstance(found[1], Snapshot)
-    decision, begin = found[1], storm.world.writes[storm.write("snapshot.begin.append_offsets")]
 
-    def plans() -> None:
-        with killed_at(begin, 1, after=False), suppress(Killed):
-            take_snapshot(storm.database.named("another plan"), decision)
-
-    def reads() -> None:
-        storm.look_and_die("mssql_cdc.capture.snapshot.finish.append_offsets", 1, after=False)
-
-    def ends() -> None:
+    def overtaken() -> None:
+        storm.look(2)
+        for name in ("people", "notes", "people"):
+            storm.transaction([(name, 0, "later")])
+        storm.scan(500)
         storm.look()
+        storm.cleaned_up(1)
         storm.transaction([("orders", 0, "newer")])
         storm.transaction([("orders", 1, "newer")])
 
-    loaded = "mssql_cdc.capture.snapshot.begin.is_little"
-    meanwhile = happening_at(begin, 1, plans), happening_at(begin, 1, reads, after=True), happening_at(loaded, 2, ends)
-    with suppress(MssqlCdcError), meanwhile[0], meanwhile[1], meanwhile[2]:
-        take_snapshot(run, decision)
+    with happening_at("mssql_cdc.capture.snapshot.chunk_groups.obey", 3, overtaken), suppress(MssqlCdcError):
+        take_snapshot(run, found[1])
     storm.scan(1)
     storm.look()
 
@@ -731,6 +737,13 @@ def test_table_that_is_no_longer_captured_is_missed_although_another_one_has_its
     assert "CDC is no longer enabled on it" in gap.reason
     acknowledge(storm.database, None, by="a test")
     assert not standings(survey(storm.database, currents=False)).missing
+
+
+def test_lost_table_holds_back_no_cut_when_it_gets_its_name_back_from_another_one(storm: Storm):
+    """The newest entry under its name was the other one's, which streamed: no range was a complete cut any more."""
+    storm.transaction([("orders", 0, "a"), ("people", 1, "a")])
+    storm.come_to_rest()
+    storm.name_of_a_lost_table_is_taken(["people", "orders"], [(0, None), (0, "v19")], before=2, looks=2)
 
 
 def test_table_is_found_that_was_not_captured_for_as_long_as_another_one_had_its_name(storm: Storm):

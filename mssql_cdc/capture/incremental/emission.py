@@ -198,7 +198,7 @@ def record(
         complete=all(offsets.closed_until(name, found) is None for name, found in entries.items()),
         witness=cut.witness if cut is not None and is_known else session.witness(table.position),
     )
-    members = [one.table.text for one in seen.facts.members] if row.complete else []
+    members = seen.identities if row.complete else None
     return append_offsets(
         database.layout, row, seen=offsets, members=members, new=new, storage=database.storage, known=database.tables
     )

@@ -119,13 +119,15 @@ class Ended:
     """The table is read: stream from `position`, exclusive.
 
     `low` is the smallest low mark of the groups that count. `again`: other groups do not count, so that their rows may
-    have to be swept (rule C19). `gap`: the changes after P went during the snapshot; its rows replace them.
+    have to be swept (rule C19). `gap`: the changes after P went during the snapshot; its rows replace them. `chunk` is
+    the number of the first chunk that counts (C21).
     """
 
     position: Lsn
     low: Lsn
     again: bool = False
     gap: bool = False
+    chunk: int = 0
 
 
 def low_mark(captured: Lsn, minimum: Lsn) -> Lsn:
@@ -221,9 +223,10 @@ def conclude(
         return Reread(tuple(chunk.number for chunk in left))
     counting = [group for group in done if _reaches(group.low, min_lsn) and {*group.chunks} & {*plan.numbers}]
     low, again = min(group.low for group in counting), len(counting) < len(done)
+    found = Ended(low, low, again, chunk=min(plan.numbers))
     if plan.held is None or plan.held >= low:
-        return Ended(low, low, again)
-    return Ended(plan.held, low, again) if _reaches(plan.held, oldest or min_lsn) else Ended(low, low, again, gap=True)
+        return found
+    return replace(found, position=plan.held) if _reaches(plan.held, oldest or min_lsn) else replace(found, gap=True)
 
 
 def _reaches(low: Lsn, min_lsn: Lsn | None) -> bool:

@@ -221,6 +221,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> None:
         low=ended.low.text,
         sweep=SweepBound(low=ended.low.text, number=run.plan.number) if sweeps else None,
         gap=ended.gap,
+        chunk=ended.chunk,
     )
     _append(run, snapshot_ended(run.database.stamp(run.epoch), entry, facts))
 

@@ -23,10 +23,13 @@ from mssql_cdc.capture.snapshot.chunk_plan import (
     resumed,
 )
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lsn import Lsn
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.steps import Entry, SnapshotEnded, Stamp, snapshot_ended
+from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.schema import TableId
-from mssql_cdc.source.values import Chunk
+from mssql_cdc.source.values import Chunk, LogMark
+from mssql_cdc_tests.lake_kit import AT
 
 ORDERS, PEOPLE = TableId("db", "dbo", "orders"), TableId("db", "dbo", "people")
 
@@ -256,3 +259,16 @@ def test_chunks_whose_mark_was_cleaned_up_are_reread():
 def test_new_instance_raises_the_mark_to_its_start():
     assert low_mark(lsn(5), lsn(9)) == lsn(9)
     assert low_mark(lsn(9), lsn(5)) == lsn(9)
+
+
+def test_rows_that_another_run_has_read_of_the_same_snapshot_are_before_the_start_of_the_log() -> None:
+    """A table without a key was read by the plans of two runs, both at the same end of the log: all rows counted."""
+    plan = TablePlan(ORDERS, (Chunk(1),), lsn(1), locked=True)
+    found = conclude(plan, [GroupDone((0,), lsn(2)), GroupDone((1,), lsn(2), edition=2)], lsn(1))
+    assert isinstance(found, Ended)
+    facts = {"table": ORDERS.text, "snapshot": "s", "signal": None, "mark": LogMark(lsn(9)), "number": 3}
+    ended = SnapshotEnded(low=found.low.text, chunk=found.chunk, **facts)
+    row = snapshot_ended(Stamp(at=AT, run_id="run", epoch=0), Entry("streaming", to=lsn(3).text, object_id=1), ended)
+    start = Offsets().with_row(row, 1).log_start(ORDERS.text)
+    assert snapshot_position_text(0, lsn(2), number=3, chunk=0, row=7) < start
+    assert start == snapshot_position_text(0, lsn(2), number=3, chunk=1)

@@ -174,7 +174,7 @@ def test_a_step_searches_its_own_entries_only_however_many_rows_there_are(tmp_pa
         del touched[:]
         for number in (count + 1, count + 2):
             row = replace(range_row(number), complete=False)
-            offsets = append_offsets(place, row, seen=offsets, members=NAMES, known=known)
+            offsets = append_offsets(place, row, seen=offsets, members=dict.fromkeys(NAMES), known=known)
             assert load_offsets(place, known=known) is offsets
             asked(offsets)
         costs.append(list(touched))

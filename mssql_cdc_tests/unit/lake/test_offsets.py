@@ -93,7 +93,7 @@ def test_rows_survive_storage(tmp_path: Path):
 
 
 def test_run_over_a_subset_advances_its_own_tables_only_and_writes_no_cut(tmp_path: Path):
-    place, members = layout(tmp_path), ["a", "b"]
+    place, members = layout(tmp_path), dict.fromkeys("ab")
     seen = append_offsets(place, offset_row("01", a=at("01"), b=at("01")), seen=load_offsets(place), members=members)
     seen = append_offsets(place, offset_row("02", a=at("02")), seen=seen, members=members)
     assert [row.complete for row in seen.rows] == [True, False]
@@ -103,7 +103,7 @@ def test_run_over_a_subset_advances_its_own_tables_only_and_writes_no_cut(tmp_pa
 
 def test_table_missing_from_the_offsets_has_no_position_regardless_of_the_database(tmp_path: Path):
     place = layout(tmp_path)
-    seen = append_offsets(place, offset_row("09", a=at("09")), seen=load_offsets(place), members=["a"])
+    seen = append_offsets(place, offset_row("09", a=at("09")), seen=load_offsets(place), members={"a": None})
     assert seen.position("b") is None
     assert seen.position("b", own=Reached(0, "04")) == Reached(0, "04")
 
@@ -136,7 +136,7 @@ def test_cut_is_complete_exactly_when_it_includes_every_streaming_member(statuse
 
 def test_table_that_begins_anew_holds_back_no_cut_until_it_has_begun(tmp_path: Path):
     """What its entry says is of the table that was dropped, or of the epoch before a restore."""
-    place, members = layout(tmp_path), ["a", "b"]
+    place, members = layout(tmp_path), dict.fromkeys("ab")
     seen = append_offsets(place, offset_row("01", a=at("01"), b=at("01")), seen=load_offsets(place), members=members)
     cut = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=members, new=["a"])
     assert cut.rows[-1].complete
@@ -146,11 +146,24 @@ def test_table_that_begins_anew_holds_back_no_cut_until_it_has_begun(tmp_path: P
     assert not late.rows[-1].complete
 
 
+def test_table_whose_name_another_one_had_and_left_holds_back_no_cut(tmp_path: Path):
+    """Its newest entry is that of a lost table; under its name there is a newer one of the table that goes on."""
+    place, members = layout(tmp_path), {"a": 1, "b": 2}
+    seen = append_offsets(
+        place, offset_row("01", a=at("01", object_id=1), b=at("01", object_id=2)), seen=Offsets(), members=members
+    )
+    lost = OffsetRow("status", AT, {"b": Entry("lost", "01", object_id=2)})
+    seen = append_offsets(place, lost, seen=seen)
+    seen = append_offsets(place, offset_row("02", b=at("02", object_id=1)), seen=seen, members={"b": 1})
+    seen = append_offsets(place, offset_row("03", a=at("03", object_id=1)), seen=seen, members=members)
+    assert [row.complete for row in seen.rows] == [True, False, True, True]
+
+
 def test_failed_append_of_other_tables_retries_with_the_next_number(tmp_path: Path):
     place = layout(tmp_path)
     seen = load_offsets(place)
-    append_offsets(place, offset_row("01", a=at("01")), seen=seen, members=["a", "b"])
-    after = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=["a", "b"])
+    append_offsets(place, offset_row("01", a=at("01")), seen=seen, members=dict.fromkeys("ab"))
+    after = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=dict.fromkeys("ab"))
     assert [row.number for row in after.rows] == [1, 2]
     assert load_offsets(place) == after
 
@@ -177,7 +190,7 @@ def test_range_and_snapshots_may_write_concurrently(tmp_path: Path):
 
 
 def test_batch_at_a_cut_ignores_later_rows(tmp_path: Path):
-    place, members = layout(tmp_path), ["a", "b"]
+    place, members = layout(tmp_path), dict.fromkeys("ab")
     seen = load_offsets(place)
     seen = append_offsets(place, offset_row("01", a=at("01", batch=4), b=at("01")), seen=seen, members=members)
     seen = append_offsets(place, offset_row("02", a=at("02", batch=5)), seen=seen, members=members)
@@ -190,7 +203,7 @@ def test_batch_at_a_cut_ignores_later_rows(tmp_path: Path):
 def test_many_rows_are_compacted_and_none_is_lost(tmp_path: Path):
     place, seen = layout(tmp_path), load_offsets(layout(tmp_path))
     for number in range(1, 103):
-        seen = append_offsets(place, offset_row(f"{number:03}", a=at(f"{number:03}")), seen=seen, members=["a"])
+        seen = append_offsets(place, offset_row(f"{number:03}", a=at(f"{number:03}")), seen=seen, members={"a": None})
     again = load_offsets(place)
     assert [row.number for row in again.rows] == list(range(1, 103))
     assert again == seen
