@@ -143,8 +143,9 @@ def _survey(
         if not offsets.number:
             _require_real_name(database, name)
         source = _source(session, offsets, idle_for)
+        present = {table.table_id: table.object_id for table in source.tables}
         met = offsets.identities if source.restored is None else frozenset[int]()
-        history = history.identified({table.table_id: table.object_id for table in source.tables}, met)
+        history = history.identified(present, met | offsets.named_as(present))
         states = logs == "all" or not _settled(offsets, cursor)
         loaded = load_tables(database, source.tables, offsets, history, states=states)
         members = _seen_as(database, loaded, source, offsets, history, retry_failed)

@@ -29,6 +29,7 @@ from mssql_cdc.lake.small_tables import ReadAt, SmallTable, retry_overtaken
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lsn import Lsn, LsnRange, snapshot_position_text
+from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark, Witness
 
 COMPACT_ROWS = 50
@@ -193,6 +194,15 @@ class Offsets:
     def identities(self) -> frozenset[int]:
         """The object ids under which tables were read in this epoch."""
         return self._digest.read_in(self.epoch)
+
+    def named_as(self, present: Mapping[TableId, int]) -> frozenset[int]:
+        """The identities whose tables have the names of their newest entries, whatever happened to the source since.
+
+        Args:
+            present: The object ids of the captured tables.
+        """
+        entries = {number: self.entry(table.text) for table, number in present.items()}
+        return frozenset(number for number, entry in entries.items() if entry and entry.object_id == number)
 
     @property
     def folders(self) -> frozenset[str]:
