@@ -14,6 +14,7 @@ from mssql_cdc.capture.continued_columns import tell_continued_columns
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import FencedError, StorageError, TamperedTableError
 from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, create_table, load_state
@@ -107,6 +108,15 @@ class LakeTable:
         """
         own = {"folder": self.folder, "incarnation": self.incarnation, "object_id": self.captured.object_id}
         return replace(self.entry or Entry("streaming"), **{"reason": None, "rows": 0, **own, **changed})
+
+    def has_gap(self, gap: Gap, offsets: Offsets) -> bool:
+        """Whether a gap under one of the table's names is its own, or of the one in whose place it was made (B15).
+
+        Args:
+            gap: The gap.
+            offsets: All offsets.
+        """
+        return offsets.folders_at(gap.table, Reached(gap.epoch, gap.from_)) <= {self.folder}
 
     @property
     def shown(self) -> str:

@@ -82,7 +82,15 @@ def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: St
 
 
 def bound_gaps(
-    layout: Layout, names: Collection[str], *, epoch: int, streamed: str, to: str, run_id: str, storage: Storage = LOCAL
+    layout: Layout,
+    names: Collection[str],
+    *,
+    epoch: int,
+    streamed: str,
+    to: str,
+    run_id: str,
+    is_own: Callable[[Gap], bool] | None = None,
+    storage: Storage = LOCAL,
 ) -> list[Gap]:
     """Give the table's gaps of this epoch from whose ends it has not streamed this end, and return them.
 
@@ -96,11 +104,13 @@ def bound_gaps(
         streamed: The furthest position that the table, or another one under its name, has had; may be empty.
         to: The position from which a snapshot lets the table stream.
         run_id: The id of the run.
+        is_own: Whether a gap of one of the names is the table's: another table may have had the name. None: all are.
         storage: The options of the object store.
     """
 
     def unbounded(known: Sequence[Gap]) -> list[Gap]:
-        mine = [gap for gap in known if gap.table in names and gap.epoch == epoch and gap.to != to]
+        named = [gap for gap in known if gap.table in names and gap.epoch == epoch and gap.to != to]
+        mine = [gap for gap in named if is_own is None or is_own(gap)]
         ended = (replace(gap, to=to) for gap in mine if gap.to is None)
         moved = (gap for gap in mine if gap.to is not None and gap.to > streamed)
         return [*ended, *(replace(gap, to=to, status="open", by=None) for gap in moved)]

@@ -228,6 +228,19 @@ class Offsets:
         found = self._flat.of(table).select(["epoch", "to"]).to_pylist()
         return {Reached(one["epoch"], one["to"]) for one in found if one["to"] is not None}
 
+    def folders_at(self, table: str, at: Reached) -> set[str]:
+        """The folders of the tables that have had this name at a position; of those that were lost there, if any was.
+
+        All rows are read for it.
+
+        Args:
+            table: The name.
+            at: The position.
+        """
+        found = self._flat.of(table).select(["epoch", "to", "folder", "status"]).to_pylist()
+        here = [one for one in found if (one["epoch"], one["to"]) == (at.epoch, at.to) and one["folder"] is not None]
+        return {one["folder"] for one in [one for one in here if one["status"] == "lost"] or here}
+
     def furthest(self, table: str, epoch: int) -> str:
         """The furthest position in an epoch that a row ever gave the table; empty without one."""
         return self._digest.furthest.get((table, epoch), "")

@@ -177,6 +177,7 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
         streamed=streamed,
         to=ended.position.text,
         run_id=run_id,
+        is_own=lambda gap: run.tables[table_plan.table].has_gap(gap, run.offsets),
         storage=storage,
     )
     if not ended.gap or table_plan.held is None:

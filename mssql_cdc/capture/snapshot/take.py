@@ -265,6 +265,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
                 streamed=known.furthest(survey.offsets, epoch),
                 to=to.text,
                 run_id=database.run_id,
+                is_own=partial(known.has_gap, offsets=survey.offsets),
                 storage=database.storage,
             )
         entries[table.text] = entry
