@@ -191,7 +191,7 @@ class DatabaseView:
         extensions: Extensions,
     ) -> DatabaseView:
         storage = Storage(dict(connector.delta.storage))
-        versions = _versions(layout, storage)
+        versions = _versions(layout, offsets, storage)
         history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
         entries = entries_by_name(offsets, history.versions)
         order = sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
@@ -227,15 +227,24 @@ class DatabaseView:
         )
 
 
-def _versions(layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
-    """Return every schema version of every table, in order, keyed by the table's newest name."""
+def _versions(layout: Layout, offsets: Offsets, storage: Storage) -> dict[TableId, list[Version]]:
+    """Return every schema version of every table, in order, keyed by the table's newest name.
+
+    A table that has its name back from another one has no structure under it before its next change; its newest entry
+    has the name (B15).
+    """
     rows = small_table(layout, "schema_history", storage).rows()
     by_version = {(row["table_id"], row["schema"], row["object_id"]): row for row in rows}
+    history = load_history(layout, storage)
+    found = {own[-1].table_id: own for own in history.versions.values()}
+    for number, own in history.former.items():
+        last = offsets.last_name(number)
+        table = next((one.table_id for one in own if one.table_id.text == last), None)
+        if table is not None:
+            found.setdefault(table, own)
     return {
-        own[-1].table_id: [
-            Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in as_first_seen(own)
-        ]
-        for own in load_history(layout, storage).versions.values()
+        table: [Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in as_first_seen(own)]
+        for table, own in found.items()
     }
 
 
