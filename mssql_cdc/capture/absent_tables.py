@@ -5,7 +5,7 @@ What becomes of them is the planner's (`plan/planner.lost`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,12 +13,12 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.lake.named_entries import entries_by_name
+from mssql_cdc.lake.named_entries import entries_by_name, last_name
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.facts import Absent
-from mssql_cdc.schema import TableId, TableSchema
+from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import Absence
 
@@ -114,12 +114,6 @@ def _under_their_names(
             yield _Missing(table, None if number in present else number, entry)
 
 
-def _last_name(offsets: Offsets, number: int, versions: Sequence[TableSchema]) -> TableId:
-    """The name of a table's newest entry: one that gets its name back has no new version before it is read."""
-    last = offsets.last_name(number)
-    return next((one.table_id for one in versions if one.table_id.text == last), versions[-1].table_id)
-
-
 def _under_former_names(
     database: Database, offsets: Offsets, history: SchemaHistory, shown: Collection[str], present: Collection[int]
 ) -> Iterator[_Missing]:
@@ -128,7 +122,8 @@ def _under_former_names(
     ledger = load_gaps(database.layout, database.storage) if entries else ()
     told = {gap.identity: gap.status for gap in ledger}
     for number, entry in entries.items():
-        table = _last_name(offsets, number, history.former[number])
+        versions = history.former[number]
+        table = last_name(offsets, number, versions) or versions[-1].table_id
         is_known = entry is not None and entry.status != "excluded" and entry.epoch == offsets.epoch
         if entry is None or not is_known or not database.connector.filters.tables.matches(*table.parts):
             continue

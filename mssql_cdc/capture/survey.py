@@ -144,8 +144,8 @@ def _survey(
             _require_real_name(database, name)
         source = _source(session, offsets, idle_for)
         present = {table.table_id: table.object_id for table in source.tables}
-        met = offsets.identities if source.restored is None else frozenset[int]()
-        history = history.identified(present, met | offsets.named_as(present))
+        met = offsets.met(present) if source.restored is None else offsets.named_as(present)
+        history = history.identified(present, met)
         states = logs == "all" or not _settled(offsets, cursor)
         loaded = load_tables(database, source.tables, offsets, history, states=states)
         members = _seen_as(database, loaded, source, offsets, history, retry_failed)

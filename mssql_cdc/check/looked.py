@@ -92,7 +92,7 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         with database.session() as asked:
             tables = asked.tables()
         present = {table.table_id: table.object_id for table in tables}
-        history = history.identified(present, offsets.identities | offsets.named_as(present))
+        history = history.identified(present, offsets.met(present))
         members = load_tables(database, tables, offsets, history, states=False)
     if not any(offsets.entry(table.text) for table in members) and not offsets.entries:
         raise NotCaughtUpError(

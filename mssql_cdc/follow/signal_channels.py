@@ -49,7 +49,7 @@ class SourceTable:
             return None  # Its folder may have been moved away, so that the table is about to be read again.
         history = database.history()
         present = {name: table.captured.object_id for name, table in tables.items()}
-        history = history.identified(present, self.offsets.identities | self.offsets.named_as(present))
+        history = history.identified(present, self.offsets.met(present))
         found: list[SignalRecord] = []
         columns = ["_pos", "_schema", "op", "after"]
         for batch in scan(home.changes, batches=BatchSlice(taken, up_to), columns=columns, storage=database.storage):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import TableId, TableSchema
 
 
 def entries_by_name(offsets: Offsets, versions: Mapping[str, Sequence[TableSchema]]) -> dict[str, Entry]:
@@ -31,3 +31,18 @@ def _entry(offsets: Offsets, name: str, identities: Mapping[str, int | None]) ->
         return found or named
     # Made anew, it goes on in the place of the former one; a table that was renamed has left its name.
     return None if named.object_id in identities.values() and named.object_id != identity else named
+
+
+def last_name(offsets: Offsets, object_id: int, versions: Sequence[TableSchema]) -> TableId | None:
+    """Return the name in a table's newest entry: no structure has a name that it got back before its next change (B15).
+
+    Args:
+        offsets: The offsets.
+        object_id: The identity of the table.
+        versions: Its versions.
+
+    Returns:
+        The name; None if none of its structures ever had it.
+    """
+    last = offsets.last_name(object_id)
+    return next((one.table_id for one in versions if one.table_id.text == last), None)

@@ -117,14 +117,14 @@ class Offsets:
         """The newest entry of a table (`TableId.text`): its state."""
         return self.entries.get(table)
 
-    def places(self, table: str, entry: Entry) -> tuple[int, int]:
+    def places(self, table: str, object_id: int | None) -> tuple[int, int]:
         """Where the newest entries of a name and of an identity are among all: another row has moved them (A3).
 
         Args:
             table: The name.
-            entry: An entry of the table with the identity.
+            object_id: The identity; None: it is not known.
         """
-        named, identified = self._digest.named.get(table), self._digest.identified.get(entry.object_id or 0)
+        named, identified = self._digest.named.get(table), self._digest.identified.get(object_id or 0)
         return named.place if named is not None else -1, identified.place if identified is not None else -1
 
     def entry_of(self, table: str, object_id: int, *, folder: str | None = None) -> Entry | None:
@@ -203,6 +203,14 @@ class Offsets:
         """
         entries = {number: self.entry(table.text) for table, number in present.items()}
         return frozenset(number for number, entry in entries.items() if entry and entry.object_id == number)
+
+    def met(self, present: Mapping[TableId, int]) -> frozenset[int]:
+        """The identities that tell of renames: those that were read in this epoch, and `named_as`.
+
+        Args:
+            present: The object ids of the captured tables.
+        """
+        return self.identities | self.named_as(present)
 
     @property
     def folders(self) -> frozenset[str]:
@@ -572,6 +580,7 @@ def _check_own(row: OffsetRow, seen: Offsets, now: Offsets, uri: str) -> None:
         return
     if now.epoch > seen.epoch:
         raise FencedError(f"Epoch {now.epoch} has begun in {uri} since this run began in epoch {seen.epoch}")
-    changed = [name for name, entry in row.tables.items() if seen.places(name, entry) != now.places(name, entry)]
+    own = ((name, entry.object_id) for name, entry in row.tables.items())
+    changed = [name for name, number in own if seen.places(name, number) != now.places(name, number)]
     if changed:
         raise FencedError(f"Another run has written offsets of {sorted(changed)} in {uri} since this run began")

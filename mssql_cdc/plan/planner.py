@@ -148,8 +148,8 @@ def _snapshot(facts: Facts) -> Snapshot | None:
     able = [m for m in facts.members if m.can_be_snapshotted(facts.captured)]
     follows = facts.policy.stream
     beginning = {"new", "lost"} if facts.policy.on_data_error else {"new"}
-    begins = [m for m in able if m.status in beginning or (m.status == "streaming" and m.rekeyed and follows)]
-    new = tuple(m.table for m in able if m in begins or m.streams_on)
+    rekeyed = {m.table for m in able if m.status == "streaming" and m.rekeyed and follows}
+    new = tuple(m.table for m in able if m.status in beginning or m.table in rekeyed or m.streams_on)
     known = {m.table for m in able if m.status in {"streaming", "failed", "lost"}}
     asked = [one for one in facts.asked if known & set(one.tables) and not one.paused]
     for begun in facts.begun_snapshots:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.named_entries import entries_by_name
+from mssql_cdc.lake.named_entries import entries_by_name, last_name
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.small_tables import small_table
@@ -238,8 +238,7 @@ def _versions(layout: Layout, offsets: Offsets, storage: Storage) -> dict[TableI
     history = load_history(layout, storage)
     found = {own[-1].table_id: own for own in history.versions.values()}
     for number, own in history.former.items():
-        last = offsets.last_name(number)
-        table = next((one.table_id for one in own if one.table_id.text == last), None)
+        table = last_name(offsets, number, own)
         if table is not None:
             found.setdefault(table, own)
     return {

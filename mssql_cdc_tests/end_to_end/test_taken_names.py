@@ -10,10 +10,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 COMMANDS = [("run", "--until-caught-up", "--timeout", "120"), ("run", "--seconds", "1"), ("check",), ("status",)]
 
 
-def said(capsys: pytest.CaptureFixture[str]) -> str:
-    """Everything that was said since, with single spaces."""
-    shown = capsys.readouterr()
-    return " ".join((shown.out + shown.err).split())
+def every_command_says(place: Place, capsys: pytest.CaptureFixture[str], *texts: str) -> None:
+    """Assert that each command ends with code 4 and says all of these texts."""
+    for command in COMMANDS:
+        capsys.readouterr()
+        assert place.command(*command) == 4
+        shown = capsys.readouterr()
+        said = " ".join((shown.out + shown.err).split())
+        for text in texts:
+            assert text in said
 
 
 def swapped(place: Place, *before: str) -> None:
@@ -33,12 +38,7 @@ def test_a_table_that_is_no_longer_captured_is_told_until_it_is_acknowledged_tho
     """Nothing said so: whatever looked for it by name found the other table."""
     place = orders
     swapped(place, "EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
-    for command in COMMANDS:
-        capsys.readouterr()
-        assert place.command(*command) == 4
-        text = said(capsys)
-        assert "another table has the name of this one" in text
-        assert "@source_name = N'orders_old'" in text
+    every_command_says(place, capsys, "another table has the name of this one", "@source_name = N'orders_old'")
     assert place.query("SELECT name FROM t", "people") == [{"name": "seven"}]
 
     assert place.command("acknowledge", "--table", "dbo.orders") == 0
@@ -55,12 +55,12 @@ def test_a_table_that_the_filters_leave_out_goes_on_once_they_let_it_through_tho
     swapped(place)
     place.sql("INSERT INTO dbo.orders_old VALUES (3, N'three')")
     place.settle()
-    for command in COMMANDS:
-        capsys.readouterr()
-        assert place.command(*command) == 4
-        text = said(capsys)
-        assert "dbo.orders_old now, which is left out: let dbo.orders_old through table.exclude.list" in text
-        assert "To give it up, disable CDC on it and acknowledge the loss" in text
+    every_command_says(
+        place,
+        capsys,
+        "dbo.orders_old now, which is left out: let dbo.orders_old through table.exclude.list",
+        "To give it up, disable CDC on it and acknowledge the loss",
+    )
 
     place.configure()
     assert place.catch_up() == 0

@@ -266,7 +266,7 @@ MUTANTS = (
     ),
     Mutant(
         "C18", "a run that was overtaken while it began reads on",
-        "capture.snapshot.begin:begin", "    _require_held(database, chosen, offsets)\n", "",
+        "capture.snapshot.begin:begin", "    require_held(chosen.values(), offsets, database.offsets())\n", "",
     ),
     Mutant(
         "C18", "a group may follow the end of its snapshot",

@@ -12,7 +12,7 @@ from mssql_cdc.capture.sealing import Seal, require_sealed
 from mssql_cdc.capture.snapshot.chunk_commits import groups_done
 from mssql_cdc.capture.snapshot.chunk_plan import SnapshotPlan, TablePlan, low_mark, plan_of_text, plan_text, resumed
 from mssql_cdc.capture.snapshot.notes import SnapshotNotes
-from mssql_cdc.capture.snapshot.progress import Run
+from mssql_cdc.capture.snapshot.progress import Run, require_held
 from mssql_cdc.capture.snapshot.statements import statement_of
 from mssql_cdc.capture.snapshot_controls import heard_until
 from mssql_cdc.capture.survey import Survey
@@ -95,7 +95,8 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
                 raise
             failed[table] = error
             del chosen[table]
-    _require_held(database, chosen, offsets)
+    # Its end may be behind the states that were just loaded; one that takes over later commits before it ends (C18).
+    require_held(chosen.values(), offsets, database.offsets())
     notes = SnapshotNotes(database, plan, is_new=fresh)
     if chosen or failed:
         notes.started()
@@ -315,18 +316,6 @@ def _take_over(database: Database, members: Mapping[TableId, LakeTable], offsets
     entries = {table.text: member.entry for table, member in members.items() if member.entry is not None}
     row = status_changed(database.stamp(epoch), entries)
     return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
-
-
-def _require_held(database: Database, members: Mapping[TableId, LakeTable], offsets: Offsets) -> None:
-    """Raise FencedError if another run has taken a table over: its end may be behind the states that were loaded (C18).
-
-    A run that takes it over from now on commits before it ends, which fences these states.
-    """
-    now = database.offsets()
-    for table, member in members.items():
-        entry = member.new_entry()
-        if now.places(table.text, entry) != offsets.places(table.text, entry):
-            raise FencedError(f"Another run has taken over the snapshot of {table} since this run began")
 
 
 def _write_status(

@@ -8,7 +8,7 @@ from typing import Any
 
 from mssql_cdc.capture.requests import INITIAL_ADVICE
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
-from mssql_cdc.capture.snapshot.progress import Run
+from mssql_cdc.capture.snapshot.progress import Run, require_held
 from mssql_cdc.capture.snapshot_controls import load_controls
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
@@ -235,7 +235,4 @@ def _append(run: Run, row: OffsetRow) -> None:
     """
     before = run.offsets
     run.offsets = append_offsets(run.database.layout, row, seen=before, storage=run.database.storage)
-    for table, member in run.tables.items():
-        entry, name = member.new_entry(), table.text
-        if name not in row.tables and before.places(name, entry) != run.offsets.places(name, entry):
-            raise FencedError(f"Another run has taken over the snapshot of {name} since this run began")
+    require_held((one for table, one in run.tables.items() if table.text not in row.tables), before, run.offsets)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
@@ -197,3 +197,17 @@ def _duration(seconds: float) -> str:
     minutes, left = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {left} s" if minutes else f"{left} s"
+
+
+def require_held(tables: Iterable[LakeTable], before: Offsets, now: Offsets) -> None:
+    """Raise FencedError if a row between these offsets has an entry of one of the tables: another run has it now (A3).
+
+    Args:
+        tables: Tables that are in a snapshot.
+        before: The offsets behind this run's own row.
+        now: Newer offsets.
+    """
+    for one in tables:
+        name, number = one.table.text, one.captured.object_id
+        if before.places(name, number) != now.places(name, number):
+            raise FencedError(f"Another run has taken over the snapshot of {name} since this run began")
