@@ -746,6 +746,30 @@ def test_lost_table_holds_back_no_cut_when_it_gets_its_name_back_from_another_on
     storm.name_of_a_lost_table_is_taken(["people", "orders"], [(0, None), (0, "v19")], before=2, looks=2)
 
 
+def test_table_that_has_its_name_back_from_a_lost_one_is_known_behind_a_restore(storm: Storm):
+    """No structure had its name, and the lake was called damaged."""
+    storm.transaction([("orders", 0, "a"), ("people", 1, "a")])
+    storm.come_to_rest()
+    storm.name_of_a_lost_table_is_taken(["orders", "people"], [], before=2, looks=3)
+    storm.restore()
+
+
+def test_gap_of_a_lost_table_goes_on_though_another_one_that_had_its_name_is_read_again(storm: Storm):
+    storm.transaction([("orders", 0, "a"), ("people", 1, "a")])
+    storm.come_to_rest()
+    storm.disabled("people")
+    storm.change_arrives([("notes", 0, "a")])
+    storm.look(2)
+    storm.renamed("people", "people_old")
+    storm.renamed("orders", "people")
+    storm.change_arrives([("people", 0, "b")])
+    storm.look(2)
+    storm.renamed("people", "orders")
+    storm.renamed("people_old", "people")
+    storm.snapshot_is_asked_for("orders")
+    storm.look(4)
+
+
 def test_table_is_found_that_was_not_captured_for_as_long_as_another_one_had_its_name(storm: Storm):
     storm.transaction([("orders", 0, "a"), ("people", 1, "a")])
     storm.come_to_rest()

@@ -159,6 +159,17 @@ def test_table_whose_name_another_one_had_and_left_holds_back_no_cut(tmp_path: P
     assert [row.complete for row in seen.rows] == [True, False, True, True]
 
 
+def test_folders_at_a_position_are_those_of_the_table_that_was_lost_there():
+    """Another table has had the name at the same position since: its snapshots must not end the lost one's gap."""
+    mine, other = at("01", object_id=2, folder="dbo/b"), at("01", object_id=1, folder="dbo/a")
+    before = Offsets().with_row(offset_row("01", b=mine), 1)
+    taken = before.with_row(offset_row("01", b=other), 2)
+    lost = before.with_row(OffsetRow("status", AT, {"b": replace(mine, status="lost")}), 2)
+    assert taken.folders_at("b", Reached(0, "01")) == {"dbo/a", "dbo/b"}
+    assert lost.with_row(offset_row("01", b=other), 3).folders_at("b", Reached(0, "01")) == {"dbo/b"}
+    assert taken.folders_at("b", Reached(0, "02")) == set()
+
+
 def test_failed_append_of_other_tables_retries_with_the_next_number(tmp_path: Path):
     place = layout(tmp_path)
     seen = load_offsets(place)
