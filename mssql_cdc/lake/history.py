@@ -218,9 +218,12 @@ def _history(table: SmallTable) -> SchemaHistory:
             versions[name] = (*there, schema)
             continue
         moved = next((n for n, own in versions.items() if number is not None and own[-1].object_id == number), None)
-        if moved is not None and not _continues(schema, versions[moved], there):
-            moved = None
-        earlier = versions.pop(moved) if moved is not None else former.pop(number or 0, ())
+        if moved is not None and _continues(schema, versions[moved], there):
+            earlier = versions.pop(moved)
+        elif number in former and former[number][-1].version < schema.version:
+            earlier = former.pop(number)
+        else:
+            earlier = ()
         if there and (earlier or schema.version == 1):
             former[there[-1].object_id or 0] = there
         elif there:
@@ -233,8 +236,11 @@ def _continues(schema: TableSchema, other: Sequence[TableSchema], own: Sequence[
     """Whether a version is the next one of the table of another name, which had its identity, and not of its own.
 
     A table that was made anew has the next version and incarnation under its own name. Where those of the other name
-    fit, too, a table that was renamed still has a capture instance that it had.
+    fit, too, a table that was renamed still has a capture instance that it had. Behind a restore, the source may give
+    the identity to a new table, whose versions begin anew.
     """
+    if schema.version <= other[-1].version:
+        return False
     if not own or (schema.version, schema.incarnation) != (own[-1].version + 1, own[-1].incarnation + 1):
         return True
     fits = (schema.version, schema.incarnation) == (other[-1].version + 1, other[-1].incarnation)

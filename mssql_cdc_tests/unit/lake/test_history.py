@@ -127,3 +127,19 @@ def test_an_identity_that_a_restore_gave_to_another_table_moves_no_versions(
     for loaded in (load_history(place), load_history(place).identified(present, frozenset({*met, 2}))):
         chains = {name: [one.object_id for one in own] for name, own in loaded.versions.items()}
         assert chains == {"shop.dbo.orders": [1, 2], "shop.dbo.people": [5, 2]}
+
+
+def test_a_new_table_with_the_identity_of_another_one_of_before_a_restore_has_its_own_versions(tmp_path: Path):
+    """Its first version was taken for a rename of the other one, and its rows read by that one's first structure."""
+    place = layout(tmp_path)
+    recorded(place, [former := orders(object_id=2, instance="dbo_orders")])
+    fresh = replace(former, table_id=TableId("shop", "dbo", "fresh"), instance="dbo_fresh")
+    present = {fresh.table_id: 2}
+    history = load_history(place).identified(present, frozenset())
+    (written,), _ = record_versions(place, [fresh], known=history, at=AT)
+    assert written.version == 1
+    for loaded in (load_history(place), load_history(place).identified(present, frozenset({2}))):
+        assert {name: own[0].table_id.name for name, own in loaded.versions.items()} == {
+            "shop.dbo.orders": "orders",
+            "shop.dbo.fresh": "fresh",
+        }

@@ -30,7 +30,9 @@ def cut(lake: Lake, to: int, names: dict[str, int]) -> None:
 def known(lake: Lake, names: dict[str, int]) -> None:
     """The history knows the tables by these names."""
     found = [replace(table(name), object_id=one) for name, one in names.items()]
-    record_versions(lake.layout, found, known=load_history(lake.layout), at=AT)
+    present = {table(name).table_id: one for name, one in names.items()}
+    history = load_history(lake.layout).identified(present, frozenset({1, 2}))
+    record_versions(lake.layout, found, known=history, at=AT)
 
 
 @pytest.fixture
