@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.records.json_texts import Texts, joined, or_null
+from mssql_cdc.records.tables import Tables
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -47,13 +48,18 @@ class CaptureTimes:
     times: dict[str, list[int]]
 
     @classmethod
-    def of(cls, offsets: Offsets) -> CaptureTimes:
-        """Build from all offsets rows."""
+    def of(cls, offsets: Offsets, tables: Tables) -> CaptureTimes:
+        """Build from all offsets rows.
+
+        Args:
+            offsets: The offsets.
+            tables: The database's tables: batches count per change log.
+        """
         found: dict[str, dict[int, int]] = {}
         for row in offsets.rows:
-            for table, entry in row.tables.items():
+            for name, entry in row.tables.items():
                 if entry.batch is not None:
-                    found.setdefault(table, {}).setdefault(entry.batch, microseconds(row.at))
+                    found.setdefault(tables.named(name, entry), {}).setdefault(entry.batch, microseconds(row.at))
         ordered = {table: sorted(times.items()) for table, times in found.items()}
         return cls(
             {table: [batch for batch, _ in items] for table, items in ordered.items()},

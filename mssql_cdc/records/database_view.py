@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -12,11 +12,10 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.named_entries import entries_by_name, last_name
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lake.steps import Entry, OffsetRow
+from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
@@ -30,6 +29,7 @@ from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.shapes import Shapes, TableShape
 from mssql_cdc.records.snapshots import Block, find_snapshots
 from mssql_cdc.records.state import StreamState
+from mssql_cdc.records.tables import Tables
 from mssql_cdc.schema import TableId
 
 
@@ -37,7 +37,7 @@ from mssql_cdc.schema import TableId
 class DatabaseView:
     """One database at a cut; nothing at or behind `bound` is rendered.
 
-    Tables are known by their newest names. `wanted` are those that are selected, `others` are not captured.
+    Tables are known as `Tables` has them. `wanted` are those that are selected, `others` are not captured.
     """
 
     connector: Connector
@@ -191,13 +191,12 @@ class DatabaseView:
         extensions: Extensions,
     ) -> DatabaseView:
         storage = Storage(dict(connector.delta.storage))
-        versions = _versions(layout, offsets, storage)
+        tables = Tables.of(load_history(layout, storage), offsets)
+        versions = _versions(tables, layout, storage)
         history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
-        entries = entries_by_name(offsets, history.versions)
-        order = sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
-        found_logs = {table: _log(table, entries.get(table.text), layout, offsets, cut, storage) for table in order}
-        logs = {table: log for table, log in found_logs.items() if log is not None}
-        found = find_snapshots(logs, offsets, cut, _snapshot_order(connector, versions), renamed=_renamed(versions))
+        found_logs = [_log(table, tables, layout, offsets, cut, storage) for table in _ordered(connector, versions)]
+        logs = {log.table_id: log for log in found_logs if log is not None}
+        found = find_snapshots(logs, offsets, cut, _snapshot_order(connector, versions), tables=tables)
         snapshotted = {table for block in found.blocks for table in (*block.tables, *block.described)}
         changes = (
             announcements(versions, snapshotted, partial(_epoch_at, offsets))
@@ -211,7 +210,7 @@ class DatabaseView:
             logs,
             versions,
             Shapes(history, connector, extensions),
-            CaptureTimes.of(offsets),
+            CaptureTimes.of(offsets, tables),
             found.blocks,
             changes,
             tuple(beats(offsets.cuts(), interval, ends_ms=ends)) if interval else (),
@@ -227,24 +226,19 @@ class DatabaseView:
         )
 
 
-def _versions(layout: Layout, offsets: Offsets, storage: Storage) -> dict[TableId, list[Version]]:
-    """Return every schema version of every table, in order, keyed by the table's newest name.
-
-    A table that has its name back from another one has no structure under it before its next change; its newest entry
-    has the name (B15).
-    """
+def _versions(tables: Tables, layout: Layout, storage: Storage) -> dict[TableId, list[Version]]:
+    """Return every schema version of every table, in order."""
     rows = small_table(layout, "schema_history", storage).rows()
     by_version = {(row["table_id"], row["schema"], row["object_id"]): row for row in rows}
-    history = load_history(layout, storage)
-    found = {own[-1].table_id: own for own in history.versions.values()}
-    for number, own in history.former.items():
-        table = last_name(offsets, number, own)
-        if table is not None:
-            found.setdefault(table, own)
     return {
         table: [Version.of_row(by_version[s.table_id.text, s.version, s.object_id], s) for s in as_first_seen(own)]
-        for table, own in found.items()
+        for table, own in tables.versions.items()
     }
+
+
+def _ordered(connector: Connector, versions: Iterable[TableId]) -> list[TableId]:
+    """Return tables in the order of the configuration."""
+    return sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
 
 
 def _snapshot_order(connector: Connector, versions: Mapping[TableId, Sequence[Version]]) -> list[TableId]:
@@ -257,13 +251,6 @@ def _snapshot_order(connector: Connector, versions: Mapping[TableId, Sequence[Ve
     return sorted(versions, key=place)
 
 
-def _renamed(versions: Mapping[TableId, Sequence[Version]]) -> dict[str, str]:
-    """Return the newest name of each table under its former ones that no other table has now."""
-    now = {table.text for table in versions}
-    former = {version.table_id.text: table.text for table, own in versions.items() for version in own}
-    return {name: table for name, table in former.items() if name not in now}
-
-
 def _others(connector: Connector, layout: Layout, storage: Storage) -> list[Described]:
     """Return the tables that were not captured when the initial snapshot began."""
     seen = (one for one in load_structures(layout, storage) if connector.describes(*one.structure.table_id.parts))
@@ -271,9 +258,10 @@ def _others(connector: Connector, layout: Layout, storage: Storage) -> list[Desc
 
 
 def _log(
-    table: TableId, entry: Entry | None, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage
+    table: TableId, tables: Tables, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage
 ) -> ChangeLog | None:
     """Return the table's change log up to the cut; None if it had none at the cut."""
+    entry = tables.entries.get(table)
     batch = None if entry is None else offsets.batch_at(table.text, cut.number, folder=entry.folder)
     if entry is None or batch is None:
         return None

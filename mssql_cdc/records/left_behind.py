@@ -6,11 +6,11 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.state import StreamState
+from mssql_cdc.records.tables import Tables
 
 
 def left_behind(
@@ -32,10 +32,10 @@ def left_behind(
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
     storage = Storage(dict(connector.delta.storage))
     end = int(state.position[:4] or "0", 16), Lsn.parse(offset["commit_lsn"]).text
-    entries = entries_by_name(load_offsets(layout, storage), load_history(layout, storage).versions)
+    tables = Tables.of(load_history(layout, storage), load_offsets(layout, storage))
     behind = {
-        name: entry
-        for name, entry in entries.items()
+        table.text: entry
+        for table, entry in tables.entries.items()
         if entry.status != "excluded" and entry.to is not None and (entry.epoch, entry.to) < end
     }
     if not behind:

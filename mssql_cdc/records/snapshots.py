@@ -20,6 +20,7 @@ from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
+from mssql_cdc.records.tables import Tables
 from mssql_cdc.schema import TableId
 
 INITIAL, BLOCKING = "INITIAL", "BLOCKING"
@@ -84,7 +85,7 @@ def find_snapshots(
     cut: OffsetRow,
     order: Sequence[TableId],
     *,
-    renamed: Mapping[str, str],
+    tables: Tables,
 ) -> Snapshots:
     """Find the snapshots of a database at a cut; later ones than the first are BLOCKING if somebody asked for them.
 
@@ -95,9 +96,9 @@ def find_snapshots(
         offsets: All rows of `_offsets`.
         cut: The complete cut up to which records are rendered.
         order: The database's tables in snapshot order.
-        renamed: The newest name of each table under its former ones: offsets have the name of their time.
+        tables: The database's tables.
     """
-    known = _known(offsets, cut, renamed)
+    known = _known(offsets, cut, tables)
     firsts: dict[str, str] = {}
     members: dict[str, set[str]] = {number: one.tables for number, one in known.items()}
     later = _begun_later(offsets, cut) - set(known)
@@ -139,7 +140,7 @@ def _only_joined(one: _Known | None) -> bool:
     return one is not None and not one.tables and isinstance(facts, SnapshotBegun) and facts.signal is None
 
 
-def _known(offsets: Offsets, cut: OffsetRow, renamed: Mapping[str, str]) -> dict[str, _Known]:
+def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known]:
     """Return the snapshots by number; one that read no rows has none and is known by its partition."""
     rows = [row for row in offsets.rows if row.number <= cut.number]
     numbers = _numbers_by_partition(rows)
@@ -150,15 +151,16 @@ def _known(offsets: Offsets, cut: OffsetRow, renamed: Mapping[str, str]) -> dict
         number = (
             str(numbers.get(row.partition, row.partition) if own is None else own) if row.kind == "snapshot" else ""
         )
-        lost = any(newest.get(name, ("", ""))[0] == "lost" for name in row.tables)
-        newest |= {name: (entry.status, number) for name, entry in row.tables.items()}
+        named = {tables.named(name, entry): entry.status for name, entry in row.tables.items()}
+        lost = any(newest.get(name, ("", ""))[0] == "lost" for name in named)
+        newest |= {name: (status, number) for name, status in named.items()}
         if row.kind != "snapshot":
             continue
         one = found.setdefault(number, _Known(row, row))
         one.repairs = one.repairs or lost
         one.newest = row
         is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
-        (one.tables if is_read else one.described).update(renamed.get(name, name) for name in row.tables)
+        (one.tables if is_read else one.described).update(named)
         reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
         for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=0) for r in reached):
             one.position = min(where, one.position or where)
@@ -205,6 +207,8 @@ class SnapshotRows:
     """Consecutive rows of one table of a snapshot, and their place in it.
 
     Args:
+        block: The snapshot.
+        log: The table's change log.
         rows: Rows of its change log.
         is_first_table: The table is the snapshot's first one.
         is_first: They begin with the table's first row.
@@ -213,12 +217,17 @@ class SnapshotRows:
     """
 
     block: Block
-    table_id: TableId
+    log: ChangeLog
     rows: pa.RecordBatch
     is_first_table: bool
     is_first: bool
     is_last: bool
     ends_snapshot: bool
+
+    @property
+    def table_id(self) -> TableId:
+        """The table."""
+        return self.log.table_id
 
     @property
     def markers(self) -> pa.Array:
@@ -243,7 +252,7 @@ def block_rows(
     Args:
         block: The snapshot.
         logs: The change logs of its tables.
-        after: Begin behind this table's (`TableId.text`) row at this position.
+        after: Begin behind the row at this position in this change log (`ChangeLog.identity`).
     """
     pending: SnapshotRows | None = None
     for found in _rows(block, logs, after):
@@ -255,15 +264,16 @@ def block_rows(
 
 
 def _rows(block: Block, logs: Mapping[TableId, ChangeLog], after: tuple[str, str] | None) -> Iterator[SnapshotRows]:
-    tables = [table.text for table in block.tables]
-    start = tables.index(after[0]) if after is not None else 0
+    # Outputs that were begun before logs had an identity here name the table.
+    own = [{table.text, *([logs[table].identity] if table in logs else [])} for table in block.tables]
+    start = next(place for place, ids in enumerate(own) if after[0] in ids) if after is not None else 0
     for place, table_id in enumerate(block.tables):
         if place < start or table_id not in logs:
             continue
         low = f"{after[1]}+" if after is not None and place == start else ""
         is_first = not low
         for rows in snapshot_rows(logs[table_id], block.number, low=low):
-            yield SnapshotRows(block, table_id, rows, place == 0, is_first, is_last=False, ends_snapshot=False)
+            yield SnapshotRows(block, logs[table_id], rows, place == 0, is_first, is_last=False, ends_snapshot=False)
             is_first = False
 
 

@@ -17,7 +17,7 @@ from mssql_cdc.records.transactions import Transaction
 
 @dataclass(frozen=True, slots=True)
 class InSnapshot:
-    """A snapshot of which everything up to the row at `position` in `table` (`TableId.text`) is written.
+    """A snapshot of which everything up to the row at `position` in `table` (`ChangeLog.identity`) is written.
 
     Its records show `kind` and `commit_lsn` in their offsets.
     """

@@ -192,7 +192,7 @@ class _BlockRows:
         envelopes.newest = envelopes.source_info(newest, -1, markers[-1].as_py(), serial)
         within = InSnapshot(
             rows.block.number,
-            rows.table_id.text,
+            rows.log.identity,
             newest.pos[-1].as_py(),
             kind=rows.block.kind,
             commit_lsn=kept.commit_lsn,
