@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 from mssql_cdc.capture.loaded_extensions import LoadedExtensions
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.current_logs import CurrentLogs
+from mssql_cdc.lake.gaps import Gap, acknowledge_gaps
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
@@ -98,6 +100,19 @@ class Database:
     def history(self) -> SchemaHistory:
         """The newest schema history (`load_history`), read again only if it has changed."""
         return load_history(self.layout, self.storage, known=self.tables)
+
+    def acknowledge_gaps(self, tables: Collection[str] | None, *, by: str) -> list[Gap]:
+        """Acknowledge the open gaps of these tables, and return them.
+
+        Args:
+            tables: The tables by their newest names (`TableId.text`); None: all.
+            by: Who acknowledges them.
+        """
+        gaps = None
+        if tables is not None:
+            known = gaps_by_name(self.layout, self.offsets(), self.history().versions, self.storage)
+            gaps = [gap for name in tables for gap in known.get(name, ())]
+        return acknowledge_gaps(self.layout, gaps, by=by, run_id=self.run_id, storage=self.storage)
 
     def session(self) -> AbstractContextManager[SourceSession]:
         """Open a session on the database, for queries."""

@@ -12,8 +12,9 @@ from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.result import Status
 from mssql_cdc.check.story import WholeReads, load_whole_reads
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, StorageError
-from mssql_cdc.lake.gaps import Gap, open_gaps
+from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.planner import lost
 from mssql_cdc.run.standing import restored
@@ -111,7 +112,7 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         structures,
         _statuses(seen, offsets),
         _absent(seen, structures.values()),
-        open_gaps(database.layout, database.storage),
+        gaps_by_name(database.layout, offsets, history.versions, database.storage),
         load_whole_reads(database),
         tuple(notes),
         error,

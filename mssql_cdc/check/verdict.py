@@ -17,9 +17,10 @@ import pyarrow as pa
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.delta_schema import arrow_of
-from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, facts_of, load_state
+from mssql_cdc.lake.named_entries import entries_by_name
+from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, Reached
 from mssql_cdc.lake.tamper import verify_untouched
@@ -39,13 +40,14 @@ class Verdict:
 
 def judge(database: Database, table: TableId) -> Verdict:
     """The verdict on one table."""
-    offsets = database.offsets()
-    entry = offsets.entry(table.text)
+    offsets, history = database.offsets(), database.history()
+    entry = entries_by_name(offsets, history.versions).get(table.text) or offsets.entry(table.text)
     if entry is None:
         return Verdict(("nothing has been captured for the table yet",))
     facts: dict[str, Any] = {"status": entry.status, "to_lsn": entry.to}
     problems = [f"the table is {entry.status}: {entry.reason}"] if entry.status in {"lost", "failed"} else []
-    problems += [gap.text for gap in open_gaps(database.layout, database.storage).get(table.text, [])]
+    gaps = gaps_by_name(database.layout, offsets, history.versions, database.storage)
+    problems += [gap.text for gap in gaps.get(table.text, [])]
     home = database.layout.home(table, folder=entry.folder)
     try:
         state = load_state(home.changes, owner=home.app_id, storage=database.storage)
@@ -60,7 +62,7 @@ def judge(database: Database, table: TableId) -> Verdict:
     commits = _ranges(state)
     facts["commits_checked"] = len(commits)
     problems += _discontinuities(commits, offsets, table, entry)
-    problems += _missing_columns(state, database.history(), table)
+    problems += _missing_columns(state, history, table)
     return Verdict(tuple(problems), facts)
 
 
@@ -79,7 +81,7 @@ def _discontinuities(
     commits: list[tuple[Reached, Reached]], offsets: Offsets, table: TableId, entry: Entry
 ) -> list[str]:
     """Return commits that overlap, or that leave a gap which `_offsets` does not explain."""
-    known = offsets.reached(table.text)
+    known = offsets.reached(table.text, folder=entry.folder)
     problems: list[str] = []
     for (_, before), (start, _) in pairwise(commits):
         if start < before:

@@ -23,8 +23,9 @@ from mssql_cdc.defs.report import try_again
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.errors import MssqlCdcError, StorageError
-from mssql_cdc.lake.gaps import Gap, open_gaps
+from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.history import SchemaHistory
+from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import row_count
 from mssql_cdc.lake.steps import Entry
@@ -383,7 +384,10 @@ class Book:
     # -- Helpers -----------------------------------------------------------------------------------------------------
 
     def _load_gaps(self) -> None:
-        self.gaps = open_gaps(self.database.layout, self.database.storage)
+        database = self.database
+        offsets = self.offsets if self.offsets is not None else database.offsets()
+        history = self.history if self.history is not None else database.history()
+        self.gaps = gaps_by_name(database.layout, offsets, history.versions, database.storage)
 
     def _has_ended(self, window: datetime) -> bool:
         return self.through is not None and window + self.setup.windows.length <= self.through

@@ -26,7 +26,7 @@ from mssql_cdc.defs.specs import snapshots_spec
 from mssql_cdc.defs.work import Work
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.commit_counts import count_by_window
-from mssql_cdc.lake.gaps import open_gaps
+from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.read import Commits
 from mssql_cdc.plan.planner import new_snapshot_key
 from mssql_cdc.run.lineage import reported
@@ -186,7 +186,8 @@ class SnapshotStep:
     # -- What is reported ------------------------------------------------------------------------------------------
 
     def _report(self, result: SnapshotResult) -> None:
-        gaps = open_gaps(self.database.layout, self.database.storage)
+        offsets, versions = self.database.offsets(), self.database.history().versions
+        gaps = gaps_by_name(self.database.layout, offsets, versions, self.database.storage)
         for table in dict.fromkeys([*result.rows, *result.failed, *result.notes]):
             error = result.failed.get(table)
             open_ = "; ".join(gap.text for gap in gaps.get(table.text, ()))

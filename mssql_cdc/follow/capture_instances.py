@@ -54,7 +54,7 @@ def _ended(tables: Iterable[LakeTable], offsets: Offsets) -> Iterator[tuple[Tabl
         if len(member.captured.instances) < 2:
             continue
         instances = sorted(member.captured.instances, key=lambda one: one.start_lsn)
-        entry = offsets.entry(member.table.text)
+        entry = member.entry_in(offsets)
         if entry is None or entry.to is None or entry.status != "streaming":
             continue
         reached = Lsn.parse(entry.to)

@@ -193,7 +193,7 @@ class Step:
             return
         if is_whole:
             name, low = table.member.table.text, after.begun.text
-            entry = self.offsets.entry(name)
+            entry = table.member.entry_in(self.offsets)
             row = incremental_ended(
                 self.database.stamp(after.epoch),
                 table=name,

@@ -42,7 +42,6 @@ from mssql_cdc.errors import FencedError
 from mssql_cdc.follow.signal_actions import is_action
 from mssql_cdc.follow.signal_channels import SourceTable
 from mssql_cdc.follow.signal_contract import Arrived, SignalChannel
-from mssql_cdc.lake.gaps import acknowledge_gaps
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
@@ -262,7 +261,5 @@ def _acknowledge(
         if missing:
             return IGNORED, f"no captured table is named {', '.join(missing)}"
         wanted = {TableId(*name).text for name in found}
-    done = acknowledge_gaps(
-        database.layout, wanted, by=f"signal {signal_id}", run_id=database.run_id, storage=database.storage
-    )
+    done = database.acknowledge_gaps(wanted, by=f"signal {signal_id}")
     return DONE, f"{len(done)} gaps acknowledged"

@@ -119,20 +119,21 @@ def bound_gaps(
 
 
 def acknowledge_gaps(
-    layout: Layout, tables: Collection[str] | None, *, by: str, run_id: str, storage: Storage = LOCAL
+    layout: Layout, gaps: Collection[Gap] | None, *, by: str, run_id: str, storage: Storage = LOCAL
 ) -> list[Gap]:
-    """Acknowledge the open gaps of these tables (None: all), and return them.
+    """Acknowledge open gaps, and return them.
 
     Args:
         layout: The database's folders.
-        tables: The names of the tables; None: all tables.
+        gaps: The gaps; None: all.
         by: Who acknowledges the gaps.
         run_id: The id of the run.
         storage: The options of the object store.
     """
 
     def chosen(known: Sequence[Gap]) -> list[Gap]:
-        wanted = (gap for gap in known if gap.status == "open" and (tables is None or gap.table in tables))
+        own = None if gaps is None else {gap.identity for gap in gaps}
+        wanted = (gap for gap in known if gap.status == "open" and (own is None or gap.identity in own))
         return [replace(gap, status="acknowledged", by=by) for gap in wanted]
 
     return _append(_table(layout, storage), chosen, run_id)

@@ -62,9 +62,10 @@ class Entries:
         wanted = [*_ALIKE, "place_max", "batch_max", "to_min", "to_max"]
         return [Group(*one) for one in zip(*(found.column(name).to_pylist() for name in wanted), strict=True)]
 
-    def of(self, name: str) -> pa.Table:
-        """All entries of one table, oldest first."""
-        return pa.Table.from_struct_array(self._items.filter(pc.equal(self._names, name)))
+    def of(self, name: str, *, folder: str | None = None) -> pa.Table:
+        """All entries under a name, oldest first; where its folder is known, those of the table under all its names."""
+        mine = pc.equal(self._names, name) if folder is None else pc.equal(self._items.field("folder"), folder)
+        return pa.Table.from_struct_array(self._items.filter(mine))
 
     def span(self, epoch: int) -> tuple[str, str] | None:
         """The smallest and the largest position at which tables stream in an epoch; None: none does.

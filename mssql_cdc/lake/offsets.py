@@ -231,9 +231,14 @@ class Offsets:
         known = [reached for reached in (own, entry.reached if entry else None) if reached is not None]
         return max(known, default=None)
 
-    def reached(self, table: str) -> set[Reached]:
-        """Every position that a row ever gave the table; all rows are read for it."""
-        found = self._flat.of(table).select(["epoch", "to"]).to_pylist()
+    def reached(self, table: str, *, folder: str | None = None) -> set[Reached]:
+        """Every position that a row ever gave the table; all rows are read for it.
+
+        Args:
+            table: Its name.
+            folder: Its folder, which finds those under its former names, too; None: it is not known.
+        """
+        found = self._flat.of(table, folder=folder).select(["epoch", "to"]).to_pylist()
         return {Reached(one["epoch"], one["to"]) for one in found if one["to"] is not None}
 
     def folders_at(self, table: str, at: Reached) -> set[str]:

@@ -12,6 +12,7 @@ from mssql_cdc.capture.lag import Lag, lag_of, without_answer
 from mssql_cdc.errors import MssqlCdcError, StorageError
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.run.status import position_of, positions, unmerged_since
@@ -45,7 +46,9 @@ class KnownLags:
         if self._answer is not None:
             answer, at = self._answer
             self._health = answer if at == now else without_answer(answer, now - at)
-        self._positions = {name: position_of(entry, offsets) for name, entry in offsets.entries.items()}
+        # Of a table whose structure is lost, only `_offsets` has the name.
+        entries = {**offsets.present, **entries_by_name(offsets, self._looking.history().versions)}
+        self._positions = {name: position_of(entry, offsets) for name, entry in entries.items()}
 
     @property
     def asked(self) -> bool:

@@ -12,7 +12,7 @@ from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, record_gaps
+from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import Reached, epoch_begun
@@ -87,7 +87,7 @@ def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:
     row = epoch_begun(database.stamp(epoch), restored=seen.facts.restored, by=by)
     after = append_offsets(database.layout, row, seen=seen.offsets, storage=database.storage)
     if by is not None:
-        acknowledge_gaps(database.layout, None, by=by, run_id=database.run_id, storage=database.storage)
+        database.acknowledge_gaps(None, by=by)
     database.log(f"epoch {epoch} begins: {seen.facts.restored}")
     return after
 
@@ -107,7 +107,7 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
         The acknowledged gaps.
     """
     names = None if tables is None else {table.text for table in tables}
-    found = acknowledge_gaps(database.layout, names, by=by, run_id=database.run_id, storage=database.storage)
+    found = database.acknowledge_gaps(names, by=by)
     seen = survey(database, quick=True, currents=False)
     gone = {a.table: f"{a.reason}; acknowledged by {by}" for a in seen.facts.absent if a.status == "lost"}
     retired = {table: reason for table, reason in gone.items() if names is None or table.text in names}

@@ -14,6 +14,7 @@ from mssql_cdc.capture.requests import ask_for_snapshot, open_requests
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, SourceError
+from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.steps import START_SIGNAL
 from mssql_cdc.run.preflight import Found, preflight
 from mssql_cdc.run.recovery import recover_history, require_recoverable
@@ -52,7 +53,7 @@ def _follows_a_table(database: Database) -> bool | None:
 
     The signal table, which they always let through, does not count. One whose loss was acknowledged is not missed.
     """
-    tables, entries = database.connector.filters.tables, database.offsets().entries
+    tables, entries = database.connector.filters.tables, database.offsets().present
     versions = database.history().versions
     names = {name: found[-1].table_id.parts for name, found in versions.items()}
     own = {name: one for name, one in entries.items() if name not in names or not tables.is_signal_table(*names[name])}
@@ -110,9 +111,10 @@ def snapshot_at_start(database: Database) -> None:
         return  # The snapshot requested by the last start has not begun yet.
     tables, listed = database.connector.filters.tables, database.connector.snapshot.collections
     names: list[str] = []
-    for text, versions in database.history().versions.items():
-        name = versions[-1].table_id.parts
-        entry = offsets.entry(text)
+    known = database.history().versions
+    entries = entries_by_name(offsets, known)
+    for text, versions in known.items():
+        name, entry = versions[-1].table_id.parts, entries.get(text)
         if entry is None or entry.status == "snapshot" or tables.is_signal_table(*name):
             continue
         if listed.matches(*name):

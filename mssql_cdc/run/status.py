@@ -20,10 +20,10 @@ from mssql_cdc.capture.snapshot_controls import heard_until, load_controls
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError, StorageError
 from mssql_cdc.lake.commit_times import CommitTimes, commit_times
-from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.named_entries import entries_by_name
+from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.small_tables import small_table
@@ -167,11 +167,11 @@ def unmerged_since(database: Database, home: TableHome, newest: TableSchema) -> 
 
 def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None) -> list[TableStatus]:
     """The tables that the lake has, with their lags if the source answers."""
-    gaps = open_gaps(database.layout, database.storage)
     recent = _recent_rows(offsets)
     found: list[TableStatus] = []
     known = database.history().versions
     entries = entries_by_name(offsets, known)
+    gaps = gaps_by_name(database.layout, offsets, known, database.storage)
     for name, versions in known.items():
         entry, newest = entries.get(name), versions[-1]
         if entry is None or entry.status == "excluded":

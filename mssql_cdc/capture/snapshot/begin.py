@@ -204,7 +204,7 @@ def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlC
     entries = {
         table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=redact(str(error)))
         for table, error in failed.items()
-        if survey.offsets.entry(table.text) is None
+        if survey.tables[table].entry is None
     }
     if not entries:
         return survey.offsets
