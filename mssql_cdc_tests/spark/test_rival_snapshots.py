@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.snapshot import begin, take
+from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.capture.snapshot import begin, chunk_groups, take
+from mssql_cdc.capture.snapshot.progress import Run, fail
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import ConfigurationError, SourceUnavailableError
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.snapshots import take_snapshot
+from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 
@@ -108,6 +114,35 @@ def test_a_planned_snapshot_reads_a_table_that_was_given_up(
     same(database, source)
 
 
+def test_no_group_follows_a_snapshot_that_another_run_has_given_back(
+    database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
+):
+    """The table streams on: a group that came behind that was not waited for (C18)."""
+    write_some(source)
+    settled(database, source)
+    before = Counter(op for op, *_ in changes(database, "orders"))["r"]
+    ask_for_snapshot(database, "again", ["shop.dbo.orders"], channel="test")
+    decision = _planned(database)
+    read, rivals = chunk_groups._commit, iter([True])
+
+    def behind_another_run(*arguments: Any) -> Any:
+        if next(rivals, False):
+            with monkeypatch.context() as patched:
+                patched.setattr(chunk_groups, "_read_group", _failed)
+                failed = take_snapshot(database.apart(), _planned(database.apart())).snapshot
+            assert failed is not None
+            assert failed.failed
+        return read(*arguments)
+
+    monkeypatch.setattr(chunk_groups, "_commit", behind_another_run)
+    taken = take_snapshot(database, decision)
+    assert taken.snapshot is not None
+    assert not taken.snapshot.failed, "it was fenced, and has taken the snapshot again"
+    assert Counter(op for op, *_ in changes(database, "orders"))["r"] == before + len(source.tables["orders"].rows)
+    settled(database, source)
+    same(database, source)
+
+
 def _planned(database: Database, *, retry_failed: bool = False) -> Snapshot:
     decision = plan(survey(database, currents=False, retry_failed=None if retry_failed else ()).facts)
     assert isinstance(decision, Snapshot)
@@ -116,6 +151,11 @@ def _planned(database: Database, *, retry_failed: bool = False) -> Snapshot:
 
 def _stopped(*_: Any, **__: Any) -> Any:
     raise SourceUnavailableError("the connection was reset")
+
+
+def _failed(run: Run, group: Sequence[tuple[TableId, Chunk]], *_: Any, **__: Any) -> None:
+    for table, _chunk in group:
+        fail(run, table, ConfigurationError("the filter is no condition"))
 
 
 def _refused(*_: Any, **__: Any) -> Any:
