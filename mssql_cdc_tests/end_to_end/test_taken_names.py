@@ -66,3 +66,29 @@ def test_a_table_that_the_filters_leave_out_goes_on_once_they_let_it_through_tho
     assert place.catch_up() == 0
     assert place.query("SELECT name FROM t ORDER BY id", "orders") == [{"name": n} for n in ("one", "two", "three")]
     assert place.check() == 0
+
+
+@pytest.mark.feature("STR-21")
+def test_a_table_that_has_the_name_of_a_lost_one_goes_on_when_that_loss_is_acknowledged(orders: Place):
+    """The name was excluded, and the table that has it now never read again."""
+    place = orders
+    place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
+    place.settle()
+    assert place.catch_up() == 4
+    place.sql("EXEC sp_rename N'dbo.orders', N'orders_old'", "EXEC sp_rename N'dbo.people', N'orders'")
+    place.sql("INSERT INTO dbo.orders VALUES (7, N'seven')")
+    place.settle()
+    assert place.catch_up() == 4
+
+    assert place.command("acknowledge", "--table", "dbo.orders") == 0
+    place.sql("INSERT INTO dbo.orders VALUES (8, N'eight')")
+    place.settle()
+    assert place.catch_up() == 0
+    assert place.query("SELECT name FROM t ORDER BY id", "people") == [{"name": n} for n in ("seven", "eight")]
+    assert place.query("SELECT op FROM t ORDER BY _pos", "people", "changes") == [{"op": "c"}, {"op": "c"}], (
+        "no snapshot"
+    )
+    assert place.check() == 0
