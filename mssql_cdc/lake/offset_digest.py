@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +32,13 @@ class Placed:
     place: int
     name: str
     entry: Entry
+
+
+class Step(NamedTuple):
+    """The row of a step that reads no range, and how many complete cuts precede it."""
+
+    row: OffsetRow
+    cuts: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +68,9 @@ class Digest:
         keys: The partition keys of the newest complete cuts.
         witness: The newest witness of this epoch.
         noted: The rows with facts.
-        snapshots: The rows of snapshot steps.
+        cuts: The number of complete cuts.
+        steps: The steps of snapshots, and those that say what became of tables.
+        epochs: When the first row of each epoch was written.
         ended: By object id, or by name without one: the snapshots of this epoch that no complete cut has passed since,
             with the numbers of their rows (C18).
     """
@@ -88,7 +97,9 @@ class Digest:
     keys: tuple[str, ...] = ()
     witness: Witness | None = None
     noted: tuple[OffsetRow, ...] = ()
-    snapshots: tuple[OffsetRow, ...] = ()
+    cuts: int = 0
+    steps: tuple[Step, ...] = ()
+    epochs: Mapping[int, datetime] = field(default_factory=dict[int, datetime])
     ended: Mapping[int | str, tuple[int, SnapshotEnded]] = field(
         default_factory=dict[int | str, tuple[int, SnapshotEnded]]
     )
@@ -160,7 +171,10 @@ class Digest:
         moved = _places(pc.is_in(table.column("kind"), value_set=pa.array(["range", "idle"])))
         has_key = pc.and_(table.column("complete"), pc.is_valid(table.column("partition")))
         keys = table.select(["partition"]).filter(has_key).column("partition").to_pylist()
-        steps = rows.at(_places(pc.equal(table.column("kind"), "snapshot")))
+        complete = pc.fill_null(table.column("complete"), fill_value=False).to_numpy().astype(np.int64)
+        cuts = self.cuts + np.cumsum(complete)
+        others = _places(pc.is_in(table.column("kind"), value_set=pa.array(["snapshot", "status"])))
+        before = (cuts - complete)[others].tolist()
         folded = replace(
             self._with_entries(entries, groups, rows),
             number=newest.number,
@@ -172,12 +186,21 @@ class Digest:
             keys=(*self.keys, *keys)[-KNOWN_KEYS:],
             witness=rows.at(witnesses[-1:])[0].witness if witnesses else self.witness if epoch == self.epoch else None,
             noted=(*self.noted, *noted) if noted else self.noted,
-            snapshots=(*self.snapshots, *steps) if steps else self.snapshots,
+            cuts=int(cuts[-1]),
+            steps=(*self.steps, *map(Step, rows.at(others), before)) if others else self.steps,
+            epochs=self._epochs(table),
             ended=self._ended(table, entries, noted, epoch),
         )
         if is_cut:
             return replace(folded, last_cut=newest, in_cut=folded.largest_in, ends_with_cut=True)
         return replace(folded, ends_with_cut=self.ends_with_cut and not entries.count)
+
+    def _epochs(self, table: pa.Table) -> Mapping[int, datetime]:
+        found = dict(self.epochs)
+        for epoch in set(table.column("epoch").to_pylist()):
+            at = pc.min(table.filter(pc.equal(table.column("epoch"), epoch)).column("at")).as_py()
+            found[epoch] = min(at, found.get(epoch, at))
+        return found
 
     def _with_entries(self, entries: Entries, groups: Iterable[Group], rows: _Decoded) -> Digest:
         named: dict[str, Group] = {}

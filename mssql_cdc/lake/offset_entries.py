@@ -49,6 +49,21 @@ class Entries:
         """The number of entries."""
         return len(self._items)
 
+    @property
+    def homes(self) -> pa.Array:
+        """The folder of each entry's table, or its name where it has none."""
+        return pc.coalesce(self._items.field("folder"), self._names)
+
+    @property
+    def batches(self) -> pa.Array:
+        """The `batch` of each entry."""
+        return self._items.field("batch")
+
+    @property
+    def owners(self) -> Numbers:
+        """Where the row of each entry is among the rows."""
+        return np.repeat(np.arange(len(self._ends) - 1), np.diff(self._ends))
+
     def at(self, places: Sequence[int]) -> list[Entry]:
         """The entries at these places."""
         return [Entry(**found) for found in self._items.take(pa.array(places, pa.int64())).to_pylist()]

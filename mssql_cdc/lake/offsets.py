@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import FencedError, StorageError
+from mssql_cdc.lake.batch_times import COLUMNS as BATCH_COLUMNS
+from mssql_cdc.lake.batch_times import BatchTimes
 from mssql_cdc.lake.cuts import Closures, closures, cut_of
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offset_digest import KNOWN_KEYS, Digest
+from mssql_cdc.lake.offset_digest import KNOWN_KEYS, Digest, Step
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
 from mssql_cdc.lake.read import BatchSlice, ordered
@@ -44,8 +46,11 @@ class _Kept:
 
     table: pa.Table
 
-    def read(self, _number: int, columns: Sequence[str]) -> pa.Table:
-        return self.table.select(columns)
+    def read(self, number: int, columns: Sequence[str], *, after: int = 0) -> pa.Table:
+        """The columns of the rows behind one, and up to another one."""
+        numbers = self.table.column("_batch")
+        wanted = pc.and_(pc.greater(numbers, after), pc.less_equal(numbers, number))
+        return self.table.select(columns).filter(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +60,9 @@ class _Stored:
     small: SmallTable
     at: ReadAt | None
 
-    def read(self, number: int, columns: Sequence[str]) -> pa.Table:
-        uri, storage, wanted = self.small.uri, self.small.storage, BatchSlice(0, number)
+    def read(self, number: int, columns: Sequence[str], *, after: int = 0) -> pa.Table:
+        """The columns of the rows behind one, and up to another one."""
+        uri, storage, wanted = self.small.uri, self.small.storage, BatchSlice(after, number)
         found = ordered(uri, batches=wanted, columns=columns, storage=storage) if number else ()
         none = pa.schema([self.small.schema.field(name) for name in columns]).empty_table()
         return pa.concat_tables([none, *found]).combine_chunks()
@@ -70,9 +76,12 @@ class Offsets:
     read them again, at a cost that grows with the history.
     """
 
-    def __init__(self, digest: Digest | None = None, history: _Kept | _Stored | None = None) -> None:
+    def __init__(
+        self, digest: Digest | None = None, history: _Kept | _Stored | None = None, times: BatchTimes | None = None
+    ) -> None:
         self._digest = Digest() if digest is None else digest
         self._history = _Kept(OFFSETS_SCHEMA.empty_table()) if history is None else history
+        self._times = BatchTimes() if times is None else times  # Of some of the rows.
 
     def __eq__(self, other: object) -> bool:
         return self._digest == other._digest if isinstance(other, Offsets) else NotImplemented
@@ -341,9 +350,26 @@ class Offsets:
         return bool(pc.any(found.filter(pc.equal(found.column("partition"), partition)).column("complete")).as_py())
 
     @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of snapshots, and those that say what became of tables, in order: few beside those of ranges."""
+        return self._digest.steps
+
+    @cached_property
     def snapshot_rows(self) -> tuple[OffsetRow, ...]:
-        """The rows of snapshot steps, in order; there are few compared with those of ranges."""
-        return self._digest.snapshots
+        """The rows of snapshot steps, in order."""
+        return tuple(row for row, _ in self.steps if row.kind == "snapshot")
+
+    def epoch_at(self, at: datetime) -> int:
+        """The epoch of the rows that were written at a time; 0 before the first one."""
+        return max((epoch for epoch, first in self._digest.epochs.items() if first <= at), default=0)
+
+    @cached_property
+    def batch_times(self) -> BatchTimes:
+        """When the batches of change logs were recorded; only what is new since these rows were read first is read."""
+        found = self._times
+        for after in range(found.number, self.number, _FOLDED_ROWS):
+            found = found.after(self._history.read(min(after + _FOLDED_ROWS, self.number), BATCH_COLUMNS, after=after))
+        return found
 
     @cached_property
     def begun_snapshots(self) -> Mapping[str, str]:
@@ -448,12 +474,12 @@ class Offsets:
         history = self._history
         since = history.at if isinstance(history, _Stored) and history.small == small else None
         reading = small.read(since=since, after=self.number, least=_FOLDED_ROWS)
-        digest = self._digest if reading.goes_on else Digest()
+        digest, times = (self._digest, self._known_times) if reading.goes_on else (Digest(), None)
         for found in reading.tables:
             for start in range(0, found.num_rows, _FOLDED_ROWS):
                 digest = digest.after(found.slice(start, _FOLDED_ROWS))
         _require_all(small, digest, written=reading.written)
-        return Offsets(digest, _Stored(small, reading.at))
+        return Offsets(digest, _Stored(small, reading.at), times)
 
     def with_row(
         self, row: OffsetRow, number: int, *, encoded: pa.RecordBatch | None = None, at: ReadAt | None = None
@@ -470,8 +496,13 @@ class Offsets:
         stored = replace(row, number=number, tables=dict(sorted(row.tables.items())))
         digest = self._digest.after(table, decoded=(stored,))
         if isinstance(self._history, _Stored):
-            return Offsets(digest, replace(self._history, at=at))
-        return Offsets(digest, _Kept(pa.concat_tables([self._history.table, table])))
+            return Offsets(digest, replace(self._history, at=at), self._known_times)
+        return Offsets(digest, _Kept(pa.concat_tables([self._history.table, table])), self._known_times)
+
+    @property
+    def _known_times(self) -> BatchTimes:
+        """`batch_times` as far as they are known without reading."""
+        return self.__dict__.get("batch_times", self._times)
 
 
 def _require_all(small: SmallTable, digest: Digest, *, written: int) -> None:

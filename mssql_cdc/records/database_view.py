@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
 
 import pyarrow as pa
 
 from mssql_cdc.config import Connector
 from mssql_cdc.lake.history import SchemaHistory, load_history
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lake.steps import OffsetRow
+from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
-from mssql_cdc.records.capture_times import CaptureTimes
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.heartbeats import Beat, beats, idle_beat, milliseconds
 from mssql_cdc.records.notifications import SINK, Notice, notices
 from mssql_cdc.records.pieces import ChangeLog, Limits
+from mssql_cdc.records.rows import Numbers
 from mssql_cdc.records.schema_changes import Announcement, Described, Version, announcements, as_first_seen
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.shapes import Shapes, TableShape
-from mssql_cdc.records.snapshots import Block, find_snapshots
+from mssql_cdc.records.snapshots import Block, find_snapshots, with_marks
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.tables import Tables
 from mssql_cdc.schema import TableId
@@ -44,7 +44,6 @@ class DatabaseView:
     logs: Mapping[TableId, ChangeLog]
     versions: Mapping[TableId, Sequence[Version]]
     shapes: Shapes
-    times: CaptureTimes
     blocks: Sequence[Block]
     announcements: Sequence[Announcement]
     beats: Sequence[Beat]
@@ -69,6 +68,11 @@ class DatabaseView:
     def epoch(self) -> int:
         """The epoch of the cut."""
         return int(self.bound.partition("-")[0] or "0", 16)
+
+    def captured(self, table: TableId, batches: Numbers) -> pa.Array:
+        """Return when batches of a table were captured, in microseconds since 1970."""
+        log = self.logs[table]
+        return self.offsets.batch_times.of(log.folder or table.text, batches)
 
     def wants(self, shape: TableShape) -> bool:
         """Whether the table is wanted that has, or had, a shape."""
@@ -98,6 +102,7 @@ class DatabaseView:
         selection: Selection,
         extensions: Extensions,
         polled: datetime | None = None,
+        known: KnownTables | None = None,
     ) -> DatabaseView | None:
         """Look at a database's last complete cut; None before its first one.
 
@@ -109,14 +114,16 @@ class DatabaseView:
             selection: The wanted records.
             extensions: The connector's extensions.
             polled: When the source has just been polled, and had nothing beyond the cut; None: it was not.
+            known: The lake's small tables as they were read last.
         """
         storage = Storage(dict(connector.delta.storage))
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
-        offsets = load_offsets(layout, storage)
+        offsets, history = load_offsets(layout, storage, known=known), load_history(layout, storage, known=known)
         cut = offsets.last_cut()
         if cut is None:
             return None
-        view = cls._at(connector, layout, offsets, cut, selection, extensions=extensions)
+        cut = with_marks(cut, offsets)
+        view = cls._at(connector, layout, offsets, history, cut, selection, extensions=extensions, known=known)
         logs = list(view.logs.values())
         end = selection.end_position(cut.epoch, logs)
         if end is not None:
@@ -185,32 +192,30 @@ class DatabaseView:
         connector: Connector,
         layout: Layout,
         offsets: Offsets,
+        history: SchemaHistory,
         cut: OffsetRow,
         selection: Selection,
         *,
         extensions: Extensions,
+        known: KnownTables | None,
     ) -> DatabaseView:
         storage = Storage(dict(connector.delta.storage))
-        tables = Tables.of(load_history(layout, storage), offsets)
+        tables = Tables.of(history, offsets)
         versions = _versions(tables, layout, storage)
-        history = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
-        found_logs = [_log(table, tables, layout, offsets, cut, storage) for table in _ordered(connector, versions)]
+        shown = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
+        ordered = _ordered(connector, tables.entries)
+        found_logs = [_log(table, tables.entries[table], layout, offsets, cut, storage, known) for table in ordered]
         logs = {log.table_id: log for log in found_logs if log is not None}
         found = find_snapshots(logs, offsets, cut, _snapshot_order(connector, versions), tables=tables)
         snapshotted = {table for block in found.blocks for table in (*block.tables, *block.described)}
-        changes = (
-            announcements(versions, snapshotted, partial(_epoch_at, offsets))
-            if connector.records.schema_changes
-            else []
-        )
+        changes = announcements(versions, snapshotted, offsets.epoch_at) if connector.records.schema_changes else []
         interval = connector.streaming.heartbeat_interval_ms
         ends = [milliseconds(block.ended) for block in found.blocks if block.ended is not None]
         return cls(
             connector,
             logs,
             versions,
-            Shapes(history, connector, extensions),
-            CaptureTimes.of(offsets, tables),
+            Shapes(shown, connector, extensions),
             found.blocks,
             changes,
             tuple(beats(offsets.cuts(), interval, ends_ms=ends)) if interval else (),
@@ -258,20 +263,20 @@ def _others(connector: Connector, layout: Layout, storage: Storage) -> list[Desc
 
 
 def _log(
-    table: TableId, tables: Tables, layout: Layout, offsets: Offsets, cut: OffsetRow, storage: Storage
+    table: TableId,
+    entry: Entry,
+    layout: Layout,
+    offsets: Offsets,
+    cut: OffsetRow,
+    storage: Storage,
+    known: KnownTables | None,
 ) -> ChangeLog | None:
     """Return the table's change log up to the cut; None if it had none at the cut."""
-    entry = tables.entries.get(table)
-    batch = None if entry is None else offsets.batch_at(table.text, cut.number, folder=entry.folder)
-    if entry is None or batch is None:
+    batch = offsets.batch_at(table.text, cut.number, folder=entry.folder)
+    if batch is None:
         return None
     home = layout.home(table, folder=entry.folder)
     if not exists(home.changes, storage):
         return None
     end = cut_text(cut.epoch, Lsn.parse(cut.to or ""))
-    return ChangeLog(table, home, Limits(end, batch), storage, folder=entry.folder)
-
-
-def _epoch_at(offsets: Offsets, at: datetime) -> int:
-    """Return the epoch of the newest offsets row at that time."""
-    return max((row.epoch for row in offsets.rows if row.at <= at), default=0)
+    return ChangeLog(table, home, Limits(end, batch), storage, folder=entry.folder, known=known)

@@ -109,7 +109,7 @@ class Ordered:
     ) -> Numbered:
         one, start = self.changes[at], self.starts[at]
         mine = self.place[start : start + len(one)]
-        captured = view.times.of_batches(view.shapes.table_of(one.shape).text, one.batch)
+        captured = view.captured(view.shapes.table_of(one.shape), one.batch)
         found = Numbered(mine, serial[mine], captured, moved[mine], dropped[mine])
         if events is None:
             return found

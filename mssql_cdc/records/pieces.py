@@ -9,20 +9,19 @@ interprets the rows.
 from __future__ import annotations
 
 import copy
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.read import Commits, lift, open_files, scan
+from mssql_cdc.lake.read import Commits, lift, scan
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.records.rows import READ_COLUMNS
+from mssql_cdc.records.log_files import HIGHEST, LOWEST, LogFiles, Piece
 from mssql_cdc.schema import TableId
 
 WINDOW_ROWS = 15_000
@@ -33,23 +32,6 @@ TABLE_ROWS, MOST_ROWS = 500, 50_000
 WINDOW_BYTES = 64 * 1024 * 1024
 """The approximate size of their values; large values make windows of fewer rows."""
 SWEEP = "sweep:"
-_LOWEST, _HIGHEST = "", "g"  # Every position consists of hexadecimal digits.
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """One row group: its file, its index in the file, its row count, its smallest and largest `_pos`, its snapshots.
-
-    `newest_batch` is its largest `_batch`.
-    """
-
-    path: str
-    group: int
-    rows: int
-    first: str
-    last: str
-    snapshots: frozenset[str]
-    newest_batch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +54,20 @@ class ChangeLog:
     """
 
     def __init__(
-        self, table_id: TableId, home: TableHome, limits: Limits, storage: Storage, *, folder: str | None = None
+        self,
+        table_id: TableId,
+        home: TableHome,
+        limits: Limits,
+        storage: Storage,
+        *,
+        folder: str | None = None,
+        known: KnownTables | None = None,
     ) -> None:
         self.table_id, self.folder = table_id, folder
         self.identity = home.app_id
-        uri = home.changes
         self.limits = limits
-        files = open_files(uri, storage=storage)
-        self._logical = pa.schema([field for field in files.logical if field.name in READ_COLUMNS])
-        self._physical = files.stored(self._logical)
-        self._system = files.system
-        self._uri, self._storage = uri, storage
-        self.pieces = tuple(
-            piece for path in sorted(files.paths) for piece in self._pieces(path) if piece.first <= limits.cut
-        )
+        self._files = LogFiles.load(home.changes, storage, known)
+        self.pieces = tuple(piece for piece in self._files.pieces if piece.first <= limits.cut)
 
     def behind(self, done: Iterable[tuple[str, int]] = ()) -> ChangeLog:
         """Return the same log without what was read before (`Limits`)."""
@@ -106,7 +88,7 @@ class ChangeLog:
         commits = Commits(time, datetime.max.replace(tzinfo=UTC))
         found = (
             pc.min(rows.column(0)).as_py()
-            for rows in scan(self._uri, commits=commits, columns=["_pos"], storage=self._storage)
+            for rows in scan(self._files.uri, commits=commits, columns=["_pos"], storage=self._files.storage)
         )
         return min((pos for pos in found if pos <= self.limits.cut), default=None)
 
@@ -121,41 +103,22 @@ class ChangeLog:
 
     def read(self, piece: Piece) -> pa.RecordBatch:
         """Return the piece's rows within the limits, in position order."""
-        with self._system.open_input_file(piece.path) as source:
+        physical, logical = self._files.physical, self._files.logical
+        with self._files.system.open_input_file(piece.path) as source:
             file = pq.ParquetFile(source)
             present = set(file.schema_arrow.names)
             table = file.read_row_group(
-                piece.group, columns=[n for n in self._physical.names if n in present], use_threads=False
+                piece.group, columns=[n for n in physical.names if n in present], use_threads=False
             )
-        batches = [lift(batch, self._physical, self._logical) for batch in table.combine_chunks().to_batches()]
+        batches = [lift(batch, physical, logical) for batch in table.combine_chunks().to_batches()]
         if not batches:
-            return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in self._logical], schema=self._logical)
+            return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in logical], schema=logical)
         rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
         pos, number, limits = rows.column("_pos"), rows.column("_batch"), self.limits
         wanted = pc.and_(pc.less_equal(pos, limits.cut), pc.less_equal(number, limits.batch))
         for position, batch in limits.done:
             wanted = pc.and_(wanted, pc.or_(pc.greater_equal(pos, position), pc.greater(number, batch)))
         return _sorted(rows if pc.all(wanted).as_py() else rows.filter(wanted))
-
-    def _pieces(self, path: str) -> Iterator[Piece]:
-        pos, snapshot, number = (
-            self._physical.field(self._logical.get_field_index(n)).name for n in ("_pos", "_snapshot", "_batch")
-        )
-        with self._system.open_input_file(path) as source:
-            file = pq.ParquetFile(source)
-            places = {file.metadata.schema.column(i).path: i for i in range(len(file.metadata.schema))}
-            for group in range(file.num_row_groups):
-                facts = file.metadata.row_group(group)
-                bounds = facts.column(places[pos]).statistics
-                first, last = _bounds(bounds)
-                marks = facts.column(places[snapshot]).statistics
-                names: frozenset[str] = frozenset()
-                if marks is None or not marks.has_null_count or marks.null_count < facts.num_rows:
-                    column = file.read_row_group(group, columns=[snapshot], use_threads=False).column(0)
-                    names = frozenset(name for name in pc.unique(column).to_pylist() if name is not None)
-                numbers = facts.column(places[number]).statistics
-                newest = int(numbers.max) if numbers is not None and numbers.has_min_max else sys.maxsize
-                yield Piece(path, group, facts.num_rows, first, last, names, newest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +145,7 @@ def streamed(logs: Sequence[ChangeLog], *, window_rows: int | None = None) -> It
 
 
 def snapshot_rows(
-    log: ChangeLog, number: str, *, low: str = _LOWEST, window_rows: int = WINDOW_ROWS
+    log: ChangeLog, number: str, *, low: str = LOWEST, window_rows: int = WINDOW_ROWS
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one snapshot of one table, in position order.
 
@@ -229,7 +192,7 @@ def _windows(
         if rows.num_rows:
             waiting[log.table_id].append(Batch(log, rows))
             count += rows.num_rows
-    complete, _ = _split(waiting, _HIGHEST)
+    complete, _ = _split(waiting, HIGHEST)
     yield from _cut(complete, window_rows)
 
 
@@ -275,12 +238,6 @@ def _sorted(rows: pa.RecordBatch) -> pa.RecordBatch:
     if len(pos) < 2 or pc.all(pc.less_equal(pos.slice(0, len(pos) - 1), pos.slice(1))).as_py():
         return rows
     return rows.take(pc.sort_indices(pos))
-
-
-def _bounds(statistics: Any) -> tuple[str, str]:
-    if statistics is None or not statistics.has_min_max:
-        return _LOWEST, _HIGHEST
-    return str(statistics.min), str(statistics.max)
 
 
 def _is_streamed(snapshots: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
+from mssql_cdc.lake.offset_digest import Step
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded, is_of_start
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
@@ -129,6 +130,26 @@ def find_snapshots(
     return Snapshots(tuple(found), min([behind(cut), *bounds]))
 
 
+def with_marks(cut: OffsetRow, offsets: Offsets) -> OffsetRow:
+    """Return the cut with the log marks that it has passed: of an idle log, they can be behind its newest change.
+
+    A table without a key is read at such a mark, and opened by a cut that has its rows, and no change behind the last.
+
+    Args:
+        cut: A complete cut, the last one.
+        offsets: All rows of `_offsets`.
+    """
+    passed = [
+        step.row.facts.mark.lsn.text
+        for step in offsets.steps
+        if isinstance(step.row.facts, SnapshotEnded)
+        and step.row.number < cut.number
+        and step.row.epoch == cut.epoch
+        and offsets.closed_until(step.row.facts.table, step.row.tables.get(step.row.facts.table)) is None
+    ]
+    return replace(cut, to=max([cut.to or "", *passed])) if passed else cut
+
+
 def behind(cut: OffsetRow) -> str:
     """Return a text that is greater than every position up to the cut and less than every later one."""
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
@@ -142,11 +163,11 @@ def _only_joined(one: _Known | None) -> bool:
 
 def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known]:
     """Return the snapshots by number; one that read no rows has none and is known by its partition."""
-    rows = [row for row in offsets.rows if row.number <= cut.number]
-    numbers = _numbers_by_partition(rows)
+    steps = [step for step in offsets.steps if step.row.number <= cut.number]
+    numbers = _numbers_by_partition(steps)
     found: dict[str, _Known] = {}
     newest: dict[str, tuple[str, str]] = {}
-    for row in rows:
+    for row, _ in steps:
         own = _number(row)
         number = (
             str(numbers.get(row.partition, row.partition) if own is None else own) if row.kind == "snapshot" else ""
@@ -176,15 +197,19 @@ def _number(row: OffsetRow) -> int | None:
     return facts.number if row.kind == "snapshot" and isinstance(facts, SnapshotBegun | SnapshotEnded) else None
 
 
-def _numbers_by_partition(rows: Sequence[OffsetRow]) -> Mapping[str | None, int]:
+def _numbers_by_partition(steps: Sequence[Step]) -> Mapping[str | None, int]:
     """Return the numbers of snapshots that first took positions: without a cut in between, it is one snapshot."""
     found: dict[str | None, int] = {}
     since: set[str | None] = set()
-    for row in rows:
+    cuts = 0
+    for row, before in steps:
         number = _number(row)
-        if row.complete:
+        if before > cuts:
             since.clear()
-        elif number is None and row.kind == "snapshot":
+            cuts = before
+        if row.complete:
+            continue
+        if number is None and row.kind == "snapshot":
             since.add(row.partition)
         elif number is not None and row.partition in since:
             found.setdefault(row.partition, number)
@@ -193,7 +218,7 @@ def _numbers_by_partition(rows: Sequence[OffsetRow]) -> Mapping[str | None, int]
 
 def _begun_later(offsets: Offsets, cut: OffsetRow) -> set[str]:
     """Return the snapshots that began behind the cut: their rows can have the cut's position."""
-    return {str(_number(row)) for row in offsets.rows if row.kind == "snapshot" and row.number > cut.number}
+    return {str(_number(row)) for row in offsets.snapshot_rows if row.number > cut.number}
 
 
 def _end_before(begun: OffsetRow, offsets: Offsets) -> str:

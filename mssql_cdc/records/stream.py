@@ -207,7 +207,7 @@ class _BlockRows:
             rendered = [one for one in changes if not one.failed]
             shown = _kept(markers, [not one.failed for one in changes for _ in range(len(one))])
             for one in rendered:
-                captured = view.times.of_batches(rows.table_id.text, one.batch)
+                captured = view.captured(rows.table_id, one.batch)
                 last = rows.ends_snapshot and one is rendered[-1]
                 mine = shown.slice(start, len(one))
                 shown_at = moved_to(kept, one)

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, NotCaughtUpError
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
@@ -93,6 +94,7 @@ def records_behind(
     selection: Selection = ALL,
     extensions: Extensions | None = None,
     polled: datetime | None = None,
+    known: KnownTables | None = None,
 ) -> Iterator[Rendered]:
     """Yield the records of one database behind the place where it resumes, in order.
 
@@ -104,6 +106,7 @@ def records_behind(
         selection: The wanted records, as those of the place.
         extensions: The connector's extensions; None: they are loaded.
         polled: When the source has just been polled, and had nothing beyond the last cut; None: it was not.
+        known: The lake's small tables as they were read last.
     """
     extensions, state = extensions or Extensions.of(connector), begins.state
     for one in begins.begin(Envelopes(connector, database, extensions)):
@@ -117,6 +120,7 @@ def records_behind(
         selection=selection,
         extensions=extensions,
         polled=polled,
+        known=known,
     )
 
 
@@ -129,6 +133,7 @@ def database_records(
     selection: Selection = ALL,
     extensions: Extensions | None = None,
     polled: datetime | None = None,
+    known: KnownTables | None = None,
 ) -> Iterator[Rendered]:
     """Yield the records of one database in Debezium's order; none before its first complete cut.
 
@@ -140,6 +145,7 @@ def database_records(
         selection: The wanted records.
         extensions: The connector's extensions; None: they are loaded.
         polled: When the source has just been polled, and had nothing beyond the last cut; None: it was not.
+        known: The lake's small tables as they were read last.
 
     Raises:
         ConfigurationError: A selected table is unknown, or an extension cannot be loaded.
@@ -153,6 +159,7 @@ def database_records(
         selection=selection,
         extensions=extensions,
         polled=polled,
+        known=known,
     )
     if view is not None:
         yield from stream(view, Envelopes(connector, database, extensions), view.begins)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from threading import Event, Thread
 
 from mssql_cdc.config import Connector
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.outputs import Output, OutputBatch, Progress
 from mssql_cdc.records.resume import Resumed, resume
@@ -47,6 +48,7 @@ class Renderer:
         self._most = connector.records.queue_size
         self._offsets, self._extensions = offsets, Extensions.of(connector)
         self._resumed: dict[str, Resumed] = {}
+        self._known = KnownTables()
         self._sent: dict[str, Sent] = {}
         self._warehouse = warehouse
         self._due = Event()
@@ -132,6 +134,7 @@ class Renderer:
                 warehouse=self._warehouse,
                 extensions=self._extensions,
                 polled=self._polls.pop(database, None),
+                known=self._known,
             )
 
     def _begins(self, database: str) -> Resumed | None:

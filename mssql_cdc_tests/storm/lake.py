@@ -194,7 +194,17 @@ def _entries(database: Database, name: str) -> list[Entry]:
 
 def change_log(database: Database, name: str) -> list[dict[str, Any]]:
     """The rows of a table's change log in the order of their positions."""
-    uri = home_of(database, name).changes
+    return _rows(database, home_of(database, name).changes)
+
+
+def change_logs(database: Database) -> dict[str, list[dict[str, Any]]]:
+    """The rows of every change log by its folder, also of tables that have no name of their own any more."""
+    nobody = TableId(database.catalog, "dbo", "nobody")
+    folders = database.offsets().folders
+    return {one: _rows(database, database.layout.home(nobody, folder=one).changes) for one in sorted(folders)}
+
+
+def _rows(database: Database, uri: str) -> list[dict[str, Any]]:
     if not exists(uri, database.storage):
         return []
     rows = [row for batch in scan(uri, storage=database.storage) for row in batch.to_pylist()]

@@ -22,7 +22,7 @@ from mssql_cdc.lake.maintenance import optimize
 from mssql_cdc.lake.read import exists
 from mssql_cdc.records.open_output import open_output
 from mssql_cdc.records.write import write_records
-from mssql_cdc_tests.storm.lake import change_log, home_of
+from mssql_cdc_tests.storm.lake import change_log, change_logs, home_of
 from mssql_cdc_tests.storm.machine import BOUNDS, DENIED, OWN_STATEMENTS, PAUSES, Storm
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PART, PLACES, of, profiles
 from mssql_cdc_tests.storm.whole import WholeWorld
@@ -308,7 +308,7 @@ class WholeStorm(Storm):
                 told[source["table"]].append((value["op"], source["commit_lsn"], source["change_lsn"]))
             elif isinstance(value, dict) and value.get("op") == "r":
                 shown[value["source"]["table"]] += 1
-        rows = {name: change_log(self.database, name) for name in TABLES}
+        rows = change_logs(self.database) if self.has_renamed else {n: change_log(self.database, n) for n in TABLES}
         logs = {
             name: [
                 (row["op"], row["source"]["commit_lsn"], row["source"]["change_lsn"])

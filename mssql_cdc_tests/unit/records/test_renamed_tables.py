@@ -13,11 +13,12 @@ import pytest
 
 from mssql_cdc.lake.history import load_history, record_versions
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
-from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotBegun, Status
+from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotBegun, SnapshotEnded, Status
 from mssql_cdc.records import JsonLinesStream, open_output, write_records
 from mssql_cdc.records.left_behind import left_behind
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.write import Resumed, records_behind
+from mssql_cdc.source.values import LogMark
 from mssql_cdc_tests.lake_kit import AT, Change, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
@@ -167,5 +168,11 @@ def test_a_snapshot_of_a_table_that_is_renamed_during_it_ends_under_its_new_name
     snapshot(lake, status="snapshot")
     assert len(lake.records()) == 2
     known(lake, {"c": 1, "b": 2})
+    for name, one in {"c": 1, "b": 2}.items():
+        mark = LogMark(lsn(4))
+        facts = SnapshotEnded(
+            table=table(name).table_id.text, snapshot="first", number=1, signal=None, mark=mark, low=lsn(4).text
+        )
+        cut(lake, 4, {name: one}, batches={1: 2, 2: 2}, kind="snapshot", partition="first", facts=facts, complete=False)
     cut(lake, 5, {"c": 1, "b": 2}, batches={1: 2, 2: 2})
     assert len(lake.records()) == 4

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.lake.steps import SnapshotBegun
+from mssql_cdc.lake.steps import SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.structures import record_structures
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.records.database_view import DatabaseView
@@ -21,6 +21,7 @@ from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.stream import stream
 from mssql_cdc.schema import TableId, TableStructure
+from mssql_cdc.source.values import LogMark
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
@@ -134,6 +135,24 @@ def test_an_open_snapshot_holds_back_the_records_that_follow_it(tmp_path: Path):
     kinds = [r["value"].get("op", "schema") for r in after[len(before) :]]
     assert kinds == ["schema", "r", "c"]
     assert after[len(before)]["sourceOffset"]["snapshot"] == "BLOCKING"
+
+
+def test_rows_that_were_read_at_the_end_of_an_idle_log_are_records_once_a_cut_has_passed_it(tmp_path: Path):
+    """A table without a key is read at the log's end, where no cut is: they waited for the next change of any table."""
+    lake = snapshotted(tmp_path)
+    b = lake.add(table("b"))
+    key, before = "snapshot-20260103T030405", len(lake.records())
+    again = {"kind": "snapshot", "partition": key, "complete": False, "only": ["b"]}
+    lake.cut(7, status="snapshot", **again, facts=SnapshotBegun(snapshot=key, number=2))
+    lake.append(b, Change(9, "r", after={"id": 5}, snapshot=2), snapshot="2")
+    facts = {"table": b.table_id.text, "snapshot": key, "number": 2, "signal": None, "low": lsn(9).text}
+    lake.cut(7, **again, facts=SnapshotEnded(**facts, mark=LogMark(lsn(9))))
+    lake.cut(7, complete=False, only=["a"])
+    assert len(lake.records()) == before
+    lake.cut(7)
+    create, read = lake.records()[before:]
+    assert (create["value"]["source"]["table"], read["key"]) == ("b", {"id": 5})
+    assert read["value"]["source"]["snapshot"] == "last"
 
 
 def test_tables_whose_snapshot_has_no_rows_still_get_a_create_record(tmp_path: Path):

@@ -1,0 +1,72 @@
+"""When each `_batch` of a change log was recorded: the time of the first row of `_offsets` that contains it.
+
+Batches count per change log, so tables are known by their folders, and those without one by their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mssql_cdc.lake.offset_entries import Entries
+
+Numbers = np.ndarray[Any, Any]
+COLUMNS = ("_batch", "at", "tables")
+"""The columns of `_offsets` that it is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchTimes:
+    """The batches of each change log, ascending, and their times in microseconds since 1970.
+
+    `number` is that of the newest row that is folded in.
+    """
+
+    number: int = 0
+    known: Mapping[str, tuple[Numbers, Numbers]] = field(default_factory=dict[str, tuple[Numbers, Numbers]])
+
+    def after(self, rows: pa.Table) -> BatchTimes:
+        """Fold further rows in.
+
+        Args:
+            rows: The next rows of `_offsets`, in order, with `COLUMNS`.
+        """
+        if not rows.num_rows:
+            return self
+        entries = Entries(rows.column("tables"))
+        found = pa.table({"home": entries.homes, "batch": entries.batches, "row": entries.owners})
+        found = found.filter(pc.is_valid(found.column("batch")))
+        firsts = found.group_by(["home", "batch"]).aggregate([("row", "min")])
+        homes = firsts.column("home").combine_chunks().dictionary_encode()
+        batches, owners = firsts.column("batch").to_numpy(), firsts.column("row_min").to_numpy()
+        codes = homes.indices.to_numpy()
+        order = np.lexsort((batches, codes))
+        times = rows.column("at").cast(pa.int64()).to_numpy()[owners]
+        bounds = np.searchsorted(codes[order], np.arange(len(homes.dictionary) + 1))
+        known = dict(self.known)
+        for code, home in enumerate(homes.dictionary.to_pylist()):
+            own = order[bounds[code] : bounds[code + 1]]
+            before, at = known.get(home, (_NONE, _NONE))
+            merged, first = np.unique(np.concatenate([before, batches[own]]), return_index=True)
+            known[home] = merged, np.concatenate([at, times[own]])[first]
+        return BatchTimes(rows.column("_batch")[-1].as_py(), known)
+
+    def of(self, home: str, batches: Numbers) -> pa.Array:
+        """Return the time of the first row that contains each of these batches; null if none does yet.
+
+        Args:
+            home: The table's folder, or its name (`TableId.text`) where it has none.
+            batches: Its batches.
+        """
+        own, at = self.known.get(home, (_NONE, _NONE))
+        places = np.searchsorted(own, batches)
+        missing = places >= len(own)
+        return pa.array(np.append(at, 0)[np.where(missing, len(own), places)], pa.int64(), mask=missing)
+
+
+_NONE: Numbers = np.zeros(0, np.int64)
