@@ -8,7 +8,7 @@ their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
@@ -18,8 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import FencedError, StorageError
-from mssql_cdc.lake.batch_times import COLUMNS as BATCH_COLUMNS
-from mssql_cdc.lake.batch_times import BatchTimes
 from mssql_cdc.lake.cuts import Closures, closures, cut_of
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
@@ -27,6 +25,7 @@ from mssql_cdc.lake.offset_digest import KNOWN_KEYS, Digest, Step
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
 from mssql_cdc.lake.read import BatchSlice, ordered
+from mssql_cdc.lake.recorded import COLUMNS, Recorded
 from mssql_cdc.lake.small_tables import ReadAt, SmallTable, retry_overtaken
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -72,16 +71,16 @@ class Offsets:
     """All rows of a database up to one, oldest first.
 
     What a step asks is in the digest, which is carried from row to row. The rows themselves stay in the lake: there
-    are thousands a day, each with an entry per table. The few questions about all of them (`rows`, `cuts`, `reached`)
+    are thousands a day, each with an entry per table. The few questions about all of them (`rows`, `reached`)
     read them again, at a cost that grows with the history.
     """
 
     def __init__(
-        self, digest: Digest | None = None, history: _Kept | _Stored | None = None, times: BatchTimes | None = None
+        self, digest: Digest | None = None, history: _Kept | _Stored | None = None, recorded: Recorded | None = None
     ) -> None:
         self._digest = Digest() if digest is None else digest
         self._history = _Kept(OFFSETS_SCHEMA.empty_table()) if history is None else history
-        self._times = BatchTimes() if times is None else times  # Of some of the rows.
+        self._recorded = Recorded() if recorded is None else recorded  # By some of the rows.
 
     def __eq__(self, other: object) -> bool:
         return self._digest == other._digest if isinstance(other, Offsets) else NotImplemented
@@ -96,6 +95,11 @@ class Offsets:
     def rows(self) -> Rows:
         """The rows, read from the lake; decoding all of them is slow once there are thousands."""
         return Rows(self._table)
+
+    def newest_first(self) -> Iterator[OffsetRow]:
+        """The rows from the newest one on, read from the lake as far as they are taken."""
+        for end in range(self.number, 0, -_FOLDED_ROWS):
+            yield from reversed(Rows(self._history.read(end, OFFSETS_SCHEMA.names, after=max(end - _FOLDED_ROWS, 0))))
 
     @property
     def newest(self) -> OffsetRow | None:
@@ -282,11 +286,6 @@ class Offsets:
         """The smallest position that a row ever gave a table."""
         return self._digest.begins
 
-    def cuts(self) -> list[OffsetRow]:
-        """The complete cuts, in order; all rows are read for it."""
-        complete = pc.fill_null(self._table.column("complete"), fill_value=False).to_numpy()
-        return list(self.rows.at(np.flatnonzero(complete).tolist()))
-
     def last_cut(self) -> OffsetRow | None:
         """The complete cut with the largest position."""
         return self._digest.last_cut
@@ -364,11 +363,11 @@ class Offsets:
         return max((epoch for epoch, first in self._digest.epochs.items() if first <= at), default=0)
 
     @cached_property
-    def batch_times(self) -> BatchTimes:
-        """When the batches of change logs were recorded; only what is new since these rows were read first is read."""
-        found = self._times
+    def recorded(self) -> Recorded:
+        """When batches and cuts were recorded; only what is new since these rows were read first is read."""
+        found = self._recorded
         for after in range(found.number, self.number, _FOLDED_ROWS):
-            found = found.after(self._history.read(min(after + _FOLDED_ROWS, self.number), BATCH_COLUMNS, after=after))
+            found = found.after(self._history.read(min(after + _FOLDED_ROWS, self.number), COLUMNS, after=after))
         return found
 
     @cached_property
@@ -474,12 +473,12 @@ class Offsets:
         history = self._history
         since = history.at if isinstance(history, _Stored) and history.small == small else None
         reading = small.read(since=since, after=self.number, least=_FOLDED_ROWS)
-        digest, times = (self._digest, self._known_times) if reading.goes_on else (Digest(), None)
+        digest, recorded = (self._digest, self._known) if reading.goes_on else (Digest(), None)
         for found in reading.tables:
             for start in range(0, found.num_rows, _FOLDED_ROWS):
                 digest = digest.after(found.slice(start, _FOLDED_ROWS))
         _require_all(small, digest, written=reading.written)
-        return Offsets(digest, _Stored(small, reading.at), times)
+        return Offsets(digest, _Stored(small, reading.at), recorded)
 
     def with_row(
         self, row: OffsetRow, number: int, *, encoded: pa.RecordBatch | None = None, at: ReadAt | None = None
@@ -496,13 +495,13 @@ class Offsets:
         stored = replace(row, number=number, tables=dict(sorted(row.tables.items())))
         digest = self._digest.after(table, decoded=(stored,))
         if isinstance(self._history, _Stored):
-            return Offsets(digest, replace(self._history, at=at), self._known_times)
-        return Offsets(digest, _Kept(pa.concat_tables([self._history.table, table])), self._known_times)
+            return Offsets(digest, replace(self._history, at=at), self._known)
+        return Offsets(digest, _Kept(pa.concat_tables([self._history.table, table])), self._known)
 
     @property
-    def _known_times(self) -> BatchTimes:
-        """`batch_times` as far as they are known without reading."""
-        return self.__dict__.get("batch_times", self._times)
+    def _known(self) -> Recorded:
+        """`recorded`, as far as it is known without reading."""
+        return self.__dict__.get("recorded", self._recorded)
 
 
 def _require_all(small: SmallTable, digest: Digest, *, written: int) -> None:

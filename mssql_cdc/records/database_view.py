@@ -72,7 +72,7 @@ class DatabaseView:
     def captured(self, table: TableId, batches: Numbers) -> pa.Array:
         """Return when batches of a table were captured, in microseconds since 1970."""
         log = self.logs[table]
-        return self.offsets.batch_times.of(log.folder or table.text, batches)
+        return self.offsets.recorded.times(log.folder or table.text, batches)
 
     def wants(self, shape: TableShape) -> bool:
         """Whether the table is wanted that has, or had, a shape."""
@@ -218,14 +218,14 @@ class DatabaseView:
             Shapes(shown, connector, extensions),
             found.blocks,
             changes,
-            tuple(beats(offsets.cuts(), interval, ends_ms=ends)) if interval else (),
+            tuple(beats(offsets.recorded.cuts, interval, ends_ms=ends)) if interval else (),
             found.bound,
             offsets,
             selection,
             selection.wanted({table: [one.schema.table_id for one in own] for table, own in versions.items()}),
             StreamState(),
             _others(connector, layout, storage) if connector.records.schema_changes else (),
-            notices(small_table(layout, "notifications", storage).rows(), offsets.cuts())
+            notices(small_table(layout, "notifications", storage).rows(), offsets.recorded.cuts)
             if SINK in connector.notifications.channels
             else (),
         )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import microseconds
@@ -29,7 +30,7 @@ class Beat:
     at_ms: int
 
 
-def beats(cuts: Iterable[OffsetRow], interval_ms: int, *, ends_ms: Iterable[int] = ()) -> Iterator[Beat]:
+def beats(cuts: Iterable[Cut], interval_ms: int, *, ends_ms: Iterable[int] = ()) -> Iterator[Beat]:
     """Yield the heartbeats at cuts, in order.
 
     Args:
@@ -43,7 +44,7 @@ def beats(cuts: Iterable[OffsetRow], interval_ms: int, *, ends_ms: Iterable[int]
         now = milliseconds(cut.at)
         while ends and ends[0] <= now:
             last = max(ends.popleft(), last or 0)
-        if cut.to is not None and (last is None or now - last >= interval_ms):
+        if last is None or now - last >= interval_ms:
             last = now
             yield Beat(cut_text(cut.epoch, Lsn.parse(cut.to)), now)
 

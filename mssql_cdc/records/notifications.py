@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mssql_cdc.lake.delta_columns import DELTA_COLUMN
-from mssql_cdc.lake.steps import OffsetRow
+from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import microseconds
 from mssql_cdc.records.envelope import Envelopes
@@ -32,16 +32,14 @@ class Notice:
     value: Mapping[str, Any]
 
 
-def notices(rows: Sequence[Mapping[str, Any]], cuts: Iterable[OffsetRow]) -> tuple[Notice, ...]:
+def notices(rows: Sequence[Mapping[str, Any]], cuts: Iterable[Cut]) -> tuple[Notice, ...]:
     """Return the notifications in order, without those that Debezium does not have.
 
     Args:
         rows: The rows of `_notifications`, oldest first.
         cuts: The complete cuts, in order.
     """
-    known = [
-        (microseconds(cut.at) // 1000, cut_text(cut.epoch, Lsn.parse(cut.to))) for cut in cuts if cut.to is not None
-    ]
+    known = [(microseconds(cut.at) // 1000, cut_text(cut.epoch, Lsn.parse(cut.to))) for cut in cuts]
     found: list[Notice] = []
     position = ""
     for number, row in enumerate(rows, start=1):

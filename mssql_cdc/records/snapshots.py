@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from mssql_cdc.lake.offset_digest import Step
 from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded, is_of_start
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
@@ -150,7 +151,7 @@ def with_marks(cut: OffsetRow, offsets: Offsets) -> OffsetRow:
     return replace(cut, to=max([cut.to or "", *passed])) if passed else cut
 
 
-def behind(cut: OffsetRow) -> str:
+def behind(cut: OffsetRow | Cut) -> str:
     """Return a text that is greater than every position up to the cut and less than every later one."""
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
 
@@ -223,8 +224,7 @@ def _begun_later(offsets: Offsets, cut: OffsetRow) -> set[str]:
 
 def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
     """Return a bound after the newest complete cut before the snapshot began; the snapshot's rows follow it, too."""
-    cuts = [row for row in offsets.cuts() if row.number < begun.number and row.to is not None]
-    return max(map(behind, cuts), default="")
+    return max((behind(cut) for cut in offsets.recorded.cuts if cut.number < begun.number), default="")
 
 
 @dataclass(frozen=True, slots=True)

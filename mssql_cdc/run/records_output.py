@@ -112,9 +112,15 @@ class RecordsOutput:
             with open_output(target, connector) as output:
                 progress = begin(output, connector.topic_prefix, Selection().of_records)
                 self._state = progress.databases.get(catalog)
-                for rendered in database_records(
-                    connector, catalog, warehouse=self._warehouse, state=self._state, extensions=self._extensions
-                ):
+                records = database_records(
+                    connector,
+                    catalog,
+                    warehouse=self._warehouse,
+                    state=self._state,
+                    extensions=self._extensions,
+                    known=self._database.tables,
+                )
+                for rendered in records:
                     progress = progress.at(catalog, rendered.state)
                     output.write(OutputBatch(catalog, rendered.records, progress))
                     count += rendered.records.num_rows
@@ -132,8 +138,8 @@ class RecordsOutput:
         """Return the age of the oldest complete cut that the state does not contain."""
         position = self._state.position if self._state is not None else ""
         try:
-            cuts = self._database.offsets().cuts()
+            cuts = self._database.offsets().recorded.cuts
         except MssqlCdcError:
             return 0.0  # The lake cannot be read; the tables' own lags tell it.
-        lacking = [cut.at for cut in cuts if cut.to and cut_text(cut.epoch, Lsn.parse(cut.to)) > position]
+        lacking = [cut.at for cut in cuts if cut_text(cut.epoch, Lsn.parse(cut.to)) > position]
         return round((datetime.now(UTC) - min(lacking)).total_seconds(), 3) if lacking else 0.0

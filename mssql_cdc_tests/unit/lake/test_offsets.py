@@ -264,13 +264,15 @@ def test_values_derived_from_columns_equal_those_derived_row_by_row(listed: list
                 begun[name] = row.partition or ""
     assert list(found.rows) == rows
     assert list(reversed(found.rows)) == rows[::-1]
+    assert list(found.newest_first()) == rows[::-1]
     assert found.rows[1:] == tuple(rows[1:])
     assert found.entries == entries
     assert found.epoch == max((row.epoch for row in rows), default=0)
     assert found.closed_tables == closed
     assert found.begun_snapshots == {n: p for n, p in begun.items() if entries[n].status == "snapshot"}
     assert found.witness == next((r.witness for r in rows[::-1] if r.witness and r.epoch == found.epoch), None)
-    assert found.cuts() == [row for row in rows if row.complete]
+    cuts = [(row.number, row.at, row.epoch, row.to) for row in rows if row.complete and row.to is not None]
+    assert found.recorded.cuts == cuts
     for name in "abc":
         said = [row.tables[name].reached for row in rows if name in row.tables]
         assert found.reached(name) == {one for one in said if one is not None}

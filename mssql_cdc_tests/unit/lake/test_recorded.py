@@ -40,7 +40,7 @@ def expected(rows: Sequence[Row]) -> dict[str, dict[int, int]]:
 
 def told(offsets: Offsets, home: str) -> list[int | None]:
     """The seconds of batches 1 to 6."""
-    times = offsets.batch_times.of(home, np.arange(1, 7)).to_pylist()
+    times = offsets.recorded.times(home, np.arange(1, 7)).to_pylist()
     begin = int(BEGIN.timestamp()) * 1_000_000
     return [None if at is None else (at - begin) // 1_000_000 for at in times]
 
@@ -51,7 +51,7 @@ def test_a_batch_was_recorded_by_the_first_row_that_contains_it(rows: list[Row],
     offsets = Offsets()
     for number, entries in enumerate(rows, 1):
         if number in asked:
-            _ = offsets.batch_times  # What is known then is carried on.
+            _ = offsets.recorded  # What is known then is carried on.
         offsets = offsets.with_row(row_of(number, entries), number)
     for home in ("dbo/a", "dbo/b", "x.dbo.a", "x.dbo.b"):
         known = expected(rows).get(home, {})

@@ -1,13 +1,16 @@
-"""When each `_batch` of a change log was recorded: the time of the first row of `_offsets` that contains it.
+"""When batches and cuts were recorded: what records ask of all rows of `_offsets`, folded in as rows come.
 
-Batches count per change log, so tables are known by their folders, and those without one by their names.
+A `_batch` of a change log was recorded by the first row that contains it. Batches count per change log, so tables are
+known by their folders, and those without one by their names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,21 +19,41 @@ import pyarrow.compute as pc
 from mssql_cdc.lake.offset_entries import Entries
 
 Numbers = np.ndarray[Any, Any]
-COLUMNS = ("_batch", "at", "tables")
+COLUMNS = ("_batch", "at", "epoch", "to", "complete", "tables")
 """The columns of `_offsets` that it is made of."""
+_OF_CUT = ["_batch", "at", "epoch", "to"]
 
 
-@dataclass(frozen=True, slots=True)
-class BatchTimes:
-    """The batches of each change log, ascending, and their times in microseconds since 1970.
+class Cut(NamedTuple):
+    """A complete cut: its row's number, when it was recorded, and its position."""
 
-    `number` is that of the newest row that is folded in.
+    number: int
+    at: datetime
+    epoch: int
+    to: str
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What some rows have recorded.
+
+    Attributes:
+        number: That of the newest row that is folded in.
+        batches: The batches of each change log, ascending, and their times in microseconds since 1970.
+        table: The complete cuts as columns.
     """
 
     number: int = 0
-    known: Mapping[str, tuple[Numbers, Numbers]] = field(default_factory=dict[str, tuple[Numbers, Numbers]])
+    batches: Mapping[str, tuple[Numbers, Numbers]] = field(default_factory=dict[str, tuple[Numbers, Numbers]])
+    table: pa.Table | None = None
 
-    def after(self, rows: pa.Table) -> BatchTimes:
+    @cached_property
+    def cuts(self) -> list[Cut]:
+        """The complete cuts that have a position, in order."""
+        columns = [] if self.table is None else [self.table.column(name).to_pylist() for name in _OF_CUT]
+        return [Cut(*found) for found in zip(*columns, strict=True)]
+
+    def after(self, rows: pa.Table) -> Recorded:
         """Fold further rows in.
 
         Args:
@@ -48,22 +71,25 @@ class BatchTimes:
         order = np.lexsort((batches, codes))
         times = rows.column("at").cast(pa.int64()).to_numpy()[owners]
         bounds = np.searchsorted(codes[order], np.arange(len(homes.dictionary) + 1))
-        known = dict(self.known)
+        known = dict(self.batches)
         for code, home in enumerate(homes.dictionary.to_pylist()):
             own = order[bounds[code] : bounds[code + 1]]
             before, at = known.get(home, (_NONE, _NONE))
             merged, first = np.unique(np.concatenate([before, batches[own]]), return_index=True)
             known[home] = merged, np.concatenate([at, times[own]])[first]
-        return BatchTimes(rows.column("_batch")[-1].as_py(), known)
+        complete = pc.and_(pc.fill_null(rows.column("complete"), fill_value=False), pc.is_valid(rows.column("to")))
+        cuts = rows.filter(complete).select(_OF_CUT)
+        cuts = cuts if self.table is None else pa.concat_tables([self.table, cuts])
+        return Recorded(rows.column("_batch")[-1].as_py(), known, cuts)
 
-    def of(self, home: str, batches: Numbers) -> pa.Array:
+    def times(self, home: str, batches: Numbers) -> pa.Array:
         """Return the time of the first row that contains each of these batches; null if none does yet.
 
         Args:
             home: The table's folder, or its name (`TableId.text`) where it has none.
             batches: Its batches.
         """
-        own, at = self.known.get(home, (_NONE, _NONE))
+        own, at = self.batches.get(home, (_NONE, _NONE))
         places = np.searchsorted(own, batches)
         missing = places >= len(own)
         return pa.array(np.append(at, 0)[np.where(missing, len(own), places)], pa.int64(), mask=missing)
