@@ -25,6 +25,8 @@ def readers(shop: Shop) -> list[ChangeReader]:
     for name in TABLES:
         shop.create(name, "id int NOT NULL PRIMARY KEY, c nvarchar(10) NULL")
         shop.run(f"INSERT dbo.{name} VALUES (1, N'{name}1'), (2, N'{name}2')")
+    # Cleanup compares times: those of the last commit and of the first ones have to be different.
+    shop.run("WAITFOR DELAY '00:00:00.020'", "INSERT dbo.first_table VALUES (1)")
     return [shop.changes(name) for name in TABLES]
 
 
