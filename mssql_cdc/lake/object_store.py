@@ -63,6 +63,11 @@ class Folder:
                 return None
             return f"{found['e_tag']} {found['size']} {found['last_modified'].isoformat()}"
 
+    def put(self, path: str, content: bytes) -> None:
+        """Write the object with this content, atomically, over the one of before."""
+        with _failures(self._uri):
+            obstore.put(self._store, path, content)
+
     def put_new(self, path: str, content: bytes) -> bool:
         """Create the object with this content, atomically; False when it exists already."""
         with _failures(self._uri):

@@ -19,12 +19,13 @@ import pyarrow.compute as pc
 
 from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.cuts import Closures, closures, cut_of
+from mssql_cdc.lake.kept_digest import KEEP_EVERY, keep_digest, load_digest
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offset_digest import KNOWN_KEYS, Digest, Step
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA, Rows, encode, numbered
-from mssql_cdc.lake.read import BatchSlice, ordered
+from mssql_cdc.lake.read import BatchSlice, exists, ordered
 from mssql_cdc.lake.recorded import COLUMNS, Recorded
 from mssql_cdc.lake.small_tables import ReadAt, SmallTable, retry_overtaken
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
@@ -498,6 +499,15 @@ class Offsets:
             return Offsets(digest, replace(self._history, at=at), self._known)
         return Offsets(digest, _Kept(pa.concat_tables([self._history.table, table])), self._known)
 
+    def keep(self, small: SmallTable, at: ReadAt) -> None:
+        """Keep what the rows amount to, for the next process.
+
+        Args:
+            small: Their table.
+            at: The commit that wrote the newest one.
+        """
+        keep_digest(small.uri, self._digest, at, small.storage)
+
     @property
     def _known(self) -> Recorded:
         """`recorded`, as far as it is known without reading."""
@@ -550,8 +560,8 @@ def load_offsets(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables
     """
     table = offsets_table(layout, storage)
     if known is None:
-        return Offsets().newer(table)
-    return known.get(table.uri, lambda: (known.last(table.uri, Offsets) or Offsets()).newer(table), storage)
+        return _kept(table).newer(table)
+    return known.get(table.uri, lambda: (known.last(table.uri, Offsets) or _kept(table)).newer(table), storage)
 
 
 @retry_overtaken
@@ -601,9 +611,17 @@ def append_offsets(
     is_next = committed.delta_version == version + 1 and committed.own is not None
     at = ReadAt(committed.table_id, version + 1, committed.own["mark"]) if is_next and committed.own else None
     after = now.with_row(row, number, encoded=encoded, at=at)
+    if at is not None and number % KEEP_EVERY == 0:
+        after.keep(table, at)
     if known is not None and is_next:
         known.keep(table.uri, committed.delta_version, after, storage, state=committed)
     return after
+
+
+def _kept(table: SmallTable) -> Offsets:
+    """The rows up to where their digest was kept last; without any, none."""
+    found = load_digest(table.uri, table.storage) if exists(table.uri, table.storage) else None
+    return Offsets() if found is None else Offsets(found[0], _Stored(table, found[1]))
 
 
 def _entry_of(offsets: Offsets, name: str, object_id: int | None) -> Entry | None:

@@ -55,6 +55,7 @@ class ModelLake:
 
     logs: dict[str, list[Version]] = field(default_factory=dict[str, list[Version]])
     files: dict[str, list[pa.RecordBatch]] = field(default_factory=dict[str, list[pa.RecordBatch]])
+    objects: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _loaded: dict[tuple[str, str, int], Any] = field(default_factory=dict[tuple[str, str, int], Any])
 
     @contextmanager
@@ -70,7 +71,8 @@ class ModelLake:
         with ExitStack() as stack:
             for module in _OPENERS:
                 stack.enter_context(patch(f"{module}.DeltaTable", Table))
-            stack.enter_context(patch("mssql_cdc.lake.known_states.Folder", partial(ModelLog, self)))
+            for module in ("known_states", "kept_digest"):
+                stack.enter_context(patch(f"mssql_cdc.lake.{module}.Folder", partial(ModelLog, self)))
             for module in ("log", "read", "files", "staged"):
                 stack.enter_context(patch(f"mssql_cdc.lake.{module}.file_system", folder))
             stack.enter_context(patch("mssql_cdc.lake.files.pq.ParquetWriter", ModelWriter))
@@ -97,7 +99,7 @@ class ModelLake:
 
 
 class ModelLog:
-    """`lake.object_store.Folder`, for whether a commit is still the same."""
+    """`lake.object_store.Folder`, for whether a commit is still the same, and for what is kept beside a table."""
 
     def __init__(self, lake: ModelLake, uri: str, storage: object = None) -> None:
         self._lake, self._uri = lake, uri
@@ -106,6 +108,14 @@ class ModelLog:
         """The commit's identity; None when there is none."""
         versions, number = self._lake.logs.get(self._uri, []), int(PurePath(path).stem)
         return f"{versions[number].id} {id(versions[number])}" if number < len(versions) else None
+
+    def read(self, path: str) -> bytes | None:
+        """The content of an object; None when there is none."""
+        return self._lake.objects.get(f"{self._uri}/{path}")
+
+    def put(self, path: str, content: bytes) -> None:
+        """An object, over the one of before."""
+        self._lake.objects[f"{self._uri}/{path}"] = content
 
 
 class ModelTable:

@@ -73,8 +73,9 @@ SMALL: Mapping[str, int] = {
     "capture.incremental.chunks.GROUP_ROWS": 2,
     "follow.incremental_step.MOST_STAGED": 2,
     "follow.incremental.REST_SECONDS": 0,
+    "lake.offsets.KEEP_EVERY": 7,
 }
-"""Several groups of chunks though tables have few rows, and no pauses."""
+"""Several groups of chunks though tables have few rows, digests though `_offsets` has few, and no pauses."""
 FAMILIES = ("lag", "instances", "cleanup", "restores", "snapshots", "runs", "users")
 """Rules that are played together; those of no family are played in every schedule."""
 

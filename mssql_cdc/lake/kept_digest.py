@@ -1,0 +1,100 @@
+"""The digest of `_offsets`, kept beside the table, so that a new process folds only the rows since (rule A5).
+
+It is a copy of what the rows amount to, and can be deleted at any time. It counts only if the log of the table still
+has the commit that it was made at, only appends since, and as many rows as were written (`SmallTable.read`), and if the
+code that folds rows is the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+
+from pydantic import TypeAdapter, ValidationError
+
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake import offset_digest, offset_entries, offset_rows, steps
+from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.offset_digest import Digest
+from mssql_cdc.lake.small_tables import ReadAt
+from mssql_cdc.lake.steps import SnapshotEnded
+from mssql_cdc.lake.storage import LOCAL, Storage
+
+KEEP_EVERY = 256
+"""It is kept once in so many rows: with 300 tables it takes some 30 ms to write."""
+MOST_BYTES = 32 * 1024 * 1024
+"""A larger one, of thousands of snapshots, is not kept: to read it would take as long as to fold the rows."""
+_PATH = "_digest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptDigest:
+    """A digest, and the commit of the table that it was made at.
+
+    Mappings whose keys JSON does not have are lists here.
+    """
+
+    code: str
+    at: ReadAt
+    digest: Digest
+    furthest: tuple[tuple[str, int, str], ...]
+    ended: tuple[tuple[int | str, int, SnapshotEnded], ...]
+
+
+def keep_digest(uri: str, digest: Digest, at: ReadAt, storage: Storage = LOCAL) -> None:
+    """Keep a digest, over the one of before; a store that refuses it loses nothing.
+
+    Args:
+        uri: The folder of `_offsets`.
+        digest: What its rows amount to.
+        at: The commit up to which they do.
+        storage: How to reach the folder.
+    """
+    kept = KeptDigest(
+        _code(),
+        at,
+        replace(digest, furthest={}, ended={}),
+        tuple((name, epoch, to) for (name, epoch), to in digest.furthest.items()),
+        tuple((one, number, facts) for one, (number, facts) in digest.ended.items()),
+    )
+    content = _adapter().dump_json(kept)
+    if len(content) > MOST_BYTES:
+        return
+    with suppress(StorageError):
+        Folder(uri, storage).put(_PATH, content)
+
+
+def load_digest(uri: str, storage: Storage = LOCAL) -> tuple[Digest, ReadAt] | None:
+    """Return the digest that was kept, and the commit that it was made at; None if there is none that can be read.
+
+    Args:
+        uri: The folder of `_offsets`.
+        storage: How to reach the folder.
+    """
+    content = Folder(uri, storage).read(_PATH)
+    if content is None:
+        return None
+    try:
+        kept = _adapter().validate_json(content)
+    except ValidationError:
+        return None
+    if kept.code != _code():
+        return None
+    furthest = {(name, epoch): to for name, epoch, to in kept.furthest}
+    ended = {one: (number, facts) for one, number, facts in kept.ended}
+    return replace(kept.digest, furthest=furthest, ended=ended), kept.at
+
+
+@cache
+def _adapter() -> TypeAdapter[KeptDigest]:
+    return TypeAdapter(KeptDigest)
+
+
+@cache
+def _code() -> str:
+    """What tells the code that folds rows from another version of it, which may come to other results."""
+    modules = (offset_digest, offset_entries, offset_rows, steps)
+    return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()
