@@ -49,7 +49,7 @@ def beats(cuts: Iterable[Cut], interval_ms: int, *, ends_ms: Iterable[int] = ())
             yield Beat(cut_text(cut.epoch, Lsn.parse(cut.to)), now)
 
 
-def idle_beat(cut: OffsetRow, polled: datetime, interval_ms: int, *, known_ms: Iterable[int]) -> Iterator[Beat]:
+def idle_beat(cut: OffsetRow | Cut, polled: datetime, interval_ms: int, *, known_ms: Iterable[int]) -> Iterator[Beat]:
     """Yield the heartbeat at a poll that found nothing behind a cut, if it is due.
 
     Args:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun
+from mssql_cdc.lake.recorded import Cut
+from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.extending import Extensions
@@ -19,16 +20,15 @@ from mssql_cdc_tests.unit.records.kit import Lake, table
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def cut(number: int, seconds: int) -> OffsetRow:
-    to = Lsn(number.to_bytes(10, "big")).text
-    return OffsetRow("range", START + timedelta(seconds=seconds), {}, to=to, complete=True)
+def cut(number: int, seconds: int) -> Cut:
+    return Cut(number, START + timedelta(seconds=seconds), 0, Lsn(number.to_bytes(10, "big")).text)
 
 
 @pytest.mark.feature("HB-01")
 def test_heartbeats_keep_their_interval_and_zero_disables_them():
     cuts = [cut(1, 0), cut(2, 3), cut(3, 5), cut(4, 6)]
     found = list(beats(cuts, 5_000))
-    assert [beat.position for beat in found] == [cut_text(0, Lsn.parse(one.to or "")) for one in (cuts[0], cuts[2])]
+    assert [beat.position for beat in found] == [cut_text(0, Lsn.parse(one.to)) for one in (cuts[0], cuts[2])]
     assert found[1].at_ms - found[0].at_ms == 5_000
     assert list(beats(cuts, 0)) == []
 
@@ -42,7 +42,7 @@ def test_a_poll_that_finds_nothing_has_a_heartbeat_when_it_is_due(seconds: int, 
     at = START + timedelta(seconds=seconds)
     known_ms = [milliseconds(START + timedelta(seconds=one)) for one in known]
     found = list(idle_beat(cut(3, 0), at, 5_000, known_ms=known_ms))
-    assert found == ([Beat(cut_text(0, Lsn.parse(cut(3, 0).to or "")), milliseconds(at))] if expected else [])
+    assert found == ([Beat(cut_text(0, Lsn.parse(cut(3, 0).to)), milliseconds(at))] if expected else [])
     assert list(idle_beat(cut(3, 0), at, 0, known_ms=known_ms)) == []
 
 
