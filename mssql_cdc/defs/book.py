@@ -23,9 +23,9 @@ from mssql_cdc.defs.report import try_again
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.errors import MssqlCdcError, StorageError
-from mssql_cdc.lake.gaps import Gap
+from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.lake.named_gaps import gaps_by_name
+from mssql_cdc.lake.named_gaps import named, names_by_folder
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import row_count
 from mssql_cdc.lake.steps import Entry
@@ -85,6 +85,7 @@ class Book:
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     unmerged: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     _verdicts: dict[TableId, Verdict] = field(default_factory=dict[TableId, Verdict])
+    _ledger: tuple[Mapping[str, list[Gap]], Mapping[str | None, str]] | None = None
     _window: datetime | None = None
     _reported: datetime | None = None
     _beaten: datetime | None = None
@@ -387,7 +388,9 @@ class Book:
         database = self.database
         offsets = self.offsets if self.offsets is not None else database.offsets()
         history = self.history if self.history is not None else database.history()
-        self.gaps = gaps_by_name(database.layout, offsets, history.versions, database.storage)
+        ledger = open_gaps(database.layout, database.storage), names_by_folder(offsets, history.versions)
+        if ledger != self._ledger:  # Which rows of `_offsets` they belong to is looked up once: all are read for it.
+            self.gaps, self._ledger = named(ledger[0], offsets, ledger[1]) if ledger[0] else {}, ledger
 
     def _has_ended(self, window: datetime) -> bool:
         return self.through is not None and window + self.setup.windows.length <= self.through

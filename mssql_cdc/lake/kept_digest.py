@@ -24,9 +24,9 @@ from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
 
 KEEP_EVERY = 256
-"""It is kept once in so many rows: with 300 tables it takes some 30 ms to write."""
+"""It is kept once in so many rows: with 300 tables it has 0.5 MB, and was written in 3 ms of CPU (2026-11-27)."""
 MOST_BYTES = 32 * 1024 * 1024
-"""A larger one, of thousands of snapshots, is not kept: to read it would take as long as to fold the rows."""
+"""A larger one, as thousands of snapshots make it, is not kept: each start would parse it."""
 _PATH = "_digest.json"
 
 

@@ -18,9 +18,6 @@ def gaps_by_name(
 ) -> dict[str, list[Gap]]:
     """Return the unacknowledged gaps by the newest name of their tables (`TableId.text`).
 
-    That of a table which has no name of its own any more, since another one has it, stays under that name: nothing else
-    of the table is shown.
-
     Args:
         layout: The database's folders.
         offsets: The offsets; all rows are read if there are gaps.
@@ -28,9 +25,32 @@ def gaps_by_name(
         storage: How to reach the tables.
     """
     recorded = open_gaps(layout, storage)
-    if not recorded:
-        return {}
-    names = {entry.folder: name for name, entry in entries_by_name(offsets, versions).items()}
+    return named(recorded, offsets, names_by_folder(offsets, versions)) if recorded else {}
+
+
+def names_by_folder(offsets: Offsets, versions: Mapping[str, Sequence[TableSchema]]) -> dict[str | None, str]:
+    """Return the newest name of each table by its folder.
+
+    Args:
+        offsets: The offsets.
+        versions: The versions of each table by its newest name, as the schema history has them.
+    """
+    return {entry.folder: name for name, entry in entries_by_name(offsets, versions).items()}
+
+
+def named(
+    recorded: Mapping[str, Sequence[Gap]], offsets: Offsets, names: Mapping[str | None, str]
+) -> dict[str, list[Gap]]:
+    """Return gaps by the newest name of their tables.
+
+    That of a table which has no name of its own any more, since another one has it, stays under that name: nothing else
+    of the table is shown.
+
+    Args:
+        recorded: The gaps by the names of their time.
+        offsets: The offsets; all rows are read.
+        names: `names_by_folder`.
+    """
     found: dict[str, list[Gap]] = {}
     for gap in (gap for own in recorded.values() for gap in own):
         folders = offsets.folders_at(gap.table, Reached(gap.epoch, gap.from_))

@@ -560,8 +560,8 @@ def load_offsets(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables
     """
     table = offsets_table(layout, storage)
     if known is None:
-        return _kept(table).newer(table)
-    return known.get(table.uri, lambda: (known.last(table.uri, Offsets) or _kept(table)).newer(table), storage)
+        return _from_digest(table).newer(table)
+    return known.get(table.uri, lambda: (known.last(table.uri, Offsets) or _from_digest(table)).newer(table), storage)
 
 
 @retry_overtaken
@@ -618,7 +618,7 @@ def append_offsets(
     return after
 
 
-def _kept(table: SmallTable) -> Offsets:
+def _from_digest(table: SmallTable) -> Offsets:
     """The rows up to where their digest was kept last; without any, none."""
     found = load_digest(table.uri, table.storage) if exists(table.uri, table.storage) else None
     return Offsets() if found is None else Offsets(found[0], _Stored(table, found[1]))

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.lake.offset_entries import Entries
+from mssql_cdc.lake.offset_entries import Entries, Numbers
 
-Numbers = np.ndarray[Any, Any]
 COLUMNS = ("_batch", "at", "epoch", "to", "complete", "tables")
 """The columns of `_offsets` that it is made of."""
 _OF_CUT = ["_batch", "at", "epoch", "to"]
+_NONE: Numbers = np.zeros(0, np.int64)
 
 
 class Cut(NamedTuple):
@@ -93,6 +93,3 @@ class Recorded:
         places = np.searchsorted(own, batches)
         missing = places >= len(own)
         return pa.array(np.append(at, 0)[np.where(missing, len(own), places)], pa.int64(), mask=missing)
-
-
-_NONE: Numbers = np.zeros(0, np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -203,10 +203,12 @@ class DatabaseView:
         tables = Tables.of(history, offsets)
         versions = _versions(tables, layout, storage)
         shown = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
-        ordered = _ordered(connector, tables.entries)
+        ordered = _ordered(connector, {table: table for table in tables.entries})
+        # In the order of their first names: a later rename moves no record of a snapshot.
+        of_snapshots = _ordered(connector, {table: own[0].table_id for table, own in versions.items()})
         found_logs = [_log(table, tables.entries[table], layout, offsets, cut, storage, known) for table in ordered]
         logs = {log.table_id: log for log in found_logs if log is not None}
-        found = find_snapshots(logs, offsets, cut, _snapshot_order(connector, versions), tables=tables)
+        found = find_snapshots(logs, offsets, cut, of_snapshots, tables=tables)
         snapshotted = {table for block in found.blocks for table in (*block.tables, *block.described)}
         changes = announcements(versions, snapshotted, offsets.epoch_at) if connector.records.schema_changes else []
         interval = connector.streaming.heartbeat_interval_ms
@@ -241,19 +243,14 @@ def _versions(tables: Tables, layout: Layout, storage: Storage) -> dict[TableId,
     }
 
 
-def _ordered(connector: Connector, versions: Iterable[TableId]) -> list[TableId]:
-    """Return tables in the order of the configuration."""
-    return sorted(versions, key=lambda t: connector.filters.tables.order(t.catalog or "", t.schema, t.name))
-
-
-def _snapshot_order(connector: Connector, versions: Mapping[TableId, Sequence[Version]]) -> list[TableId]:
-    """Return the tables in the order of their first names: a later rename moves no record of a snapshot."""
+def _ordered(connector: Connector, named: Mapping[TableId, TableId]) -> list[TableId]:
+    """Return tables in the order that the configuration gives the names which they are given with."""
 
     def place(table: TableId) -> tuple[int, int, str]:
-        first = versions[table][0].table_id
-        return connector.filters.tables.order(first.catalog or "", first.schema, first.name)
+        name = named[table]
+        return connector.filters.tables.order(name.catalog or "", name.schema, name.name)
 
-    return sorted(versions, key=place)
+    return sorted(named, key=place)
 
 
 def _others(connector: Connector, layout: Layout, storage: Storage) -> list[Described]:

@@ -141,12 +141,12 @@ def with_marks(cut: OffsetRow, offsets: Offsets) -> OffsetRow:
         offsets: All rows of `_offsets`.
     """
     passed = [
-        step.row.facts.mark.lsn.text
-        for step in offsets.steps
-        if isinstance(step.row.facts, SnapshotEnded)
-        and step.row.number < cut.number
-        and step.row.epoch == cut.epoch
-        and offsets.closed_until(step.row.facts.table, step.row.tables.get(step.row.facts.table)) is None
+        row.facts.mark.lsn.text
+        for row in offsets.noted
+        if isinstance(row.facts, SnapshotEnded)
+        and row.number < cut.number
+        and row.epoch == cut.epoch
+        and offsets.closed_until(row.facts.table, row.tables.get(row.facts.table)) is None
     ]
     return replace(cut, to=max([cut.to or "", *passed])) if passed else cut
 
