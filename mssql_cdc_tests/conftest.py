@@ -14,7 +14,7 @@ from mssql_cdc_tests.examples import examples
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LONGEST = ("spark", "end_to_end", "dagster", "conformance", "certify")
+_LONGEST = ("spark", "end_to_end", "dagster", "conformance", "certify", "storm")
 _FEW_ROWS = {
     # For a few rows, compiling Spark's generated Java takes longer than everything else; results are the same.
     "spark.sql.codegen.wholeStage": "false",
