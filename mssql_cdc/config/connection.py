@@ -8,14 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, translate
 from mssql_cdc.config.driver_given import NOT_OF_FREETDS, GivenSetting, conflicts, dropped, given_settings
 from mssql_cdc.config.java_regex import java_pattern
-from mssql_cdc.config.property import Effect, GivenProperty, Group, members, plain, prop, section
+from mssql_cdc.config.property import Effect, GivenProperty, Group, iana_zone, members, plain, prop, section
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, reveal, sensitive
@@ -32,14 +31,6 @@ def _odbc_settings(value: Any) -> Any:
     }
     found.pop("driver", None)
     return (*found.values(), *(one for one in given if isinstance(one, OdbcSetting)))
-
-
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise ValueError(f"found {name!r}, expected an IANA name such as Europe/Paris") from None
-    return name
 
 
 def _expression(text: str) -> str:
@@ -97,7 +88,7 @@ class Connection:
     agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
     """Asks, when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]` stands for the
     quoted database. By default `sys.dm_server_services` is asked, where the login may."""
-    server_timezone: Annotated[str, AfterValidator(_zone)] | None = prop("database.server.timezone", None, "STR-13")
+    server_timezone: Annotated[str, AfterValidator(iana_zone)] | None = prop("database.server.timezone", None, "STR-13")
     """Names the time zone of commit times (an IANA name); by default the server reports its offset."""
     odbc_driver: str | None = None
     login_timeout_s: int = _JDBC_LOGIN_TIMEOUT_S

@@ -43,7 +43,7 @@ def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Pat
     """Every connector of a folder by its file, in the order of names, and the files that are wrong, with the reason.
 
     `<stem>.tables.json` files list tables. Of two connectors with the same `topic.prefix` the second one is wrong,
-    because their paths would collide.
+    because their paths would collide. Whatever is wrong with a file leaves the others as they are.
 
     Raises:
         ConfigurationError: there is no such folder.
@@ -66,6 +66,12 @@ def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Pat
                 )
         except ConfigurationError as error:
             problems[path] = error
+            continue
+        except Exception as error:  # noqa: BLE001 (any: the other connectors go on; its text may show a secret)
+            problems[path] = ConfigurationError(
+                f"{path}: its configuration cannot be read ({type(error).__name__}); "
+                f"mssql-cdc discover --config {path} shows where"
+            )
             continue
         owners[key] = path
         connectors[path] = connector

@@ -225,6 +225,7 @@ class Connector:
             if len(parts) != 3 or parts[0].lower() not in {each.lower() for each in databases}:
                 problem = f"found {one!r}, expected <db>.<schema>.<table> with one of database.names"
                 Report.of(info).complain("signal.data.collection", problem)
+                continue
             tables.append(".".join(parts))
         return replace(signals, tables=tuple(tables))
 

@@ -17,6 +17,7 @@ from functools import cache
 from itertools import pairwise
 from types import NoneType
 from typing import Any, Literal, ParamSpec, TypeVar, cast, dataclass_transform, get_args, get_origin
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pydantic
 import pydantic.dataclasses
@@ -311,6 +312,19 @@ def plain(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
         raise ValueError(f"found {text!r}, expected letters, digits, '.', '_' and '-' only")
     return text
+
+
+def iana_zone(name: str) -> str:
+    """The name, checked to be one of the IANA time zone database.
+
+    Raises:
+        ValueError: there is no such zone; `Europe` alone is a folder of them.
+    """
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError(f"found {name!r}, expected an IANA time zone such as Europe/Paris") from None
+    return name
 
 
 def _read_bool(text: str) -> bool:

@@ -17,6 +17,7 @@ from mssql_cdc.config.catalogue import ALL, EXTENSION_PROPERTIES, canonical_name
 from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.model import Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
+from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report, shown_name
 from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
 from mssql_cdc.config.signal_settings import own_channels
@@ -54,7 +55,8 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
         _complain(error, given, report)
         connector = None
     if connector is None or report.problems:
-        raise InvalidPropertiesError(_text(tree["connector"]["name"], report.problems), report.problems)
+        problems = _without_secrets(report.problems, given)
+        raise InvalidPropertiesError(_text(tree["connector"]["name"], problems), problems)
     isolation = tree["connector"]["snapshot"].get("snapshot.isolation.mode", connector.snapshot.isolation)
     if isolation != connector.snapshot.isolation:
         report.notice("snapshot.isolation.mode", f"{isolation} becomes snapshot because the connection is read-only")
@@ -209,6 +211,12 @@ def _shown(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...]:
     return tuple(
         (shown_name(name), Secret(text) if _is_secret(name) else guarded(name, text)) for name, text in given.items()
     )
+
+
+def _without_secrets(problems: Sequence[tuple[str, str]], given: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The problems; checks of whole sections see what references lead to, and repeat what they found."""
+    hide = Redactor(tuple(value for _, value in _shown(given) if isinstance(value, Secret)))
+    return [(name, hide(problem)) for name, problem in problems]
 
 
 def _text(connector: str, problems: Sequence[tuple[str, str]]) -> str:

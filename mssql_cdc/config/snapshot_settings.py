@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from datetime import datetime, time
 from typing import Annotated, Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
 from mssql_cdc.config.filter_statement import unordered
 from mssql_cdc.config.filters import CollectionFilter, plain_name
-from mssql_cdc.config.property import GivenProperty, Group, members, prop, section
+from mssql_cdc.config.property import GivenProperty, Group, iana_zone, members, prop, section
 from mssql_cdc.config.report import Report
 
 SnapshotMode = Literal[
@@ -69,14 +69,6 @@ def _hours(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-def _zone(name: str) -> str:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"found {name!r}, expected the name of a time zone such as Europe/Berlin") from None
-    return name
-
-
 @section(Group.SNAPSHOT)
 class SnapshotDecisions:
     """The switches of the mode `configuration_based`."""
@@ -120,7 +112,7 @@ class IncrementalSettings:
     hours: Annotated[tuple[str, ...], AfterValidator(_hours)] = prop("incremental.snapshot.hours", (), "INC-10")
     """Lets incremental snapshots read only at these hours of the day, such as `22:00-06:00, 12:00-13:00`; by default at
     any time."""
-    time_zone: Annotated[str, AfterValidator(_zone)] = prop("incremental.snapshot.hours.time.zone", "UTC", "INC-10")
+    time_zone: Annotated[str, AfterValidator(iana_zone)] = prop("incremental.snapshot.hours.time.zone", "UTC", "INC-10")
     """Names the time zone of `incremental.snapshot.hours`, such as `Europe/Berlin`."""
 
     def is_open(self, now: datetime) -> bool:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.config import Secret, load_connector, load_connectors
+from mssql_cdc.config import Connector, Secret, load_connector, load_connectors
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, sent
 
@@ -121,6 +121,23 @@ def test_a_wrong_file_does_not_keep_the_other_connectors_from_loading(tmp_path: 
     connectors, problems = load_connectors(tmp_path)
     assert list(connectors) == [good]
     assert [path.name for path in problems] == ["a.json"]
+
+
+def test_a_file_that_breaks_a_check_does_not_keep_the_others_from_loading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = write(tmp_path, "a.json", MINIMAL), write(tmp_path, "b.json", MINIMAL)
+
+    def breaks(path: str | Path) -> Connector:
+        if path == bad:
+            raise AssertionError("hunter2")
+        return load_connector(path)
+
+    monkeypatch.setattr("mssql_cdc.config.load.load_connector", breaks)
+    connectors, problems = load_connectors(tmp_path)
+    assert list(connectors) == [good]
+    assert f"(AssertionError); mssql-cdc discover --config {bad} shows where" in str(problems[bad])
+    assert "hunter2" not in str(problems[bad])
 
 
 def test_two_connectors_cannot_share_a_prefix(tmp_path: Path) -> None:

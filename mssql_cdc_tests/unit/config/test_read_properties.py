@@ -73,6 +73,10 @@ def test_include_and_exclude_lists_are_mutually_exclusive(what: str) -> None:
         ("notification.enabled.channels", "sink", "is required with the notification channel"),
         ("database.names", "a,A", "more than once"),
         ("database.server.timezone", "Mars/Base", "IANA"),
+        ("database.server.timezone", "Europe", "found 'Europe', expected an IANA time zone"),
+        ("incremental.snapshot.hours.time.zone", "Etc", "found 'Etc', expected an IANA time zone"),
+        ("signal.data.collection", "(", "found '(', expected <db>.<schema>.<table>"),
+        ("signal.data.collection", "debezium_signal", "found 'debezium_signal', expected <db>.<schema>.<table>"),
         ("driver.encrypt", "perhaps", "driver.encrypt: found 'perhaps', expected true, false, mandatory"),
         ("driver.loginTimeout", "soon", "found 'soon', expected a whole number of seconds"),
         ("poll.interval.ms", [1], "expected a string"),
@@ -80,6 +84,14 @@ def test_include_and_exclude_lists_are_mutually_exclusive(what: str) -> None:
 )
 def test_bad_value_is_named(name: str, value: object, message: str) -> None:
     assert message in problems_of(MINIMAL | {name: value})
+
+
+@pytest.mark.parametrize("name", ["driver.loginTimeout", "database.port", "signal.data.collection"])
+def test_bad_value_behind_a_reference_is_not_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BEHIND", "hunter2")
+    problems = problems_of(MINIMAL | {name: "${env:BEHIND}"})
+    assert name in problems
+    assert "hunter2" not in problems
 
 
 @pytest.mark.feature("TOP-07")

@@ -147,7 +147,7 @@ def test_chunks_wait_while_a_secondary_replica_is_too_far_behind(times: Times, o
         ("hours", "22-6", "found '22-6', expected hours such as 22:00-06:00"),
         ("hours", "08:00-08:00", "expected hours such as"),
         ("hours", "08:00-25:00", "expected hours such as"),
-        ("hours.time.zone", "Mars/Olympus", "expected the name of a time zone"),
+        ("hours.time.zone", "Mars/Olympus", "expected an IANA time zone"),
         ("max.rows.per.second", "-1", "expected 0 or more"),
     ],
 )
