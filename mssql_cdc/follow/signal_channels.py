@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +23,13 @@ class SourceTable:
         database: The database.
         tables: The captured tables, the signal table among them.
         offsets: How far each of them has come.
+        absent: The tables that cannot be captured now, which is told of each: signals of one of them wait.
     """
 
     database: Database
     tables: Mapping[TableId, LakeTable]
     offsets: Offsets
+    absent: Collection[TableId] = ()
 
     def read(self, bookmark: Any) -> Arrived | None:
         """Return the rows inserted into the table but for watermarks; the bookmark is a `_batch` of its change log.
@@ -39,6 +41,9 @@ class SourceTable:
             ConfigurationError: The table is configured but not captured, or has the wrong columns.
         """
         database, tables = self.database, self.tables
+        is_signal_table = database.connector.filters.tables.is_signal_table
+        if any(is_signal_table(*table.parts) for table in self.absent):
+            return None
         captured = database.source.signal_table(database.catalog, [table.captured for table in tables.values()])
         cut = self.offsets.last_cut()
         if captured is None or cut is None:

@@ -44,7 +44,7 @@ from mssql_cdc.follow.signal_channels import SourceTable
 from mssql_cdc.follow.signal_contract import Arrived, SignalChannel
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
-from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 
@@ -73,13 +73,21 @@ def look_into(database: Database, channels: Mapping[str, SignalChannel]) -> Look
     return Looked(state, arrived) if arrived else None
 
 
-def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> list[str]:
+@retry_overtaken
+def take_signals(
+    database: Database,
+    tables: Mapping[TableId, LakeTable],
+    offsets: Offsets,
+    *,
+    absent: Collection[TableId] = (),
+) -> list[str]:
     """Apply the signals of the signal table that complete cuts contain, each exactly once; return a line about each.
 
     Args:
         database: The database.
         tables: The captured tables.
         offsets: How far each of them has come.
+        absent: The tables that cannot be captured now.
 
     Raises:
         ConfigurationError: The signal table cannot be read as configured.
@@ -87,12 +95,14 @@ def take_signals(database: Database, tables: Mapping[TableId, LakeTable], offset
     signals = database.connector.signals
     if SOURCE_CHANNEL not in signals.channels or signals.table_of(database.catalog) is None:
         return []
-    looked = look_into(database, {SOURCE_CHANNEL: SourceTable(database, tables, offsets)})
-    return [] if looked is None else record_signals(database, looked, tables, offsets)
+    looked = look_into(database, {SOURCE_CHANNEL: SourceTable(database, tables, offsets, absent)})
+    return [] if looked is None else _record(database, looked, tables, offsets)
 
 
 def record_signals(database: Database, looked: Looked, tables: Collection[TableId], offsets: Offsets) -> list[str]:
     """Apply signals and record them with the bookmarks of their channels in one commit; return a line about each.
+
+    None if another run has recorded something meanwhile: what was not among that is found by the next look.
 
     Args:
         database: The database.
@@ -100,6 +110,13 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
         tables: The captured tables.
         offsets: How far each of them has come.
     """
+    try:
+        return _record(database, looked, tables, offsets)
+    except FencedError:
+        return []
+
+
+def _record(database: Database, looked: Looked, tables: Collection[TableId], offsets: Offsets) -> list[str]:
     current = _current_offset(offsets)
     names = _names(database, tables)
     rows: list[dict[str, Any]] = []
@@ -119,10 +136,7 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
             )
     read = {name: found.bookmark for name, found in looked.arrived.items()}
     facts = {"kind": "signals", "taken": bookmarks_of(looked.state) | read, "run_id": database.run_id}
-    try:
-        small_table(database.layout, "signals", database.storage).append(looked.state, rows, facts)
-    except FencedError:
-        return []  # Another run is applying the same signals.
+    small_table(database.layout, "signals", database.storage).append(looked.state, rows, facts)
     for row in rows:
         database.signalled(row)
     return [_line(row["id"], row["type"], row["status"], row["result"]) for row in rows]

@@ -140,6 +140,19 @@ def execute(
             return _restored(database, seen, decision)
 
 
+def take_own_signals(database: Database, seen: Survey, offsets: Offsets) -> list[str]:
+    """`take_signals` of the captured signal table; those of one that cannot be captured now wait for it.
+
+    Args:
+        database: The database.
+        seen: The survey.
+        offsets: The offsets, which may be newer.
+    """
+    # Where another table has taken the name of an absent one, that one is the signal table.
+    absent = [one.table for one in seen.facts.absent if one.former is None]
+    return take_signals(database, seen.tables, offsets, absent=absent)
+
+
 def refresh_current(database: Database) -> Merged:
     """Merge every current table up to the last complete cut, due or not; Spark starts only if one is behind."""
     seen = survey(database)
@@ -150,7 +163,7 @@ def _range(database: Database, seen: Survey, decision: Range, *, merge: bool, sl
     """Read the range, then process what complete cuts contain; each step is idempotent (A6)."""
     request_added_columns(database, seen, decision)
     result = capture_range(database, seen, decision)
-    signals = take_signals(database, seen.tables, result.offsets)
+    signals = take_own_signals(database, seen, result.offsets)
     if signals:
         signals += run_actions(database)
     for line in signals:

@@ -17,20 +17,21 @@ from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
-from mssql_cdc.follow.signals import record_signals
+from mssql_cdc.follow.signals import Looked, record_signals
 from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
 from mssql_cdc.follow.upkeep import Upkeep
 from mssql_cdc.lake.current import CurrentResult
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.decisions import Decision, Lost, Range, Snapshot, Wait
 from mssql_cdc.plan.facts import Cursor, Facts, Outcome, Runs
 from mssql_cdc.plan.planner import next_cursor, plan
-from mssql_cdc.run.execute import Done, execute
+from mssql_cdc.run.execute import Done, execute, take_own_signals
 from mssql_cdc.run.heartbeat import beat
 from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.quiet_look import quiet_look
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.snapshots import SnapshotThread, Taken
-from mssql_cdc.run.start import look
+from mssql_cdc.run.start import look, start_database
 from mssql_cdc.schema import TableId
 from mssql_cdc.spark.session import cancel_jobs
 
@@ -55,8 +56,11 @@ class Follower:
         beside: Takes snapshots in a thread, while the other tables stream; by default, a step takes them to their end.
         chunks: Reads the chunks of incremental snapshots beside the ranges; None: other runs do.
         signals: The channels of signals beside the signal table.
+        seen: The last survey.
+        offsets: The offsets behind the last step.
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
+        starts: The connector starts with the next attempt (`start_database`).
         ready: `preflight` has found no fault.
         require_tables: That no table is captured is a fault.
         saw: Is told of each survey.
@@ -73,15 +77,18 @@ class Follower:
     signals: PolledSignals = field(default_factory=PolledSignals)
     decision: Decision = field(default_factory=lambda: Wait("not begun"))
     seen: Survey | None = None
+    offsets: Offsets | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     failure: MssqlCdcError | None = None
     broken: MssqlCdcError | None = None
+    starts: bool = False
     ready: bool = False
     require_tables: bool = True
     saw: Callable[[Survey], None] | None = None
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _last_range: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _fenced: int = 0
+    _owes_signals: bool = True
     _given_up: set[TableId] | None = None
     _beaten: datetime | None = None
     _checked: datetime | None = None
@@ -94,14 +101,17 @@ class Follower:
     def attempt(self) -> Done | None:
         """Take a step, unless the last one failed a moment ago; None if none was taken or it failed.
 
-        The first attempt begins with `preflight`. Errors that a retry would meet again propagate, and so does the
-        error that exceeds `errors.max.retries`.
+        The first attempt begins with the start and with `preflight`. Errors that a retry would meet again propagate,
+        and so does the error that exceeds `errors.max.retries`.
         """
         require_uninterrupted()
         if time.monotonic() < self._due:
             return None
         retries = self._retries = self._retries or Retries(self.database.connector.streaming)
         try:
+            if self.starts:
+                start_database(self.database)
+                self.starts = False
             if not self.ready:
                 look(self.database, require_tables=self.require_tables)
                 self.ready = True
@@ -168,11 +178,7 @@ class Follower:
         quiet = self._quiet(now) if looked is None and taken is None else None
         if quiet is not None:
             return quiet
-        seen = self._survey(now)
-        if looked is not None:
-            for line in record_signals(self.database, looked, seen.tables, seen.offsets):
-                self.database.log(line)
-            seen = self._survey(now)  # With what they ask for.
+        seen = self._signalled(now, looked)
         for line in run_actions(self.database):
             self.database.log(line)
         self._say_notices(seen)
@@ -192,6 +198,8 @@ class Follower:
             decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(facts, decision)
+        # A step that dies behind its range leaves the signals to the next one, which may find nothing to read.
+        self._owes_signals = isinstance(decision, Range)
         try:
             done = execute(
                 self.database,
@@ -206,6 +214,7 @@ class Follower:
             if isinstance(decision, Range):
                 self._note_range(decision, dict.fromkeys(decision.tables, error))
             raise
+        self.offsets, self._owes_signals = done.offsets, False
         done = self._with_slow(done)
         self._upkeep.step(self.database, before=seen.offsets.number, after=done.offsets.number, slow=self.slow)
         if isinstance(decision, Range):
@@ -219,6 +228,17 @@ class Follower:
             done = replace(done, snapshot=taken.done.snapshot)
         show(self.database, done)
         return done
+
+    def _signalled(self, now: datetime, looked: Looked | None) -> Survey:
+        """Survey with what signals ask for: those of the channels, and those that a step left which has died."""
+        seen = self._survey(now)
+        lines = record_signals(self.database, looked, seen.tables, seen.offsets) if looked is not None else []
+        if self._owes_signals:
+            lines += take_own_signals(self.database, seen, seen.offsets)
+            self._owes_signals = False
+        for line in lines:
+            self.database.log(line)
+        return self._survey(now) if lines else seen
 
     def _facts(self, seen: Survey) -> Facts:
         due = [table for table in seen.facts.due if not self._left_alone(table)]
@@ -271,6 +291,7 @@ class Follower:
             sparing=not whole and self._checked is not None and now - self._checked < LOOK_AGAIN,
             currents=self.merge,
         )
+        self.offsets = seen.offsets
         if seen.is_whole:
             self._checked = now
         if self._given_up is None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,7 @@ from mssql_cdc.run.lineage import Saw, reported
 from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.snapshots import SnapshotThread
 from mssql_cdc.run.standing import loss_text, standings
-from mssql_cdc.run.start import look, start
+from mssql_cdc.run.start import guard_tables, look, start_database
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
 
@@ -93,6 +93,7 @@ def _followers(
             slow=SlowWork(),
             chunks=IncrementalSnapshots(thread=GroupThread()),
             beside=SnapshotThread(database, progress) if beside else None,
+            starts=True,
             require_tables=require_tables,
             saw=partial(saw, database),
         )
@@ -104,7 +105,7 @@ def _run_for(followers: Sequence[Follower], end: float | None, watch: Watch | No
     """Take steps until the time, or the watch, ends them; raise what then differs from the source."""
     ended = False
     try:
-        _start(followers, end)
+        _guard(followers, end)
         while not ended and (end is None or time.monotonic() < end):
             done = [_follow(follower) for follower in followers]
             ends = [watch is not None and watch(*one) for one in zip(followers, done, strict=True)]
@@ -112,18 +113,32 @@ def _run_for(followers: Sequence[Follower], end: float | None, watch: Watch | No
             idle = [one is None or one.idle or bool(one.failed) for one in done]
             broken = [follower.broken for follower in followers if follower.broken is not None]
             if followers and len(broken) == len(followers):
-                raise broken[0]
+                raise max(broken, key=lambda error: error.exit_code)
             if all(idle) and not ended:
                 _pause(followers)
     except BaseException:
         _close(followers, patience=0)
         raise
     _close(followers, patience=END_SECONDS)
-    for follower in followers:
-        error = follower.broken or follower.failure
-        if error is not None and not isinstance(error, FencedError):
-            raise error
+    errors = [error for follower in followers for error in _finding(follower)]
+    if errors:
+        worst = max(errors, key=lambda error: error.exit_code)
+        for error in errors:
+            if error is not worst:
+                followers[0].database.log(str(error))
+        raise worst
+
+
+def _finding(follower: Follower) -> Iterator[MssqlCdcError]:
+    """What keeps the database from being followed, or how its lake differs from the source."""
+    error = follower.broken or follower.failure
+    if error is not None and not isinstance(error, FencedError):
+        yield error
+        return
+    try:
         _raise_findings(follower)
+    except MssqlCdcError as found:
+        yield found
 
 
 def _pause(followers: Sequence[Follower]) -> None:
@@ -137,15 +152,15 @@ def _close(followers: Sequence[Follower], *, patience: float) -> None:
         follower.close(patience=patience)
 
 
-def _start(followers: Sequence[Follower], end: float | None) -> None:
-    """Start the connector as soon as its server answers."""
+def _guard(followers: Sequence[Follower], end: float | None) -> None:
+    """Count the connector's tables as soon as its server answers; each database starts with its first attempt."""
     if not followers:
         return
     database = followers[0].database
     retries = Retries(database.connector.streaming)
     while True:
         try:
-            start([follower.database for follower in followers])
+            guard_tables([follower.database for follower in followers])
         except SourceUnavailableError as error:
             if end is not None and time.monotonic() > end:
                 raise
@@ -188,17 +203,18 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
     end = time.monotonic() + timeout
     errors: list[MssqlCdcError] = []
     with reported(databases) as saw:
-        start(databases)
+        guard_tables(databases)
         for database in databases:
             follower = Follower(database, merge=False, progress=progress, ready=True, saw=partial(saw, database))
             try:
+                start_database(database)
                 _catch_up(follower, end, timeout)
             except MssqlCdcError as error:
                 errors.append(error)
                 if len(databases) > 1:
                     database.log(f"{database.catalog}: {error}")
         if errors:
-            raise errors[0]
+            raise max(errors, key=lambda error: error.exit_code)
 
 
 def _catch_up(follower: Follower, end: float, timeout: float) -> None:
@@ -302,13 +318,13 @@ def _raise_findings(follower: Follower) -> None:
     for gaps in open_gaps(database.layout, database.storage).values():
         for gap in gaps:
             database.log(f"not acknowledged: {gap.text}")
-    if follower.seen is None:
+    if follower.seen is None or follower.offsets is None:
         return
     for table in without_key(follower.seen.tables.values(), follower.seen.history):
         database.log(
             f"{table} no longer has a usable key: its current table is no longer updated, its change log still is"
         )
-    stand = standings(follower.seen)
+    stand = standings(replace(follower.seen, offsets=follower.offsets))
     if stand.missing:
         raise DataLostError(loss_text(stand.missing, stand.absent))
     last = {table.text: str(error) for table, error in follower.errors.items()}

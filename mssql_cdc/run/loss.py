@@ -109,7 +109,9 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
     names = None if tables is None else {table.text for table in tables}
     found = database.acknowledge_gaps(names, by=by)
     seen = survey(database, quick=True, currents=False)
-    gone = {a.table: f"{a.reason}; acknowledged by {by}" for a in seen.facts.absent if a.status == "lost"}
+    # What does not fit as it is, is captured still: `left` has only tables that the source does not show any more.
+    lost = {absent.table: absent.reason for absent in seen.facts.absent if absent.status == "lost"}
+    gone = {table: f"{reason}; acknowledged by {by}" for table, reason in lost.items() if table in seen.left}
     retired = {table: reason for table, reason in gone.items() if names is None or table.text in names}
     if retired:
         mark_status(database, seen, retired, "excluded")

@@ -27,11 +27,26 @@ def start(databases: Sequence[Database]) -> None:
         ConfigurationError: It has more tables than `guardrail.collections.max` allows, or nothing to recover.
         SourceUnavailableError: The tables could not be counted.
     """
+    guard_tables(databases)
+    for database in databases:
+        start_database(database)
+
+
+def guard_tables(databases: Sequence[Database]) -> None:
+    """`guard` for the tables of these databases, which are all of a connector; it counts them if there is a limit.
+
+    Raises:
+        ConfigurationError: The connector has more tables than `guardrail.collections.max` allows.
+        SourceUnavailableError: The tables could not be counted.
+    """
     if databases and databases[0].connector.guardrail.max_tables is not None:
         guard(databases[0].connector, sum(map(_tables, databases)), warn=databases[0].log)
-    for database in databases:
-        require_recoverable(database)
-        snapshot_at_start(database)
+
+
+def start_database(database: Database) -> None:
+    """What a start does in one database: `require_recoverable` and `snapshot_at_start`."""
+    require_recoverable(database)
+    snapshot_at_start(database)
 
 
 def look(database: Database, *, require_tables: bool = True) -> Found:

@@ -9,6 +9,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_reading_settings import statements
+from mssql_cdc_tests.storm.lake import Killed, killed_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -100,6 +101,21 @@ def test_a_requested_snapshot_that_cannot_be_read_is_given_up_and_its_table_stre
         )
     ]
     assert statuses == ["SQL_EXCEPTION"]
+
+
+@pytest.mark.feature("SIG-02")
+@pytest.mark.parametrize("after", [False, True])
+def test_a_signal_whose_run_was_killed_behind_its_range_is_taken_by_the_next_one(after: bool, signalled: Place):  # noqa: FBT001
+    """On a quiet source it waited for the next change of any table."""
+    signalled.signal("s1", type="blocking", **{"data-collections": [f"{signalled.database}.dbo.orders"]})
+    signalled.settle()
+    with killed_at("mssql_cdc.follow.signals._record", 1, after=after), pytest.raises(Killed):
+        signalled.catch_up()
+    for _ in range(2):
+        assert signalled.catch_up() == 0
+    assert own_rows(signalled, "signals", "SELECT id, status FROM t") == [{"id": "s1", "status": "requested"}]
+    ops = [row["op"] for row in signalled.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
+    assert ops == ["r"] * 4
 
 
 @pytest.mark.feature("SIG-08")

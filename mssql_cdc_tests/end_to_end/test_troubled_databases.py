@@ -43,6 +43,21 @@ def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
     assert two.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
 
 
+@pytest.mark.parametrize("options", [("--until-caught-up", "--timeout", "60"), ("--seconds", "8")])
+def test_a_database_whose_lake_is_damaged_does_not_hold_the_others_back(
+    two: Place, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+):
+    """What a start does in each database ended the command at the first one that it failed in."""
+    newest = max((two.warehouse / "shop" / f"{two.database}_b" / "_offsets" / "_delta_log").glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+    with control(load_connector(two.config).connection, f"{two.database}_b") as opened:
+        for statement in ("EXEC sys.sp_cdc_enable_db", "EXEC sys.sp_cdc_enable_table N'dbo', N'people', @role_name = NULL"):
+            opened.execute(statement, doing="preparing a test")
+    assert two.command("run", *options) == 2
+    assert "_offsets cannot be opened" in capsys.readouterr().err
+    assert two.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
+
+
 @pytest.mark.sandbox
 def test_a_first_connection_that_is_cut_is_made_again(orders: Place, capsys: pytest.CaptureFixture[str]):
     """Review, bug 24: a run gave up when its very first connection was cut."""
