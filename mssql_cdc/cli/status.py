@@ -13,6 +13,8 @@ import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog, opened, warehouse_option
 from mssql_cdc.cli.output import LATE, Cell, Output
+from mssql_cdc.errors import StorageError
+from mssql_cdc.run.interrupts import require_uninterrupted
 
 if TYPE_CHECKING:
     from mssql_cdc.capture.database import Database
@@ -63,9 +65,16 @@ def _show(output: Output, found: Sequence[DatabaseStatus], *, as_json: bool) -> 
 
 
 def _look(databases: Sequence[Database]) -> list[DatabaseStatus]:
-    from mssql_cdc.run.status import read_status
+    """The status of each database; one whose lake cannot be read does not hide the others."""
+    from mssql_cdc.run.status import DatabaseStatus, read_status
 
-    return [read_status(database) for database in databases]
+    found: list[DatabaseStatus] = []
+    for database in databases:
+        try:
+            found.append(read_status(database))
+        except StorageError as error:
+            found.append(DatabaseStatus(database.catalog, (), None, error))
+    return found
 
 
 def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> list[DatabaseStatus]:
@@ -74,6 +83,7 @@ def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> l
     with output.screen() as show, suppress(KeyboardInterrupt):
         while True:
             found = _look(databases)
+            require_uninterrupted()  # A call of the driver may have taken Ctrl+C for an error of the source.
             if as_json:
                 output.json(facts(found))
             else:
@@ -99,7 +109,8 @@ def notes(found: Sequence[DatabaseStatus]) -> list[str]:
     lines: list[str] = []
     for one in found:
         if one.error is not None:
-            what = "source unreachable" if one.error.retriable else "the source cannot be read"
+            whose = "the lake" if isinstance(one.error, StorageError) else "the source"
+            what = "source unreachable" if one.error.retriable else f"{whose} cannot be read"
             lines.append(f"{one.database}: {what}, so the lags are unknown: {one.error}")
         elif one.health is not None:
             problem = f"; {one.health.problem}" if one.health.problem else ""

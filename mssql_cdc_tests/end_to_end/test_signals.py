@@ -118,6 +118,31 @@ def test_a_signal_whose_run_was_killed_behind_its_range_is_taken_by_the_next_one
     assert ops == ["r"] * 4
 
 
+def test_a_signal_table_that_cannot_be_read_is_the_trouble_of_that_table_alone(
+    signalled: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Behind each range, the run ended: it "is not enabled for CDC". Current tables never followed."""
+    signalled.signal("s1", type="blocking", **{"data-collections": [f"{signalled.database}.dbo.orders"]})
+    assert signalled.catch_up() == 0
+    log = signalled.warehouse / "shop" / signalled.database / "dbo" / "signals" / "changes" / "_delta_log"
+    newest = max(log.glob("*.json"))
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[:-20])
+    signalled.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    signalled.signal("s2", type="blocking", **{"data-collections": [f"{signalled.database}.dbo.orders"]})
+    signalled.settle()
+    capsys.readouterr()
+    assert signalled.catch_up() == 4
+    assert "signals/changes cannot be opened" in capsys.readouterr().err
+    assert signalled.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
+
+    newest.write_bytes(whole)
+    for _ in range(2):
+        assert signalled.catch_up() == 0
+    signals = own_rows(signalled, "signals", "SELECT id, status FROM t ORDER BY id")
+    assert signals == [{"id": "s1", "status": "requested"}, {"id": "s2", "status": "requested"}]
+
+
 @pytest.mark.feature("SIG-08")
 def test_a_log_signal_shows_the_offset_at_which_it_arrived(place: Place):
     place.configure(signal_data_collection=f"{place.database}.dbo.signals")

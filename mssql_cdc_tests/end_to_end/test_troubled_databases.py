@@ -51,10 +51,17 @@ def test_a_database_whose_lake_is_damaged_does_not_hold_the_others_back(
     newest = max((two.warehouse / "shop" / f"{two.database}_b" / "_offsets" / "_delta_log").glob("*.json"))
     newest.write_bytes(newest.read_bytes()[:-20])
     with control(load_connector(two.config).connection, f"{two.database}_b") as opened:
-        for statement in ("EXEC sys.sp_cdc_enable_db", "EXEC sys.sp_cdc_enable_table N'dbo', N'people', @role_name = NULL"):
+        for statement in (
+            "EXEC sys.sp_cdc_enable_db",
+            "EXEC sys.sp_cdc_enable_table N'dbo', N'people', @role_name = NULL",
+        ):
             opened.execute(statement, doing="preparing a test")
     assert two.command("run", *options) == 2
     assert "_offsets cannot be opened" in capsys.readouterr().err
+    assert two.command("status") == 2
+    shown = capsys.readouterr().out
+    assert f"{two.database}_b: the lake cannot be read, so the lags are unknown: " in shown
+    assert f"{two.database}.dbo.orders" in shown
     assert two.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
 
 
