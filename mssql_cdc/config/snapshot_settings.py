@@ -155,8 +155,8 @@ class SnapshotSettings:
     """Waits so many milliseconds before a snapshot reads rows. `mssql-cdc run` captures nothing meanwhile."""
     collections: CollectionFilter
     incremental: IncrementalSettings
-    fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=1)
-    """Sets the rows of one fetch in snapshots; without it the connector chooses."""
+    fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=0)
+    """Sets the rows of one fetch in snapshots; 0, or leaving it out, lets the connector choose."""
     max_threads: int | None = prop("snapshot.max.threads", None, "SNP-29", debezium=1, ge=1)
     """Limits the chunks that snapshots read in parallel; without it, Spark's cores do. An incremental snapshot has one
     reader beside them."""

@@ -213,7 +213,9 @@ def test_a_database_whose_only_table_is_concealed_is_told_why_and_not_to_enable_
     assert "sp_cdc_enable_table" not in shown
 
 
-def test_the_loss_of_a_table_that_does_not_fit_any_more_is_acknowledged(read: Place, capsys: pytest.CaptureFixture[str]):
+def test_the_loss_of_a_table_that_does_not_fit_any_more_is_acknowledged(
+    read: Place, capsys: pytest.CaptureFixture[str]
+):
     """It is captured still, so that acknowledging its gap must not exclude it: that ended with a KeyError."""
     read.create("people", "id int NOT NULL PRIMARY KEY, pay int NULL")
     read.settle()

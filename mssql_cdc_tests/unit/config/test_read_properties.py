@@ -62,6 +62,7 @@ def test_include_and_exclude_lists_are_mutually_exclusive(what: str) -> None:
         ("database.port", "70000", "65535 or less"),
         ("incremental.snapshot.chunk.size", "0", "1 or more"),
         ("snapshot.lock.timeout.ms", "-2", "-1 or more"),
+        ("snapshot.fetch.size", "-1", "0 or more"),
         ("database.hostname", "a host", "expected letters, digits"),
         ("database.names", ",", "expected at least one database"),
         ("skipped.operations", "c,x", "expected c, u, d, t, r or none"),
