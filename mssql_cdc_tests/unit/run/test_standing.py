@@ -12,7 +12,7 @@ import pytest
 
 from mssql_cdc.config.filters import TableFilter
 from mssql_cdc.errors import DataLostError
-from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.plan.decisions import Lost, Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import run_for
@@ -87,6 +87,15 @@ def test_a_table_that_lost_changes_needs_a_snapshot(world: World) -> None:
     lose(world, "people")
     for said in findings(world):
         assert said.endswith(f". A blocking snapshot repairs {PEOPLE}")
+
+
+def test_a_loss_that_the_last_step_has_recorded_is_told(world: World) -> None:
+    """The end went by the look that the step was decided on, in which the table streamed still: code 0."""
+    lose(world, "people")
+    with pytest.raises(DataLostError, match=rf"A blocking snapshot repairs {PEOPLE}"):
+        run_for(
+            [world.database], seconds=None, merge=False, watch=lambda follower, _: isinstance(follower.decision, Lost)
+        )
 
 
 def test_each_of_several_tables_has_its_own_remedy(world: World) -> None:
