@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -14,20 +16,22 @@ from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offsets import Offsets, load_offsets
 from mssql_cdc.lake.read import exists
+from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.structures import load_structures
 from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.cuts import Cuts
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.heartbeats import Beat, beats, idle_beat, milliseconds
-from mssql_cdc.records.notifications import SINK, Notice, notices
+from mssql_cdc.records.notifications import SINK, Notice, notices, told
 from mssql_cdc.records.pieces import ChangeLog, Limits
 from mssql_cdc.records.rows import Numbers
 from mssql_cdc.records.schema_changes import Announcement, Described, Version, announcements, as_first_seen
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.shapes import Shapes, TableShape
-from mssql_cdc.records.snapshots import Block, find_snapshots, with_marks
+from mssql_cdc.records.snapshots import BLOCKING, Block, find_snapshots, with_marks
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.tables import Tables
 from mssql_cdc.schema import TableId
@@ -37,7 +41,8 @@ from mssql_cdc.schema import TableId
 class DatabaseView:
     """One database at a cut; nothing at or behind `bound` is rendered.
 
-    Tables are known as `Tables` has them. `wanted` are those that are selected, `others` are not captured.
+    Tables are known as `Tables` has them. `wanted` are those that are selected, `others` are not captured. `idle` are
+    the heartbeats of polls that found nothing, `told` the rows of `_notifications` if they are records.
     """
 
     connector: Connector
@@ -46,22 +51,39 @@ class DatabaseView:
     shapes: Shapes
     blocks: Sequence[Block]
     announcements: Sequence[Announcement]
-    beats: Sequence[Beat]
+    cuts: Sequence[Cut]
     bound: str
     offsets: Offsets
     selection: Selection
     wanted: frozenset[TableId]
     begins: StreamState
     others: Sequence[Described] = ()
-    notices: Sequence[Notice] = ()
+    idle: Sequence[Beat] = ()
+    told: pa.Table | None = None
+
+    @cached_property
+    def beats(self) -> Sequence[Beat]:
+        """The heartbeats behind the last one that was written, where the view begins."""
+        ends = [milliseconds(block.ended) for block in self.blocks if block.ended is not None]
+        interval = self.connector.streaming.heartbeat_interval_ms
+        last, start = self.begins.beat_ms, self.begins.position
+        return (*beats(self.cuts, interval, ends_ms=ends, last_ms=last, start=start), *self.idle)
+
+    @cached_property
+    def notices(self) -> Sequence[Notice]:
+        """The notifications behind those that were written before the view begins."""
+        written = self.begins.notified or 0
+        return () if self.told is None else notices(self.told.slice(written).to_pylist(), self.cuts, number=written + 1)
 
     @property
     def streamed_logs(self) -> list[ChangeLog]:
         """The change logs whose changes are streamed.
 
-        The numbers of a table's changes do not depend on other tables, but their places in transactions do.
+        The numbers of a table's changes do not depend on other tables, but their places in transactions do, and the
+        position that a blocking snapshot shows: that of the newest event.
         """
-        needs_all = self.connector.records.transaction_metadata
+        waits = any(one.kind == BLOCKING and one.number not in self.begins.snapshots for one in self.blocks)
+        needs_all = self.connector.records.transaction_metadata or waits
         return [log for table, log in self.logs.items() if needs_all or table in self.wanted]
 
     @property
@@ -163,11 +185,12 @@ class DatabaseView:
         ends = (milliseconds(block.ended) for block in self.blocks if block.ended is not None)
         known = (*(beat.at_ms for beat in self.beats), *ends, self.begins.beat_ms or 0)
         interval = self.connector.streaming.heartbeat_interval_ms
-        return replace(self, beats=(*self.beats, *idle_beat(cut, polled, interval, known_ms=known)))
+        return replace(self, idle=(*self.idle, *idle_beat(cut, polled, interval, known_ms=known)))
 
     def _noticed(self, position: str) -> int:
-        """Return how many notifications stand before a position."""
-        return sum(notice.position < position for notice in self.notices)
+        """Return the number of the last notification before a position; 0: there is none."""
+        place = bisect_left(self.notices, position, key=lambda notice: notice.position)
+        return self.notices[place - 1].number if place else self.begins.notified or 0
 
     def until(self, bound: str, batches: Mapping[str, int]) -> DatabaseView:
         """Return the view without the changes from a position on, and those of later batches.
@@ -209,10 +232,7 @@ class DatabaseView:
         found_logs = [_log(table, tables.entries[table], layout, offsets, cut, storage, known) for table in ordered]
         logs = {log.table_id: log for log in found_logs if log is not None}
         found = find_snapshots(logs, offsets, cut, of_snapshots, tables=tables)
-        snapshotted = {table for block in found.blocks for table in (*block.tables, *block.described)}
-        changes = announcements(versions, snapshotted, offsets.epoch_at) if connector.records.schema_changes else []
-        interval = connector.streaming.heartbeat_interval_ms
-        ends = [milliseconds(block.ended) for block in found.blocks if block.ended is not None]
+        changes = announcements(versions, found.creates, offsets.epoch_at) if connector.records.schema_changes else []
         return cls(
             connector,
             logs,
@@ -220,16 +240,14 @@ class DatabaseView:
             Shapes(shown, connector, extensions),
             found.blocks,
             changes,
-            tuple(beats(offsets.recorded.cuts, interval, ends_ms=ends)) if interval else (),
+            Cuts(offsets.recorded),
             found.bound,
             offsets,
             selection,
             selection.wanted({table: [one.schema.table_id for one in own] for table, own in versions.items()}),
             StreamState(),
             _others(connector, layout, storage) if connector.records.schema_changes else (),
-            notices(small_table(layout, "notifications", storage).rows(), offsets.recorded.cuts)
-            if SINK in connector.notifications.channels
-            else (),
+            told=told(layout, storage, known) if SINK in connector.notifications.channels else None,
         )
 
 

@@ -64,12 +64,19 @@ class DeltaOutput:
             self.keep()
 
     def keep(self) -> None:
-        """Commit the records that wait, and how far they reach."""
-        if not self._waiting or self._written is None:
+        """Commit the records that wait, and how far they reach.
+
+        Without records, only an output of some tables or keys commits how far it has looked for them. Any other one
+        would make a commit of every cut without a record, and finds the next record soon.
+        """
+        if self._written is None or (not self._waiting and not self._has_looked(self._written)):
             return
         files = write_files(self._waiting, self._state.target)
         self._state = commit(self._state, files, {"progress": json.loads(self._written.to_json())})
         self._waiting, self._rows, self._bytes, self.kept = [], 0, 0, self._written
+
+    def _has_looked(self, written: Progress) -> bool:
+        return written.is_of_part and written != self.kept
 
 
 def _opened(uri: str, connector: Connector) -> TableState:

@@ -7,8 +7,9 @@ snapshot has a heartbeat whatever the interval (SNP-34); `stream` places it behi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,6 +17,7 @@ from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.capture_times import microseconds
+from mssql_cdc.records.cuts import commit_of, position_of, recorded_ms
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.event_schemas import HEARTBEAT_KEY, HEARTBEAT_VALUE
 from mssql_cdc.records.record_batch import Record
@@ -30,23 +32,37 @@ class Beat:
     at_ms: int
 
 
-def beats(cuts: Iterable[Cut], interval_ms: int, *, ends_ms: Iterable[int] = ()) -> Iterator[Beat]:
-    """Yield the heartbeats at cuts, in order.
+def beats(
+    cuts: Sequence[Cut],
+    interval_ms: int,
+    *,
+    ends_ms: Iterable[int] = (),
+    last_ms: int | None = None,
+    start: str = "",
+) -> Iterator[Beat]:
+    """Yield the heartbeats at cuts, in order; cuts before a position are not looked at.
+
+    Clocks of two hosts may differ: cuts stand in the order of their positions, not always of their times.
 
     Args:
         cuts: The complete cuts, in order.
         interval_ms: The shortest time between two heartbeats; 0 disables heartbeats.
         ends_ms: When snapshots ended; each had a heartbeat then.
+        last_ms: When the last heartbeat was that is known already; None: there was none.
+        start: A position that the one of the next heartbeat is not before. Cuts of its commit are looked at: an idle
+            database has several of one commit.
     """
-    last: int | None = None
-    ends = deque(sorted(ends_ms))
-    for cut in cuts if interval_ms > 0 else ():
-        now = milliseconds(cut.at)
+    if interval_ms <= 0:
+        return
+    last, ends = last_ms, deque(sorted(ends_ms))
+    for place in range(bisect_left(cuts, commit_of(start), key=position_of), len(cuts)):
+        cut = cuts[place]
+        now = recorded_ms(cut)
         while ends and ends[0] <= now:
             last = max(ends.popleft(), last or 0)
         if last is None or now - last >= interval_ms:
             last = now
-            yield Beat(cut_text(cut.epoch, Lsn.parse(cut.to)), now)
+            yield Beat(position_of(cut), now)
 
 
 def idle_beat(cut: OffsetRow | Cut, polled: datetime, interval_ms: int, *, known_ms: Iterable[int]) -> Iterator[Beat]:

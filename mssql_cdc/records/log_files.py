@@ -6,12 +6,11 @@ A file never changes, so its footer is read once.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
 import pyarrow.parquet as pq
 
@@ -25,9 +24,10 @@ LOWEST, HIGHEST = "", "g"  # Every position consists of hexadecimal digits.
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One row group: its file, its index in the file, its row count, its smallest and largest `_pos`, its snapshots.
+    """One row group: its file, its index in the file, its row count, its smallest and largest `_pos`.
 
-    `newest_batch` is its largest `_batch`.
+    `snapshots` are those that it has rows of, each with the smallest `_pos` of these: OPTIMIZE puts rows of several
+    ones, and changes, into one row group. `newest_batch` is its largest `_batch`.
     """
 
     path: str
@@ -35,7 +35,7 @@ class Piece:
     rows: int
     first: str
     last: str
-    snapshots: frozenset[str]
+    snapshots: Mapping[str, str]
     newest_batch: int
 
 
@@ -89,13 +89,15 @@ def _pieces(system: pa_fs.FileSystem, path: str, pos: str, snapshot: str, number
             bounds = facts.column(places[pos]).statistics
             first, last = _bounds(bounds)
             marks = facts.column(places[snapshot]).statistics
-            names: frozenset[str] = frozenset()
+            snapshots: dict[str, str] = {}
             if marks is None or not marks.has_null_count or marks.null_count < facts.num_rows:
-                column = file.read_row_group(group, columns=[snapshot], use_threads=False).column(0)
-                names = frozenset(name for name in pc.unique(column).to_pylist() if name is not None)
+                rows = file.read_row_group(group, columns=[snapshot, pos], use_threads=False)
+                rows = rows.group_by(snapshot).aggregate([(pos, "min")])
+                firsts = zip(*(rows.column(name).to_pylist() for name in (snapshot, f"{pos}_min")), strict=True)
+                snapshots = {name: low for name, low in firsts if name is not None}
             numbers = facts.column(places[number]).statistics
             newest = int(numbers.max) if numbers is not None and numbers.has_min_max else sys.maxsize
-            yield Piece(path, group, facts.num_rows, first, last, names, newest)
+            yield Piece(path, group, facts.num_rows, first, last, snapshots, newest)
 
 
 def _bounds(statistics: Any) -> tuple[str, str]:

@@ -6,20 +6,29 @@ rows were read stands behind those rows, at the first cut after it. Debezium wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from mssql_cdc.lake.delta_columns import DELTA_COLUMN
+from mssql_cdc.lake.known_states import KnownTables
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.recorded import Cut
-from mssql_cdc.lsn import Lsn, cut_text
-from mssql_cdc.records.capture_times import microseconds
+from mssql_cdc.lake.small_tables import ReadAt, SmallTable, small_table
+from mssql_cdc.lake.storage import Storage
+from mssql_cdc.records.cuts import position_of, recorded_ms
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.event_schemas import NOTIFICATION_KEY, NOTIFICATION_VALUE
 from mssql_cdc.records.record_batch import Record
 
 SINK = "sink"
 """The name of the channel."""
+_READ_ROWS = 512
+"""Rows are read at least so many at once."""
 _OF_ROWS = {"TABLE_SCAN_COMPLETED", "COMPLETED"}
 
 
@@ -32,25 +41,51 @@ class Notice:
     value: Mapping[str, Any]
 
 
-def notices(rows: Sequence[Mapping[str, Any]], cuts: Iterable[Cut]) -> tuple[Notice, ...]:
-    """Return the notifications in order, without those that Debezium does not have.
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The notifications as they were read last."""
+
+    rows: pa.Table
+    at: ReadAt | None
+
+
+def told(layout: Layout, storage: Storage, known: KnownTables | None) -> pa.Table:
+    """Return the rows of `_notifications`, oldest first; only those are read that are not known.
 
     Args:
-        rows: The rows of `_notifications`, oldest first.
-        cuts: The complete cuts, in order.
+        layout: The database's folders.
+        storage: How to reach them.
+        known: The lake's small tables as they were read last.
     """
-    known = [(microseconds(cut.at) // 1000, cut_text(cut.epoch, Lsn.parse(cut.to))) for cut in cuts]
+    small = small_table(layout, "notifications", storage)
+    if known is None:
+        return small.table()
+    return known.get(small.uri, lambda: _told(small, known.last(small.uri, Told)), storage).rows
+
+
+def _told(small: SmallTable, before: Told | None) -> Told:
+    rows = small.schema.empty_table() if before is None else before.rows
+    reading = small.read(
+        since=None if before is None else before.at, after=pc.max(rows.column("_batch")).as_py() or 0, least=_READ_ROWS
+    )
+    kept = [rows] if reading.goes_on else []
+    return Told(pa.concat_tables([small.schema.empty_table(), *kept, *reading.tables]), reading.at)
+
+
+def notices(rows: Sequence[Mapping[str, Any]], cuts: Sequence[Cut], *, number: int = 1) -> tuple[Notice, ...]:
+    """Return notifications in order, without those that Debezium does not have.
+
+    Args:
+        rows: Rows of `_notifications`, oldest first.
+        cuts: The complete cuts, in order.
+        number: The number of the first row.
+    """
     found: list[Notice] = []
     position = ""
-    for number, row in enumerate(rows, start=1):
+    for place, row in enumerate(rows, start=number):
         if row["aggregate_type"] == DELTA_COLUMN:
             continue
-        before = [place for at, place in known if at <= row["timestamp_ms"]]
-        after = [place for at, place in known if at >= row["timestamp_ms"]]
-        place = before[-1] if before else ""
-        if row["type"] in _OF_ROWS:
-            place = after[0] if after else place
-        position = max(position, place)
+        position = max(position, _position(row, cuts))
         value: dict[str, Any] = {
             "id": row["id"],
             "type": row["type"],
@@ -58,8 +93,17 @@ def notices(rows: Sequence[Mapping[str, Any]], cuts: Iterable[Cut]) -> tuple[Not
             "additional_data": dict(row["additional_data"] or ()),
             "timestamp": row["timestamp_ms"],
         }
-        found.append(Notice(position, number, value))
+        found.append(Notice(position, place, value))
     return tuple(found)
+
+
+def _position(row: Mapping[str, Any], cuts: Sequence[Cut]) -> str:
+    """Return the position of the cut that a notification stands behind; empty: there is none."""
+    at = row["timestamp_ms"]
+    if row["type"] in _OF_ROWS and (after := bisect_left(cuts, at, key=recorded_ms)) < len(cuts):
+        return position_of(cuts[after])
+    before = bisect_right(cuts, at, key=recorded_ms)
+    return position_of(cuts[before - 1]) if before else ""
 
 
 def notice_record(notice: Notice, envelopes: Envelopes) -> Record:

@@ -19,6 +19,9 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.records.record_batch import json_lines
 from mssql_cdc.records.state import StreamState
 
+_EVERYTHING = "{}"
+"""`Selection.of_records` of the whole stream."""
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:
@@ -28,7 +31,7 @@ class Progress:
     """
 
     topic_prefix: str
-    selection: str = "{}"
+    selection: str = _EVERYTHING
     databases: dict[str, StreamState] = field(default_factory=dict[str, StreamState])
 
     @classmethod
@@ -39,6 +42,11 @@ class Progress:
     def to_json(self) -> str:
         """The progress as text."""
         return _PROGRESS.dump_json(self).decode()
+
+    @property
+    def is_of_part(self) -> bool:
+        """Whether the output has a part of the stream only."""
+        return self.selection != _EVERYTHING
 
     def at(self, database: str, state: StreamState) -> Progress:
         """Return the progress with another state of one database."""

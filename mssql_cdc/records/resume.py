@@ -21,6 +21,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.layout import Layout
@@ -32,7 +35,9 @@ from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.offset_epoch import batches_with, epoch_of, position_before, position_behind
+from mssql_cdc.records.pieces import streamed
 from mssql_cdc.records.selection import Selection
+from mssql_cdc.records.snapshots import BLOCKING, INITIAL, Block
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.stream import Rendered, stream
@@ -126,7 +131,7 @@ def _behind_event(
     cut = _cut_with(view, offset, epoch, commit)
     opened = Transaction(offset.transaction, offset.events)
     if offset.change_lsn is None and not offset.is_of_row_read:
-        return Resumed(replace(view.state_at(behind, cut), transaction=opened))
+        return Resumed(replace(_state_behind(view, epoch, commit, cut), transaction=opened))
     state = view.state_at(start, cut)
     if offset.is_of_row_read and offset.transaction != commit.text:  # Which is not read again.
         state = replace(state, transaction=opened)
@@ -194,25 +199,67 @@ def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
         )
 
 
-def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
-    """Return where the stream goes on behind a snapshot, or before one that was not finished.
+def _state_behind(view: DatabaseView, epoch: int, commit: Lsn, cut: OffsetRow) -> StreamState:
+    """Return the state behind a commit of which the consumer has everything that is no snapshot.
 
-    A blocking one shows the position of the event before it: the stream begins with that event's transaction.
+    In an idle database, several snapshots stand at one commit, and nothing tells which of them the consumer has: the
+    first one, if a cut with this commit had it. The lake's own beginning says nothing that is not known at the commit.
     """
-    start = position_before(epoch, commit)
-    block = next((one for one in view.blocks if one.position >= start), None)
-    if block is None:
-        # The lake has no snapshot: it was set up at this offset.
-        behind = position_behind(epoch, commit)
-        return None if behind > view.bound else Resumed(view.state_at(behind, _first_cut(view, start)))
-    cut = _first_cut(view, block.position)
-    state = view.state_at(block.position, cut)
-    if not offset.is_unfinished_snapshot:
-        return Resumed(replace(state, snapshots=(*state.snapshots, block.number)))
-    if not state.snapshots:
+    start, state = position_before(epoch, commit), view.state_at(position_behind(epoch, commit), cut)
+    here = [block for block in view.blocks if block.number in state.snapshots and block.position >= start]
+    sent = [block for block in here[:1] if block == view.blocks[0] or (block.ended_by or 0) <= cut.number]
+    again = {block.number for block in here} - {block.number for block in sent}
+    return replace(state, snapshots=tuple(number for number in state.snapshots if number not in again))
+
+
+def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
+    """Return where the stream goes on behind a snapshot, or before one that was not finished."""
+    start, behind = position_before(epoch, commit), position_behind(epoch, commit)
+    block = _block_of(view, offset, epoch, commit)
+    if offset.begins_again and (block is None or block == view.blocks[0]):
         return Resumed(None)
-    state = view.state_at(start, cut)
-    return Resumed(state, _transaction(view, state, block.position), sys.maxsize)
+    if block is not None and not offset.is_unfinished_snapshot:
+        state = view.state_at(block.position, _first_cut(view, block.position))
+        return Resumed(replace(state, snapshots=(*state.snapshots, block.number)))
+    if block is None and behind > view.bound:
+        return None
+    if not offset.is_unfinished_snapshot:
+        return Resumed(_state_behind(view, epoch, commit, _first_cut(view, start)))
+    # The consumer has the event whose position a blocking one shows, and everything before it.
+    end = behind if block is None else block.position
+    state = view.state_at(start, _first_cut(view, end))
+    if offset.snapshot == BLOCKING:
+        begun = [one.number for one in view.blocks[:1] if start <= one.position < behind]
+        state = replace(state, snapshots=(*begun, *state.snapshots))
+    return Resumed(state, _transaction(view, state, end), sys.maxsize)
+
+
+def _block_of(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Block | None:
+    """Return the snapshot that an offset belongs to; None: it is not one of this lake.
+
+    An initial one has a position of its own. A blocking one shows that of the event before it: it is the next one
+    behind that event, and no other event stands between them. A lake that begins there has no such event.
+    """
+    start, behind = position_before(epoch, commit), position_behind(epoch, commit)
+    later = [block for block in view.blocks if block.position >= start]
+    if offset.snapshot != BLOCKING:
+        return next((one for one in later if one.kind == INITIAL and one.position.startswith(start)), None)
+    begins = view.offsets.begins
+    found = next((one for one in later if one.kind == BLOCKING), None)
+    if found is None or (begins is not None and Lsn.parse(begins) >= commit):
+        return None
+    others = any(one.position > behind for one in later[: later.index(found)])
+    return None if others or _has_events(view, behind, found.position) else found
+
+
+def _has_events(view: DatabaseView, start: str, end: str) -> bool:
+    """Whether the stream has events from one position on and before another one."""
+    if end <= start:
+        return False
+    skipped = pa.array(sorted(view.connector.records.skipped), pa.string())
+    logs = [log.behind([(start, sys.maxsize)]).within(end, log.limits.batch) for log in view.logs.values()]
+    operations = (batch.rows.column("op") for window in streamed(logs) for batch in window)
+    return any(not pc.all(pc.is_in(found, value_set=skipped)).as_py() for found in operations)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.json_forms import JsonForm
-from mssql_cdc.errors import SchemaError
+from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.records.converters import Convert, converter, null_text
 from mssql_cdc.records.custom_converters import Registered, RowConvert
@@ -83,6 +83,7 @@ class TableShape:
         Raises:
             SchemaError: `field.name.adjustment.mode` gives two columns the same name, a field that is added to keys has
                 the name of another, or a column's type is unknown.
+            ConfigurationError: The key has a column that the lake does not hold.
         """
         settings, table = connector.records, schema.table_id
         registered = extensions.converters.registered(schema)
@@ -103,9 +104,7 @@ class TableShape:
                 )
             return tuple((name, column, convert) for name, column, convert in found if convert is not None)
 
-        own = settings.keys.columns_for(
-            table.catalog or "", table.schema, table.name, [column.name for column in schema.columns]
-        )
+        own = _own_key(schema, connector)
         keys, values, headers = settings.key_form, settings.value_form, settings.header_form
         topic = extensions.topics.data_change_topic(table)
         value_fields = fields(schema.value_columns, values)
@@ -148,6 +147,20 @@ class TableShape:
             if settings.writes_string_headers
             else None,
         )
+
+
+def _own_key(schema: TableSchema, connector: Connector) -> tuple[str, ...]:
+    """Return the columns of `message.key.columns`; a filter may have kept one of them out of the lake."""
+    table = schema.table_id
+    names = [column.name for column in schema.columns]
+    own = connector.records.keys.columns_for(table.catalog or "", table.schema, table.name, names)
+    hidden = [name for name in own if name in schema.hidden]
+    if hidden:
+        raise ConfigurationError(
+            f"{table}: message.key.columns has {', '.join(hidden)}, which column.exclude.list or column.include.list "
+            "keeps out of the lake. Name other columns, or let these in: changes that are captured then have them"
+        )
+    return own
 
 
 def _added(

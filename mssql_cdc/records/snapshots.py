@@ -22,6 +22,7 @@ from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
+from mssql_cdc.records.state import InSnapshot
 from mssql_cdc.records.tables import Tables
 from mssql_cdc.schema import TableId
 
@@ -33,7 +34,7 @@ class Block:
     """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut.
 
     `described` are the tables that it did not read and whose structure it shows all the same. It ended when its newest
-    row of `_offsets` was written; None: there is none.
+    row of `_offsets` was written, the one with the number `ended_by`; None: there is none.
     """
 
     position: str
@@ -43,6 +44,7 @@ class Block:
     has_rows: bool
     described: tuple[TableId, ...] = ()
     ended: datetime | None = None
+    ended_by: int | None = None
 
     @property
     def commit_lsn(self) -> str | None:
@@ -54,11 +56,13 @@ class Block:
 class Snapshots:
     """The completed snapshots, in order; records end before `bound`, the position of the first open snapshot.
 
-    Otherwise, a snapshot's records could later be inserted between records that were already written.
+    Otherwise, a snapshot's records could later be inserted between records that were already written. `creates` are the
+    tables whose CREATE record belongs to a snapshot, perhaps to an open one, and not to the stream.
     """
 
     blocks: tuple[Block, ...]
     bound: str
+    creates: frozenset[TableId]
 
 
 @dataclass(slots=True)
@@ -107,13 +111,14 @@ def find_snapshots(
     for table_id, log in logs.items():
         for number in snapshot_numbers(log) - later:
             members.setdefault(number, set()).add(table_id.text)
-            first = min(piece.first for piece in log.pieces if number in piece.snapshots)
+            first = min(piece.snapshots[number] for piece in log.pieces if number in piece.snapshots)
             firsts[number] = min(first, firsts.get(number, first))
     described = {number: one.described - members[number] for number, one in known.items()}
     positions = {number: firsts.get(number) or known[number].position or "" for number in members}
-    ordered = sorted(members, key=lambda number: positions[number])
-    ordered = [number for number in ordered if number == ordered[0] or not _only_joined(known.get(number))]
     open_ones = {number for number, one in known.items() if one.is_open}
+    # An open one without rows has no position of its own yet.
+    ordered = sorted(members, key=lambda number: (number in open_ones, positions[number]))
+    ordered = [number for number in ordered if number == ordered[0] or not _only_joined(known.get(number))]
     bounds = [firsts.get(number) or _end_before(known[number].begun, offsets) for number in open_ones]
     found = [
         Block(
@@ -124,11 +129,46 @@ def find_snapshots(
             number in firsts,
             tuple(table for table in order if table.text in described.get(number, ())),
             known[number].newest.at if number in known else None,
+            known[number].newest.number if number in known else None,
         )
         for place, number in enumerate(ordered)
         if number not in open_ones
     ]
-    return Snapshots(tuple(found), min([behind(cut), *bounds]))
+    shown = {number: members[number] | described.get(number, set()) for number in ordered}
+    creates = _creates(order, shown, known, positions, logs)
+    return Snapshots(tuple(found), min([behind(cut), *bounds]), creates)
+
+
+def _creates(
+    order: Sequence[TableId],
+    shown: Mapping[str, set[str]],
+    known: Mapping[str, _Known],
+    positions: Mapping[str, str],
+    logs: Mapping[TableId, ChangeLog],
+) -> frozenset[TableId]:
+    """Return the tables that were in a snapshot before they streamed.
+
+    A table that joined the stream has its CREATE record there, whichever snapshot has its rows later.
+
+    Args:
+        order: The database's tables.
+        shown: The tables of each snapshot, in order.
+        known: The offsets' facts about snapshots, those too that only took positions of tables that joined.
+        positions: The positions of snapshots.
+        logs: The change logs.
+    """
+    joined = [one for number, one in known.items() if number not in shown]
+    found: set[TableId] = set()
+    for table in order:
+        first = next((number for number, own in shown.items() if table.text in own), None)
+        if first is None:
+            continue
+        begun = known[first].begun.number if first in known else 0
+        has_joined = any(one.begun.number < begun and table.text in one.described for one in joined)
+        pieces = logs[table].pieces if table in logs else ()
+        if not has_joined and not any(piece.first < positions[first] for piece in pieces):
+            found.add(table)
+    return frozenset(found)
 
 
 def with_marks(cut: OffsetRow, offsets: Offsets) -> OffsetRow:
@@ -184,7 +224,8 @@ def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known
         is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
         (one.tables if is_read else one.described).update(named)
         reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
-        for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=0) for r in reached):
+        place = int(number) if number.isdigit() else 0
+        for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=place) for r in reached):
             one.position = min(where, one.position or where)
     for status, number in newest.values():
         if status == "snapshot" and number in found:
@@ -239,6 +280,7 @@ class SnapshotRows:
         is_first: They begin with the table's first row.
         is_last: They end with the table's last row.
         ends_snapshot: They end with the snapshot's last row.
+        done: The tables before this one (`ChangeLog.identity`).
     """
 
     block: Block
@@ -248,6 +290,7 @@ class SnapshotRows:
     is_first: bool
     is_last: bool
     ends_snapshot: bool
+    done: tuple[str, ...] = ()
 
     @property
     def table_id(self) -> TableId:
@@ -270,17 +313,17 @@ class SnapshotRows:
 
 
 def block_rows(
-    block: Block, logs: Mapping[TableId, ChangeLog], *, after: tuple[str, str] | None = None
+    block: Block, logs: Mapping[TableId, ChangeLog], *, within: InSnapshot | None = None
 ) -> Iterator[SnapshotRows]:
     """Yield the rows of one snapshot, table by table.
 
     Args:
         block: The snapshot.
         logs: The change logs of its tables.
-        after: Begin behind the row at this position in this change log (`ChangeLog.identity`).
+        within: What is written of it; None: nothing.
     """
     pending: SnapshotRows | None = None
-    for found in _rows(block, logs, after):
+    for found in _rows(block, logs, within):
         if pending is not None:
             yield replace(pending, is_last=found.table_id != pending.table_id)
         pending = found
@@ -288,18 +331,33 @@ def block_rows(
         yield replace(pending, is_last=True, ends_snapshot=True)
 
 
-def _rows(block: Block, logs: Mapping[TableId, ChangeLog], after: tuple[str, str] | None) -> Iterator[SnapshotRows]:
-    # Outputs that were begun before logs had an identity here name the table.
-    own = [{table.text, *([logs[table].identity] if table in logs else [])} for table in block.tables]
-    start = next(place for place, ids in enumerate(own) if after[0] in ids) if after is not None else 0
-    for place, table_id in enumerate(block.tables):
-        if place < start or table_id not in logs:
+def _rows(block: Block, logs: Mapping[TableId, ChangeLog], within: InSnapshot | None) -> Iterator[SnapshotRows]:
+    begun, done = _written(block, logs, within)
+    is_new = within is None or within.table is None
+    for table_id in sorted(block.tables, key=lambda table: table != begun):
+        if table_id not in logs or logs[table_id].identity in done:
             continue
-        low = f"{after[1]}+" if after is not None and place == start else ""
-        is_first = not low
-        for rows in snapshot_rows(logs[table_id], block.number, low=low):
-            yield SnapshotRows(block, logs[table_id], rows, place == 0, is_first, is_last=False, ends_snapshot=False)
+        log, low = logs[table_id], f"{within.position}+" if within is not None and table_id == begun else ""
+        is_first, is_first_table = not low, is_new and table_id == block.tables[0]
+        for rows in snapshot_rows(log, block.number, low=low):
+            yield SnapshotRows(block, log, rows, is_first_table, is_first, False, False, done)
             is_first = False
+        done = (*done, log.identity)
+
+
+def _written(
+    block: Block, logs: Mapping[TableId, ChangeLog], within: InSnapshot | None
+) -> tuple[TableId | None, tuple[str, ...]]:
+    """Return the table of which a part is written, if it is still there, and those that are done."""
+    if within is None or within.table is None:
+        return None, ()
+    # Outputs that were begun before logs had an identity here name the table.
+    own = {table: {table.text, *([logs[table].identity] if table in logs else [])} for table in block.tables}
+    begun = next((table for table, ids in own.items() if within.table in ids), None)
+    if within.done is not None or begun is None:
+        return begun, within.done or ()
+    before = block.tables[: block.tables.index(begun)]
+    return begun, tuple(logs[table].identity for table in before if table in logs)
 
 
 def create_records(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
@@ -66,6 +66,7 @@ class SourceOffset:
             completed = values.get("snapshot_completed") in {True, "true"}
             serial = int(values.get("event_serial_no") or 0)
             remaining = _remaining(values.get(_COLLECTIONS))
+            _events(values)
         except (ValueError, TypeError, KeyError) as error:
             raise ConfigurationError(
                 f"{json.dumps(dict(values))} is not an offset of this connector: {error}"
@@ -96,7 +97,7 @@ class SourceOffset:
     @property
     def events(self) -> dict[str, int]:
         """The number of events that each table has had in the open transaction."""
-        return {name.removeprefix(_ORDER): int(n) for name, n in self.values.items() if name.startswith(_ORDER)}
+        return _events(self.values)
 
     @property
     def is_unfinished_snapshot(self) -> bool:
@@ -107,6 +108,11 @@ class SourceOffset:
     def begins_again(self) -> bool:
         """Whether a connector that resumes there takes the snapshot again; it does not repeat a blocking one."""
         return self.is_unfinished_snapshot and self.snapshot != "BLOCKING"
+
+
+def _events(values: Mapping[str, Any]) -> dict[str, int]:
+    """The number of events of each table that an offset names."""
+    return {name.removeprefix(_ORDER): int(count) for name, count in values.items() if name.startswith(_ORDER)}
 
 
 def _remaining(text: Any) -> tuple[Remaining, ...]:
@@ -147,7 +153,7 @@ def parse_offsets(text: str, connector: Connector) -> dict[str, SourceOffset]:
 
 
 def offsets_by_database(
-    pairs: Collection[tuple[Mapping[str, Any], Mapping[str, Any] | None]], connector: Connector
+    pairs: Collection[tuple[Mapping[str, Any], Any]], connector: Connector
 ) -> dict[str, SourceOffset]:
     """Return offsets by the connector's name of their database.
 
@@ -156,7 +162,7 @@ def offsets_by_database(
         connector: The connector to which they must belong.
 
     Raises:
-        ConfigurationError: They are those of another connector or database.
+        ConfigurationError: They are those of another connector or database, or no offsets.
     """
     known = {name.casefold(): name for name in connector.databases}
     found: dict[str, SourceOffset] = {}
@@ -172,8 +178,10 @@ def offsets_by_database(
         if name is None:
             names = ", ".join(connector.databases)
             raise ConfigurationError(f"The offsets name the database {database}; database.names has {names}")
+        if values is not None and not isinstance(values, Mapping):
+            raise ConfigurationError(f"{json.dumps(values)} is not an offset of this connector: expected a JSON object")
         if values is not None:
-            found[name] = SourceOffset.of(values)
+            found[name] = SourceOffset.of(cast("Mapping[str, Any]", values))
     return found
 
 

@@ -19,7 +19,8 @@ from mssql_cdc.records.transactions import Transaction
 class InSnapshot:
     """A snapshot of which everything up to the row at `position` in `table` (`ChangeLog.identity`) is written.
 
-    Its records show `kind` and `commit_lsn` in their offsets.
+    So are the tables that are `done`: the configuration may give the others another order by now. None: the state is
+    of before they were kept. Its records show `kind` and `commit_lsn` in their offsets.
     """
 
     number: str
@@ -27,6 +28,7 @@ class InSnapshot:
     position: str = ""
     kind: str = "INITIAL"
     commit_lsn: str | None = None
+    done: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ class StreamState:
     written. Of later batches, so are those that `late` says, the largest position and the oldest batches first: they
     come in order, and writing can end among them.
 
-    The `snapshots` and `announced` schema versions are written, heartbeats up to `beat_ms`, and as many notifications
-    as `notified` says (None: as many as stand before the position).
+    The `snapshots` and `announced` schema versions are written, heartbeats up to `beat_ms`, and notifications up to the
+    number `notified` (None: those that stand before the position).
     """
 
     position: str = ""

@@ -145,8 +145,7 @@ def _block_steps(block: Block, view: DatabaseView, state: StreamState) -> Iterat
     within = state.within if state.within is not None and state.within.number == block.number else None
     if within is None:
         yield _BlockBegin(block)
-    after = None if within is None or within.table is None else (within.table, within.position)
-    for rows in block_rows(block, view.logs, after=after):
+    for rows in block_rows(block, view.logs, within=within):
         yield _BlockRows(rows)
     yield _BlockEnd(block)
 
@@ -196,6 +195,7 @@ class _BlockRows:
             newest.pos[-1].as_py(),
             kind=rows.block.kind,
             commit_lsn=kept.commit_lsn,
+            done=rows.done,
         )
         state = replace(state, within=within).behind(envelopes)
 

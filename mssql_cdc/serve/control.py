@@ -19,7 +19,7 @@ from typing import IO, Any
 from mssql_cdc.capture.requests import SignalRow
 from mssql_cdc.config import Connector
 from mssql_cdc.config.signals import ExecuteSnapshot, StopSnapshot, parse_signal
-from mssql_cdc.errors import ConfigurationError, MssqlCdcError
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records.source_offsets import SourceOffset, parse_offsets
 from mssql_cdc.serve.committed import CommittedOffsets
 from mssql_cdc.serve.events import Events
@@ -55,7 +55,7 @@ class Control:
         """
         self._connector, self._events, self._committed = connector, events, committed
         self._signals: deque[SignalRow] = deque()
-        self._error: MssqlCdcError | None = None
+        self._error: Exception | None = None
         self._closed, self._close = os.pipe()
         self._thread = Thread(target=self._run, args=(stream.fileno(),), name="control", daemon=True)
         self._thread.start()
@@ -65,6 +65,7 @@ class Control:
 
         Raises:
             MssqlCdcError: Offsets could not be kept.
+            Exception: Commands can no longer be read.
         """
         if self._error is not None:
             raise self._error
@@ -78,7 +79,7 @@ class Control:
     def _run(self, source: int) -> None:
         try:
             self._read(source)
-        except MssqlCdcError as error:
+        except Exception as error:  # noqa: BLE001 (any: the loop raises it, instead of ignoring later commands)
             self._error = error
 
     def _read(self, source: int) -> None:

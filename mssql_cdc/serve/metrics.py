@@ -18,6 +18,8 @@ from mssql_cdc.capture.range import RangeResult
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.config import Connector
+from mssql_cdc.config.secret import reveal
+from mssql_cdc.errors import MissingSecretError
 from mssql_cdc.schema import TableId
 from mssql_cdc.serve.sent import Sent
 
@@ -227,5 +229,9 @@ class Metrics:
         }
 
     def _queue_bytes(self) -> int:
-        """`max.queue.size.in.bytes`, which is only shown; 0: unlimited."""
-        return int(str(dict(self.connector.properties).get("max.queue.size.in.bytes", 0)))
+        """`max.queue.size.in.bytes`, which is only shown, as far as it is a number; 0: unlimited."""
+        given = dict(self.connector.properties).get("max.queue.size.in.bytes", "0")
+        try:
+            return int(reveal(given))
+        except (ValueError, MissingSecretError):
+            return 0

@@ -25,7 +25,7 @@ from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.records import event_counts
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CapturedTable
-from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
+from mssql_cdc_tests.lake_kit import AT, Change, column, excluding, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
 PROPERTIES = {"provide.transaction.metadata": True, "include.schema.changes": False}
@@ -47,10 +47,17 @@ class World:
 
     @classmethod
     def of(cls, folder: Path, **properties: object) -> World:
-        """Make the change logs of `SCHEMAS`."""
+        """Make the change logs of `SCHEMAS`, without the columns that the properties exclude."""
         given_ = {name.replace("__", "."): value for name, value in properties.items()}
         lake = Lake(folder, {**PROPERTIES, **given_})
-        return cls(lake, {one.table_id.name: lake.add(one) for one in SCHEMAS})
+        filters = lake.connector.filters
+        hidden = {
+            one: [
+                column.name for column in one.columns if not filters.columns.matches(*one.table_id.parts, column.name)
+            ]
+            for one in SCHEMAS
+        }
+        return cls(lake, {one.table_id.name: lake.add(excluding(one, hidden[one])) for one in SCHEMAS})
 
     def append(self, name: str, *changes: Change, **more: Any) -> None:
         """Commit changes of a table."""
@@ -257,8 +264,9 @@ def test_plain_rows_are_counted_without_their_values(world: World, monkeypatch: 
             "topic__replacement": "all",
             "topic__key__field__name": "id",
         },
+        {"column__exclude__list": "dbo.a.name", "message__key__columns": "dbo.a:name"},
     ],
-    ids=["refused", "missing", "impossible"],
+    ids=["refused", "missing", "impossible", "key is not there"],
 )
 def test_capture_goes_on_where_records_cannot_be_rendered(tmp_path: Path, properties: Mapping[str, str]):
     world = World.of(tmp_path, **properties)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,6 +20,7 @@ from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
+from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.steps import Entry, OffsetRow, Status
 from mssql_cdc.records import JsonLinesStream, write_records
 from mssql_cdc.schema import TableId, TableSchema, change_log_schema
@@ -123,6 +124,21 @@ class Lake:
         found = [json.loads(line) for line in output.getvalue().decode().splitlines()]
         assert count == len(found)
         return found
+
+
+class Looked(Sequence[Cut]):
+    """Complete cuts, a second apart; counts those that are looked at."""
+
+    def __init__(self, count: int) -> None:
+        self._count, self.looks = count, 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += 1
+        at = range(self._count)[place]
+        return Cut(at + 1, AT + timedelta(seconds=at), 0, lsn(at + 1).text)
 
 
 def masked(record: dict[str, Any]) -> dict[str, Any]:

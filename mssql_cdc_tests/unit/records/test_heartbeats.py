@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.lake.recorded import Cut
+from mssql_cdc.lake.known_states import KnownTables
+from mssql_cdc.lake.recorded import Cut, Recorded
 from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc.lsn import Lsn, cut_text
+from mssql_cdc.records.cuts import Cuts, position_of
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.heartbeats import Beat, beat_record, beats, idle_beat, milliseconds
+from mssql_cdc.records.write import Resumed, records_behind
 from mssql_cdc_tests.lake_kit import AT, Change, lsn
 from mssql_cdc_tests.unit.config.samples import connector
-from mssql_cdc_tests.unit.records.kit import Lake, table
+from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, Looked, table
+from mssql_cdc_tests.unit.records.test_notifications import SINK
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -98,3 +102,53 @@ def test_the_interval_counts_from_the_end_of_a_snapshot():
     cuts = [cut(1, 0), cut(2, 6), cut(3, 10)]
     ends = [milliseconds(START + timedelta(seconds=4))]
     assert [beat.at_ms - milliseconds(START) for beat in beats(cuts, 5_000, ends_ms=ends)] == [0, 10_000]
+
+
+@pytest.mark.feature("HB-01", "SNP-34")
+@pytest.mark.parametrize("interval", [1_000, 7_000, 60_000])
+def test_heartbeats_behind_any_of_them_are_the_rest(interval: int):
+    cuts, ends = Looked(200), [milliseconds(AT + timedelta(seconds=one)) for one in (0.5, 13, 100)]
+    whole = list(beats(cuts, interval, ends_ms=ends))
+    for place, beat in enumerate(whole):
+        found = beats(cuts, interval, ends_ms=ends, last_ms=beat.at_ms, start=f"{beat.position}+")
+        assert list(found) == whole[place + 1 :]
+
+
+@pytest.mark.feature("HB-01")
+def test_heartbeats_behind_any_of_them_are_the_rest_although_clocks_differ():
+    """The run that followed had another host, whose clock was behind; then the database was idle."""
+    cuts = [cut(n, at) for n, at in [(1, 0), (2, 30), (3, 29), (4, 3), (5, 12), (5, 36), (5, 41), (5, 44), (6, 60)]]
+    whole = list(beats(cuts, 10_000))
+    assert [(beat.at_ms - milliseconds(START)) // 1000 for beat in whole] == [0, 30, 41, 60]
+    for place, beat in enumerate(whole):
+        found = beats(cuts, 10_000, last_ms=beat.at_ms, start=f"{beat.position}+")
+        assert list(found) == whole[place + 1 :]
+
+
+@pytest.mark.feature("HB-01")
+def test_looking_for_heartbeats_costs_what_is_new(tmp_path: Path):
+    """Every look of `records --follow` went through all cuts that were ever made."""
+    cuts = Looked(1_000_000)
+    last = milliseconds(AT + timedelta(seconds=999_990))
+    assert len(list(beats(cuts, 2_000, last_ms=last, start=f"{position_of(cuts[999_990])}+"))) == 4
+    assert cuts.looks < 50
+
+
+def test_a_stream_that_goes_on_decodes_no_cut_of_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    lake = Lake(tmp_path, {"heartbeat.interval.ms": 60_000, **SINK})
+    schema = lake.add(table("a"))
+    for at in range(1, 41):
+        lake.append(schema, Change(at, "c", after={"id": at}))
+        lake.cut(at, minutes=at)
+    known = KnownTables()
+    whole = list(records_behind(lake.connector, DATABASE, Resumed(None), known=known))
+    monkeypatch.setattr(Recorded, "cuts", property(lambda _: pytest.fail("all cuts were decoded")))
+    lake.cut(41, minutes=41)
+    decoded: list[int] = []
+    one = Cuts.__getitem__
+    monkeypatch.setattr(Cuts, "__getitem__", lambda self, place: decoded.append(place) or one(self, place))
+    rest = list(records_behind(lake.connector, DATABASE, Resumed(whole[-1].state), known=known))
+    assert [text for batch in rest for text in batch.records.column("topic").to_pylist()] == [
+        "__debezium-heartbeat.server1"
+    ]
+    assert len(decoded) < 20

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc_tests.lake_kit import Change, excluding
 from mssql_cdc_tests.unit.records.kit import Lake, table
 from mssql_cdc_tests.unit.records.orders import NOKEY
@@ -80,6 +81,21 @@ def test_an_excluded_key_column_stays_in_the_key(tmp_path: Path):
     (record,) = lake.records(include__schema__changes=False)
     assert record["key"] == {"id": 1}
     assert "id" not in record["value"]["after"]
+
+
+@pytest.mark.feature("EVT-03", "EVT-05")
+def test_a_key_of_a_column_that_the_lake_does_not_hold_is_refused(tmp_path: Path):
+    """Debezium's key has it (DC-19); the lake has an excluded column only where it is part of the row's key."""
+    lake = Lake(tmp_path, {"include.schema.changes": False, "column.exclude.list": "dbo.a.name"})
+    schema = lake.add(excluding(table("a"), {"name"}))
+    lake.append(schema, Change(1, "c", after={"id": 1, "name": "x"}))
+    lake.cut(1)
+    with pytest.raises(
+        ConfigurationError, match=r"testDB1\.dbo\.a: message\.key\.columns.*name.*column\.exclude\.list"
+    ):
+        lake.records(message__key__columns="dbo.a:id,name")
+    (record,) = lake.records(message__key__columns="dbo.a:id")
+    assert record["key"] == {"id": 1}
 
 
 @pytest.mark.feature("TXN-05")

@@ -10,11 +10,18 @@ from typing import Any
 
 import pytest
 
+from mssql_cdc.lake import small_tables
+from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lsn import cut_text
 from mssql_cdc.records import JsonLinesStream, database_records, write_records
-from mssql_cdc_tests.lake_kit import AT, Change
+from mssql_cdc.records.notifications import notices
+from mssql_cdc.records.state import StreamState
+from mssql_cdc.records.write import Resumed, records_behind
+from mssql_cdc_tests.lake_kit import AT, Change, lsn
 from mssql_cdc_tests.unit.config.samples import MINIMAL, problems_of
-from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
+from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, Looked, table
+from mssql_cdc_tests.unit.records.test_resume import behind
 
 SINK = {"notification.enabled.channels": "sink", "notification.sink.topic.name": "told"}
 
@@ -125,6 +132,24 @@ def test_first_notification_of_an_idle_database_is_written(lake: Lake) -> None:
     assert [text for one in found for text in one.records.column("topic").to_pylist()] == ["told"]
 
 
+@pytest.mark.feature("NOT-02", "STR-04")
+def test_consumer_gets_no_notification_again_whatever_debezium_does_not_tell(lake: Lake) -> None:
+    lake.properties = {**SINK, "include.schema.changes": False}
+    tell(lake, "CONTINUED", minutes=-2, aggregate="Delta Column")
+    lake.append(table("a"), Change(5, "c", after={"id": 1}))
+    lake.cut(5)
+    tell(lake, "STARTED", minutes=1)
+    lake.append(table("a"), Change(6, "c", after={"id": 2}))
+    lake.cut(6, minutes=2)
+    lake.append(table("a"), Change(7, "c", after={"id": 3}))
+    lake.cut(7, minutes=3)
+    records = lake.records()
+    assert shown(records) == [1, "STARTED", 2, 3]
+    for place, record in enumerate(records):
+        if record["topic"] != "told":
+            assert behind(lake, record["sourceOffset"]) == records[place + 1 :], place
+
+
 @pytest.mark.feature("NOT-01")
 def test_sink_without_a_topic_is_refused_and_with_one_renders(lake: Lake) -> None:
     found = problems_of(MINIMAL | {"notification.enabled.channels": "sink"})
@@ -132,3 +157,51 @@ def test_sink_without_a_topic_is_refused_and_with_one_renders(lake: Lake) -> Non
     lake.cut(1)
     assert lake.connector.unrendered == lake.connector.notices == ()
     assert write_records(lake.connector, output=JsonLinesStream(io.BytesIO())) >= 0
+
+
+@pytest.mark.feature("NOT-02")
+def test_looking_for_notifications_costs_what_is_new(tmp_path: Path) -> None:
+    """Each of all notifications went through all cuts that were ever made, at every look of `records --follow`."""
+    cuts, at = Looked(1_000_000), int(AT.timestamp() * 1000)
+    rows = [
+        {"id": "n", "aggregate_type": "Incremental Snapshot", "type": kind, "additional_data": [], "timestamp_ms": told}
+        for told in range(at + 500, at + 500_000, 1_000)
+        for kind in ("IN_PROGRESS", "TABLE_SCAN_COMPLETED")
+    ]
+    whole = notices(rows, cuts)
+    assert [one.position for one in whole[:4]] == [cut_text(0, lsn(n)) for n in (1, 2, 2, 3)]
+    assert cuts.looks < len(rows) * 50
+    cuts.looks = 0
+    (last,) = notices(rows[-1:], cuts, number=len(rows))
+    assert last == whole[-1]
+    assert cuts.looks < 50
+
+
+def test_notifications_that_are_known_are_not_read_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake.append(table("a"), Change(5, "c", after={"id": 1}))
+    lake.cut(5)
+    known, read = KnownTables(), list[int]()
+    ordered = small_tables.ordered
+    for number in range(1, 5):
+        tell(lake, f"KIND {number}", minutes=number)
+
+    def noted(uri: str, **more: Any) -> Any:
+        if uri.endswith("_notifications"):
+            read.append(more["batches"].after)
+        return ordered(uri, **more)
+
+    monkeypatch.setattr(small_tables, "ordered", noted)
+
+    def kinds(state: StreamState | None) -> tuple[list[str], StreamState]:
+        found = list(records_behind(lake.connector, DATABASE, Resumed(state), known=known))
+        rows = [row for one in found for row in one.records.select(["topic", "value"]).to_pylist()]
+        return [json.loads(one["value"])["type"] for one in rows if one["topic"] == "told"], found[-1].state
+
+    told, state = kinds(None)
+    assert told == [f"KIND {number}" for number in range(1, 5)]
+    read.clear()
+    assert (kinds(state)[0], read) == ([], [])
+    tell(lake, "KIND 5", minutes=5)
+    assert kinds(state)[0] == ["KIND 5"]
+    assert len(read) == 1
+    assert 0 not in read

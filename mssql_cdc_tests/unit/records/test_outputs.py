@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 from mssql_cdc.errors import ConfigurationError, FencedError, StorageError
 from mssql_cdc.lake.read import read_table
@@ -93,6 +94,22 @@ def test_a_later_run_goes_on_where_the_output_ends(tmp_path: Path, kind: str):
     assert all(counts)
     assert written(kind, tmp_path) == lake.records()
     assert sum(counts) == len(lake.records())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_output_of_one_key_does_not_read_again_what_has_no_record_of_it(tmp_path: Path, kind: str):
+    """Its next run read everything since its last record."""
+    lake, schemas = begun(tmp_path, **{"include.schema.changes": False})
+    name, wanted = target(kind, tmp_path), {"tables": ("dbo.a",), "key": '{"id": 31}'}
+    for first, count in ((2, 3), (4, 0), (6, 0)):
+        go_on(lake, schemas, first, first + 1)
+        assert run(lake, name, **wanted) == count
+        assert run(lake, name, **wanted) == 0
+        with open_output(name, lake.connector) as output:
+            assert output.kept is not None
+            assert output.kept.databases[DATABASE].position[:25] == f"0000-{lsn(first + 1).raw.hex()}"
+    if kind == "delta":
+        assert DeltaTable(str(tmp_path / "records")).version() == 3, "runs without anything new make no commit"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -239,3 +239,66 @@ def test_a_finished_snapshot_of_before_a_restore_is_not_taken_for_the_one_behind
     assert keys_of(records, "a") == [0, 10, 1, 11]
     for place in range(4):
         assert keys_of(behind(lake, records[place]["sourceOffset"]), "a") == keys_of(records[place + 1 :], "a"), place
+
+
+def taken_over(folder: Path) -> Lake:
+    """A lake that begins at 4 without rows, with events from 5 to 7, a blocking snapshot at 8, and an event at 9."""
+    lake = Lake(folder, {"include.schema.changes": False})
+    a = lake.add(table("a"))
+    taken = SnapshotBegun(snapshot="take-over", data=False)
+    lake.cut(4, complete=False, kind="snapshot", partition="take-over", facts=taken)
+    lake.append(a, *(Change(at, "c", after={"id": at}) for at in (5, 6, 7)))
+    lake.cut(7)
+    lake.append(a, Change(8, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    begun = SnapshotBegun(snapshot="again", number=2, signal="s1@4:0001")
+    lake.cut(8, kind="snapshot", only=["a"], partition="again", facts=begun)
+    lake.append(a, Change(9, "c", after={"id": 9}))
+    lake.cut(9)
+    return lake
+
+
+@pytest.mark.feature("BLK-05", "STR-04")
+@pytest.mark.parametrize("completed", [False, True])
+@pytest.mark.parametrize("commit", [4, 5, 6])
+def test_a_blocking_snapshot_of_another_connector_is_not_taken_for_a_later_one(
+    tmp_path: Path, *, completed: bool, commit: int
+):
+    """The consumer never got what was captured between its offset and the later snapshot, nor that one."""
+    lake = taken_over(tmp_path)
+    offset = {"snapshot": "BLOCKING", "snapshot_completed": completed, "commit_lsn": lsn(commit).text}
+    assert keys_of(behind(lake, offset), "a") == [*range(commit + 1, 8), 1, 9]
+
+
+@pytest.mark.feature("STR-04")
+def test_an_initial_snapshot_of_another_connector_is_not_taken_for_a_later_one(tmp_path: Path):
+    lake = taken_over(tmp_path)
+    offset = {"snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": lsn(5).text}
+    assert keys_of(behind(lake, offset), "a") == [6, 7, 1, 9]
+    unfinished = {**offset, "snapshot_completed": False}
+    assert behind(lake, unfinished) == lake.records(), "what the lake has from its beginning on"
+
+
+@pytest.mark.feature("BLK-05")
+def test_the_offset_of_a_blocking_snapshot_stands_for_the_next_one_behind_its_event(tmp_path: Path):
+    lake = taken_over(tmp_path)
+    offset = {"snapshot": "BLOCKING", "snapshot_completed": False, "commit_lsn": lsn(7).text}
+    records = lake.records()
+    assert behind(lake, offset) == records[3:]
+    assert behind(lake, {**offset, "snapshot_completed": True}) == records[4:]
+
+
+@pytest.mark.feature("FLT-13", "BLK-05")
+def test_changes_that_are_no_records_do_not_part_a_blocking_snapshot_from_its_event(tmp_path: Path):
+    lake = Lake(tmp_path, {"include.schema.changes": False, "skipped.operations": "d"})
+    a = lake.add(table("a"))
+    taken = SnapshotBegun(snapshot="take-over", data=False)
+    lake.cut(4, complete=False, kind="snapshot", partition="take-over", facts=taken)
+    lake.append(a, Change(5, "c", after={"id": 5}), Change(6, "d", {"id": 5}))
+    lake.cut(6)
+    lake.append(a, Change(8, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    lake.cut(8, kind="snapshot", partition="again", facts=SnapshotBegun(snapshot="again", number=2, signal="s1@4:0001"))
+    lake.append(a, Change(9, "c", after={"id": 9}))
+    lake.cut(9)
+    event, read, later = lake.records()
+    assert read["sourceOffset"]["commit_lsn"] == event["sourceOffset"]["commit_lsn"]
+    assert behind(lake, read["sourceOffset"]) == [later]

@@ -16,6 +16,7 @@ from mssql_cdc.records import JsonLinesStream, Selection, write_records
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import Lake, table
 from mssql_cdc_tests.unit.records.test_outputs import begun, go_on
+from mssql_cdc_tests.unit.records.test_snapshot_records import again
 
 
 def selected(lake: Lake, **what: Any) -> list[dict[str, Any]]:
@@ -37,6 +38,20 @@ def test_selected_tables_and_keys_look_as_in_the_whole_stream(tmp_path: Path, tr
     assert selected(lake, tables=("dbo.a",)) == selected(lake, tables=("testDB1.dbo.a",)) == of_a
     assert selected(lake, tables=("dbo.a",), key='{"id": 31}') == [one for one in of_a if one["key"] == {"id": 31}]
     assert len(selected(lake, key='{"id": 31}')) == 2 * len(selected(lake, tables=("dbo.a",), key='{"id": 31}')) > 0
+
+
+@pytest.mark.feature("BLK-05")
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize("transactions", ["true", "false"])
+def test_selected_rows_of_a_blocking_snapshot_show_the_position_of_the_stream(
+    tmp_path: Path, transactions: str, name: str
+):
+    """They showed that of the selected tables."""
+    lake = again(tmp_path)
+    lake.properties = {"provide.transaction.metadata": transactions}
+    whole = [record for record in lake.records() if record["topic"].endswith(f".{name}")]
+    assert {one["value"]["source"]["commit_lsn"] for one in whole if one["value"]["op"] == "r"} >= {lsn(9).text}
+    assert selected(lake, tables=(f"dbo.{name}",)) == whole
 
 
 def test_a_key_of_several_columns_may_have_any_order(tmp_path: Path):

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from mssql_cdc.lake.steps import SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.structures import record_structures
-from mssql_cdc.records import JsonLinesStream, write_records
+from mssql_cdc.records import JsonLinesStream, database_records, write_records
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
-from mssql_cdc.records.stream import stream
-from mssql_cdc.schema import TableId, TableStructure
+from mssql_cdc.records.stream import Rendered, stream
+from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.values import LogMark
 from mssql_cdc_tests.lake_kit import AT, Change, column, lsn
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
+from mssql_cdc_tests.unit.records.test_resume import behind
 
 SNAPSHOT = "snapshot-20260102T030405"
 
@@ -179,6 +183,81 @@ def test_a_table_that_was_never_in_a_snapshot_gets_its_create_record_in_the_stre
     assert event["value"]["op"] == "c"
 
 
+def joins(lake: Lake, at: int) -> TableSchema:
+    """A table whose stream begins there, without a snapshot of its rows."""
+    late = lake.add(table("late", from_lsn=lsn(at).text))
+    taken = SnapshotBegun(snapshot="joins", data=False)
+    lake.cut(at, complete=False, kind="snapshot", only=["late"], partition="joins", facts=taken)
+    return late
+
+
+def kinds_of(records: list[dict[str, Any]]) -> list[Any]:
+    """The operation of each record, N/A for a schema change in the stream, None for one of a snapshot."""
+    return [one["value"].get("op", one["value"].get("ddl")) for one in records]
+
+
+@pytest.mark.feature("STR-16", "SCH-05")
+@pytest.mark.parametrize(("is_noted", "has_change"), [(True, True), (True, False), (False, True)])
+def test_a_table_that_joined_the_stream_keeps_its_create_record_when_a_later_snapshot_has_it(
+    tmp_path: Path, *, is_noted: bool, has_change: bool
+):
+    """Rendered anew, its changes came first, and an output that went on had another history than one that began."""
+    lake = snapshotted(tmp_path)
+    late = joins(lake, 8) if is_noted else lake.add(table("late", from_lsn=lsn(8).text))
+    if has_change:
+        lake.append(late, Change(9, "c", after={"id": 1}))
+    lake.cut(9)
+    before = lake.records()
+    state = list(database_records(lake.connector, DATABASE))[-1].state
+    lake.append(late, Change(10, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    begun = SnapshotBegun(snapshot="again", number=2, signal="s1@4:0001")
+    lake.cut(10, kind="snapshot", only=["late"], partition="again", facts=begun)
+    lake.cut(11)
+    assert kinds_of(before[7:]) == ["N/A", "c"][: 1 + has_change]
+    records = lake.records()
+    assert records[: len(before)] == before
+    assert kinds_of(records[len(before) :]) == [None, "r"]
+    rest = [key for one in database_records(lake.connector, DATABASE, state=state) for key in one.records["key"]]
+    assert len(rest) == 2
+
+
+@pytest.mark.feature("STR-16", "SCH-05")
+def test_a_table_is_not_announced_in_the_stream_while_its_first_snapshot_is_open(tmp_path: Path):
+    """An output that went on meanwhile got two CREATE records of it, one that began later a single one."""
+    lake = snapshotted(tmp_path)
+    a, late = lake.add(table("a")), lake.add(table("late", from_lsn=lsn(8).text))
+    lake.append(a, Change(9, "c", after={"id": 9}))
+    lake.cut(9, only=["a", "b", "c"])
+    key = {"kind": "snapshot", "partition": "new", "only": ["late"], "facts": SnapshotBegun(snapshot="new", number=2)}
+    lake.cut(9, complete=False, status="snapshot", **key)
+    lake.cut(9, only=["a", "b", "c"], minutes=1)
+    before = lake.records()
+    assert kinds_of(before[7:]) == ["c"]
+    lake.append(late, Change(10, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    lake.cut(10, complete=False, **key)
+    lake.cut(11)
+    assert kinds_of(lake.records()[len(before) :]) == [None, "r"]
+
+
+@pytest.mark.feature("SNP-28", "BLK-05")
+@pytest.mark.parametrize("is_open", [True, False])
+def test_another_snapshot_without_rows_leaves_the_first_one_of_an_idle_database_initial(
+    tmp_path: Path, *, is_open: bool
+):
+    """It stood before the rows of the first one, at the same commit, and made it a blocking one."""
+    lake = snapshotted(tmp_path)
+    before = lake.records()
+    begun = SnapshotBegun(snapshot="again", number=2, signal="s1@4:0001")
+    key = {"kind": "snapshot", "partition": "again", "only": ["c"], "facts": begun, "complete": False}
+    lake.cut(7, status="snapshot", **key)
+    if not is_open:
+        lake.cut(7, **key)
+    lake.cut(7, only=["a", "b"] if is_open else [], minutes=1)
+    records = lake.records()
+    assert records[: len(before)] == before
+    assert [one["sourceOffset"].get("snapshot") for one in records[len(before) :]] == ([] if is_open else ["BLOCKING"])
+
+
 def described(lake: Lake) -> list[str]:
     """The tables of the CREATE records of snapshots, in order."""
     values = [record["value"] for record in lake.records() if record["topic"] == "server1"]
@@ -267,6 +346,40 @@ def again(tmp_path: Path, signal: str | None = "s1@4:0001") -> Lake:
     return lake
 
 
+@pytest.mark.feature("BLK-05")
+@pytest.mark.parametrize("signal", ["s1@4:0001", START])
+def test_a_snapshot_stays_where_it_is_when_files_of_its_change_logs_are_merged(tmp_path: Path, signal: str):
+    """OPTIMIZE puts rows of several snapshots, and changes, into one row group: the second one came first."""
+    lake = again(tmp_path, signal)
+    records, states = lake.records(), [one.state for one in database_records(lake.connector, DATABASE)]
+    rest = [rendered_behind(lake, state) for state in states]
+    for name in ("a", "b"):
+        log = DeltaTable(lake.layout.home(table(name).table_id).changes)
+        log.optimize.compact()
+        assert len(log.file_uris()) == 1
+    assert lake.records() == records
+    assert [rendered_behind(lake, state) for state in states] == rest
+
+
+def rendered_behind(lake: Lake, state: StreamState) -> list[str]:
+    """The values of the records behind a state."""
+    found = database_records(lake.connector, DATABASE, state=state)
+    return [text for one in found for text in one.records.column("value").to_pylist()]
+
+
+def idle_again(tmp_path: Path, signal: str, *, at: int = 7) -> Lake:
+    """A lake with two snapshots of a and b without an event in between, then an event."""
+    lake = snapshotted(tmp_path)
+    a, b = lake.add(table("a")), lake.add(table("b"))
+    lake.append(a, *(Change(at, "r", after={"id": key}, sequence=key, snapshot=2) for key in (1, 8)), snapshot="2")
+    lake.append(b, Change(at, "r", after={"id": 9}, snapshot=2), snapshot="2")
+    begun = SnapshotBegun(snapshot="again", number=2, signal=signal)
+    lake.cut(at, kind="snapshot", only=["a", "b"], partition="again", facts=begun)
+    lake.append(a, Change(11, "c", after={"id": 11}))
+    lake.cut(11)
+    return lake
+
+
 @pytest.mark.feature("BLK-05", "BLK-07")
 def test_a_blocking_snapshot_describes_its_tables_and_keeps_the_position_of_the_stream(tmp_path: Path):
     records = again(tmp_path).records()
@@ -343,21 +456,125 @@ def test_a_consumer_that_goes_on_behind_any_record_around_another_snapshot_misse
 ):
     lake = again(tmp_path, signal)
     lake.properties = {"heartbeat.interval.ms": interval}
+    for record, found, rest in resumed(lake):
+        assert found[len(found) - len(rest) :] == rest, record["sourceOffset"]
+        if record["sourceOffset"].get("snapshot_completed"):
+            assert found == rest, record["sourceOffset"]
+
+
+@pytest.mark.feature("BLK-05", "STR-04")
+@pytest.mark.parametrize("signal", ["s1@4:0001", START])
+def test_a_consumer_of_an_idle_database_gets_the_snapshot_that_stands_at_its_offset(tmp_path: Path, signal: str):
+    """The heartbeat behind the first snapshot has the commit of the second one, which counted as sent."""
+    lake = idle_again(tmp_path, signal)
+    lake.properties = {"heartbeat.interval.ms": 3_600_000}
+    beats = 0
+    for record, found, rest in resumed(lake):
+        assert found[len(found) - len(rest) :] == rest, record["sourceOffset"]
+        if "heartbeat" in record["topic"]:
+            beats += 1
+            second = [one["key"] for one in found if one["value"].get("op") == "r"]
+            assert second == [{"id": 1}, {"id": 8}, {"id": 9}], "the first snapshot does not come again"
+    assert beats == 2
+
+
+@pytest.mark.feature("BLK-05")
+def test_a_consumer_gets_the_snapshot_that_was_taken_at_the_idle_offset_of_a_take_over(tmp_path: Path):
+    lake = Lake(tmp_path, {"include.schema.changes": False})
+    a = lake.add(table("a"))
+    taken = SnapshotBegun(snapshot="take-over", data=False)
+    lake.cut(5, complete=False, kind="snapshot", partition="take-over", facts=taken)
+    lake.append(a, Change(5, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    begun = SnapshotBegun(snapshot="again", number=2, signal="s1@4:0001")
+    lake.cut(5, kind="snapshot", partition="again", facts=begun)
+    lake.append(a, Change(9, "c", after={"id": 9}))
+    lake.cut(9)
+    offsets: list[dict[str, Any]] = [
+        {"commit_lsn": lsn(5).text, "change_lsn": "NULL", "event_serial_no": 0},
+        {"commit_lsn": lsn(5).text, "snapshot": "BLOCKING", "snapshot_completed": True},
+        {"commit_lsn": lsn(5).text, "snapshot": "INITIAL", "snapshot_completed": True},
+    ]
+    for offset in offsets:
+        assert [one["key"] for one in behind(lake, offset)] == [{"id": 1}, {"id": 9}], offset
+
+
+@pytest.mark.feature("SNP-34")
+def test_a_consumer_does_not_get_a_snapshot_again_that_ended_before_the_cut_of_its_heartbeat(tmp_path: Path):
+    lake = idle_again(tmp_path, START, at=9)
+    lake.properties = {"heartbeat.interval.ms": 3_600_000}
+    *_, beat, _ = lake.records()
+    assert beat["sourceOffset"] == {"commit_lsn": lsn(9).text, "change_lsn": "NULL", "event_serial_no": 1}
+    assert [one["key"] for one in behind(lake, beat["sourceOffset"])] == [{"id": 11}]
+
+
+def resumed(lake: Lake) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]], list[dict[str, Any]]]]:
+    """Each record, what a consumer at its offset gets, and what stands behind it; without heartbeats."""
     records = lake.records()
     for place, record in enumerate(records):
-        output = io.BytesIO()
-        offset = SourceOffset.of(record["sourceOffset"])
-        write_records(lake.connector, output=JsonLinesStream(output), offsets={DATABASE: offset})
         # A heartbeat behind the snapshot's last record has no data.
-        found = without_heartbeats([json.loads(line) for line in output.getvalue().decode().splitlines()])
-        behind = without_heartbeats(records[place + 1 :])
-        assert found[len(found) - len(behind) :] == behind, record["sourceOffset"]
-        if record["sourceOffset"].get("snapshot_completed"):
-            assert found == behind, record["sourceOffset"]
+        found = without_heartbeats(behind(lake, record["sourceOffset"]))
+        yield record, found, without_heartbeats(records[place + 1 :])
 
 
 def without_heartbeats(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [one for one in records if "heartbeat" not in one["topic"]]
+
+
+def written_in(lake: Lake, order: str, state: StreamState | None = None) -> list[Rendered]:
+    """What is rendered behind a state if the configuration gives this order of tables."""
+    lake.properties = {"include.schema.changes": False, "table.include.list": order}
+    return list(database_records(lake.connector, DATABASE, state=state))
+
+
+def rows_of(rendered: list[Rendered]) -> list[tuple[str, str, str]]:
+    """The table, the key and the marker of each record."""
+    records = [one for batch in rendered for one in batch.records.select(["topic", "key", "value"]).to_pylist()]
+    return [
+        (one["topic"].rsplit(".", 1)[1], one["key"], json.loads(one["value"])["source"]["snapshot"]) for one in records
+    ]
+
+
+def without_done(state: StreamState) -> StreamState:
+    """The state as it was kept before it said which tables are done."""
+    values = json.loads(state.to_json())
+    del values["within"]["done"]
+    return StreamState.from_json(json.dumps(values))
+
+
+@pytest.mark.feature("SNP-28")
+@pytest.mark.parametrize("now", ["dbo.b,dbo.a,dbo.c", "dbo.c,dbo.b,dbo.a", "dbo.a,dbo.b,dbo.c"])
+@pytest.mark.parametrize("before", ["dbo.a,dbo.b,dbo.c", "dbo.b,dbo.a,dbo.c"])
+def test_an_output_that_stopped_in_a_snapshot_gets_each_row_once_whatever_the_order(
+    tmp_path: Path, before: str, now: str
+):
+    lake = snapshotted(tmp_path)
+    lake.append(lake.add(table("c")), Change(7, "r", after={"id": 1}))
+    lake.cut(7)
+    whole = written_in(lake, before)
+    places = [place for place, one in enumerate(whole) if one.state.within is not None]
+    assert len(places) == 4
+    for place in places:
+        state = StreamState.from_json(whole[place].state.to_json())
+        found = [*rows_of(whole[: place + 1]), *rows_of(written_in(lake, now, state))]
+        assert sorted(one[:2] for one in found) == sorted(one[:2] for one in rows_of(whole)), place
+        assert [marker for *_, marker in found].count("first") == 1
+        # Whether the last record was the last one of all, it said when it was written.
+        assert [marker for *_, marker in found][-1] == "last"
+
+
+@pytest.mark.parametrize("keeps_done", [True, False])
+def test_an_output_goes_on_in_a_snapshot_whose_tables_the_state_did_not_name(tmp_path: Path, *, keeps_done: bool):
+    lake, order = snapshotted(tmp_path), "dbo.a,dbo.b,dbo.c"
+    whole = written_in(lake, order)
+    within = [one.state for one in whole if one.state.within is not None and one.state.within.table is not None]
+    assert rows_of(written_in(lake, order, without_done(within[0]))) == [("b", '{"id":1}', "last")]
+    lake.append(lake.add(table("c")), Change(7, "r", after={"id": 1}))
+    lake.cut(7)
+    shutil.rmtree(lake.layout.home(table("b").table_id).changes)
+    rest = rows_of(written_in(lake, order, within[1] if keeps_done else without_done(within[1])))
+    again = [] if keeps_done else rows_of(whole)[:3]
+    expected = [*(one[:2] for one in again), ("c", '{"id":1}')]
+    assert [one[:2] for one in rest] == expected, "without the table, nothing tells what is done"
 
 
 @pytest.mark.feature("SNP-28", "SNP-34")

@@ -56,6 +56,39 @@ def test_a_command_is_parsed_or_refused_with_what_was_expected():
             parse_command(wrong, connector)
 
 
+@pytest.mark.parametrize(
+    "offset", ["x", 7, [], [["commit_lsn", "x"]], {"commit_lsn": "x"}, {"transaction_data_collection_order_a": "x"}]
+)
+def test_offsets_that_are_none_are_refused_and_the_next_command_is_carried_out(
+    tmp_path: Path, offset: object, capfd: pytest.CaptureFixture[str]
+):
+    """They ended the thread: later commits and signals were ignored while the connector went on."""
+    connector = connector_with({"database.names": "shop"})
+    committed, reads_writes = CommittedOffsets(tmp_path, connector), os.pipe()
+    entry = {"partition": {"server": connector.topic_prefix, "database": "shop"}, "offset": offset}
+    with os.fdopen(reads_writes[0]) as stream, os.fdopen(reads_writes[1], "wb", buffering=0) as commands:
+        control = Control(stream, connector, Events(sys.stderr), committed=committed)
+        commands.write(json.dumps({"command": "commit", "offsets": [entry]}).encode() + b"\n")
+        commands.write(_commit(connector.topic_prefix, 1) + b"\n")
+        control.close()
+    assert control.take() == []
+    assert committed.read()["shop"].serial == 1
+    assert "A command was refused: " in capfd.readouterr().err
+
+
+def test_a_fault_while_commands_are_read_ends_the_loop(tmp_path: Path):
+    """Whatever it is: a thread that ends alone would leave every later command unread."""
+    connector = connector_with({"database.names": "shop"})
+    reads, writes = os.pipe()
+    closed = Events(sys.stderr)
+    with os.fdopen(reads) as stream, os.fdopen(writes, "wb", buffering=0) as commands:
+        control = Control(stream, connector, closed, committed=CommittedOffsets(tmp_path, connector))
+        commands.write(b"[" * 100_000 + b"\n")
+        control.close()
+    with pytest.raises(RecursionError):
+        control.take()
+
+
 def test_what_was_written_before_the_end_is_carried_out(tmp_path: Path):
     """Also where the line and the end come together, and where the last line has no end."""
     connector = connector_with({"database.names": "shop"})
