@@ -13,7 +13,7 @@ from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
-from mssql_cdc.capture.survey import Survey
+from mssql_cdc.capture.survey import Survey, require_history
 from mssql_cdc.capture.write_task import WriteTask, Written, write, write_together
 from mssql_cdc.errors import MssqlCdcError, StaleReaderError, TaskError
 from mssql_cdc.lake.history import SchemaHistory
@@ -103,6 +103,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
         # Also after a range that only opens tables: detect a source that goes back right after its first snapshot.
         witness = session.witness(decision.range.to)
         _require_same_history(session, survey)
+        _require_nothing_between(survey, witness)
     row = _offset_row(database, survey, decision, outcomes, witness)
     if row is None:
         return RangeResult(decision, outcomes, None, survey.offsets, history)
@@ -178,20 +179,23 @@ def _read_and_commit(
     states: dict[TableId, TableState] = {}
     tasks: list[WriteTask] = []
     owners: list[TableId] = []
+    wide: set[TableId] = set()
     for part in busy:
         try:
-            states[part.table] = prepared(database, survey.tables[part.table], schemas[part.table])
+            state = prepared(database, survey.tables[part.table], schemas[part.table])
+            made = _tasks(database, session, survey, decision, part, schemas[part.table], state, counts)
+            if not all(database.source.shares(task.reader) for task in made):
+                wide.add(part.table)
         except MssqlCdcError as error:
             outcomes[part.table] = TableOutcome(part, error=error)
             continue
-        made = _tasks(database, session, survey, decision, part, schemas[part.table], states[part.table], counts)
+        states[part.table] = state
         tasks += made
         owners += [part.table] * len(made)
     results: dict[TableId, list[TaskResult]] = {table: [] for table in states}
     if tasks:
         rows = sum(counts.values())
         database.log(f"reading {rows} change rows of {len(states)} tables in {len(tasks)} tasks")
-        wide = {owner for owner, task in zip(owners, tasks, strict=True) if not database.source.shares(task.reader)}
         work = rows + (WIDE_ROW - 1) * sum(counts[table] for table in wide)
         if work <= LITTLE_ROWS:
             done = write_together(database.source, tasks, rows=rows)
@@ -296,14 +300,30 @@ def _require_same_history(session: SourceSession, survey: Survey) -> None:
         SourceRestoredError: what was captured before is gone.
         StaleReaderError: less is captured than when the range was planned.
     """
-    if survey.offsets.witness is not None:
-        session.require_witness(survey.offsets.witness)
+    require_history(session, survey.offsets)
     planned, captured = survey.facts.captured, session.captured()
     if planned is not None and (captured is None or captured < planned):
         raise StaleReaderError(
             f"The source shows changes only up to {captured.text if captured else 'nothing'}, expected {planned.text}, "
             "which it showed when the range was planned. It will be planned anew"
         )
+
+
+def _require_nothing_between(survey: Survey, witness: Witness | None) -> None:
+    """No transaction has come where capture had passed without one: tables that advance would never read it (A7, A8).
+
+    Nothing that the lake has is gone, or `_require_same_history` finds that out.
+
+    Raises:
+        StaleReaderError: there is one: the source was restored since the range was planned.
+    """
+    captured, scanned = survey.facts.captured, survey.facts.scanned
+    if witness is None or captured is None or scanned is None or not captured < witness.start_lsn <= scanned:
+        return
+    raise StaleReaderError(
+        f"Transaction {witness.start_lsn.text} of {witness.tran_end_time} has come below {scanned.text}, up to which "
+        "capture had passed when the range was planned: the source was restored meanwhile. It will be planned anew"
+    )
 
 
 def _offset_row(

@@ -23,6 +23,7 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.facts import Asked, Cursor, Facts, Instance, Limits, Member
+from mssql_cdc.plan.planner import lost
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Standing
@@ -282,15 +283,28 @@ def _behind(
     return {table: is_due(database, tables[table]) for table in found}
 
 
+def require_history(session: SourceSession, offsets: Offsets) -> None:
+    """The source still has the history that the lake was read from (A7).
+
+    Args:
+        session: A session on the database.
+        offsets: What was read.
+
+    Raises:
+        SourceRestoredError: it was restored, or a failover lost transactions.
+    """
+    if offsets.witness is not None:
+        session.require_witness(offsets.witness)
+    cut = offsets.last_cut()
+    if cut is not None and cut.to is not None and cut.epoch == offsets.epoch:
+        session.require_complete(Lsn.parse(cut.to), cut.witness)
+    for mark in {mark.fork: mark for mark in offsets.unwitnessed_marks}.values():
+        session.require_mark(mark)
+
+
 def _restored(session: SourceSession, offsets: Offsets) -> str | None:
     try:
-        if offsets.witness is not None:
-            session.require_witness(offsets.witness)
-        cut = offsets.last_cut()
-        if cut is not None and cut.to is not None and cut.epoch == offsets.epoch:
-            session.require_complete(Lsn.parse(cut.to), cut.witness)
-        for mark in {mark.fork: mark for mark in offsets.unwitnessed_marks}.values():
-            session.require_mark(mark)
+        require_history(session, offsets)
     except SourceRestoredError as error:
         return str(error)
     return None
@@ -400,15 +414,21 @@ def _bounded(
     unread: Sequence[tuple[Member, Lsn]],
     lake: Mapping[TableId, LakeTable],
 ) -> tuple[Facts, Mapping[tuple[int, LsnRange], int]]:
-    """The facts with the bounds of a range: rows counted first, transactions only when asked for; and the counts."""
+    """The facts with the bounds of a range: rows counted first, transactions only when asked for; and the counts.
+
+    Tables that lost changes are not counted: nothing is read of them, and a function refuses what is gone.
+    """
     captured = facts.captured
     assert captured is not None  # there are changes to read
+    losses = lost(facts)
+    stopped = losses.stopped if losses is not None else ()
     parts: list[tuple[CaptureInstance, LsnRange]] = []
     for member, position in unread:
         instance = member.instance_at(position)
-        if instance is not None:
+        if instance is not None and member.table not in stopped:
             chosen = next(i for i in lake[member.table].captured.instances if i.object_id == instance.object_id)
-            parts.append((chosen, LsnRange(position, captured, facts.epoch)))
+            begin = min(member.reads_from(instance, position), captured)
+            parts.append((chosen, LsnRange(begin, captured, facts.epoch)))
     lowest = min(position for _, position in unread)
     most = database.connector.streaming.max_transactions
     volume = session.measure(parts, captured)

@@ -83,6 +83,16 @@ class Member:
             return True
         return self.still_read and instance.before is not None and instance.before <= position
 
+    def reads_from(self, instance: Instance, position: Lsn) -> Lsn:
+        """Where reading in `instance` begins after `position`: just below its start if nothing is in between (B14).
+
+        If the instance was already being read, cleanup alone can have raised its start above the position: its reader
+        finds that out, and must ask for what is gone.
+        """
+        if instance.identity == self.read or not self.continues(instance, position):
+            return position
+        return max(position, instance.start.decrement())
+
     def instance_at(self, position: Lsn) -> Instance | None:
         """The newest instance that a reader at `position` may use, else the oldest; None when CDC is off.
 
@@ -176,8 +186,9 @@ class Asked:
 class Cursor:
     """The planner's memory between two decisions. A hint only: losing it costs a retry count, never a row.
 
-    `pending_key` is the range that was last requested, for the `attempt`-th time; `snapshot_key` the last requested
-    snapshot of new tables; `merged` the number of the cut at which no current table was behind.
+    `pending_key` is the range that was last requested, for the `attempt`-th time, to read `tables` (`TableId.text`);
+    `snapshot_key` the last requested snapshot of new tables; `merged` the number of the cut at which no current table
+    was behind.
     """
 
     pending_key: str | None = None
@@ -185,6 +196,7 @@ class Cursor:
     not_before: datetime | None = None
     snapshot_key: str | None = None
     merged: int | None = None
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

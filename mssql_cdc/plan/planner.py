@@ -76,7 +76,10 @@ def next_cursor(facts: Facts, decision: Decision) -> Cursor:
         case Range(beside=True):
             return replace(facts.cursor, not_before=retry_at(facts))  # The retry of the earlier range is still to come.
         case Range():
-            return replace(facts.cursor, pending_key=decision.key, attempt=decision.attempt, not_before=None)
+            read = tuple(table.text for table in decision.tables)
+            return replace(
+                facts.cursor, pending_key=decision.key, attempt=decision.attempt, not_before=None, tables=read
+            )
         case Snapshot(signal=None):
             return replace(facts.cursor, snapshot_key=decision.id)
         case Wait(until=None) if not (facts.behind or facts.runs.active or _has_unseen(facts)):
@@ -211,10 +214,11 @@ def _range(facts: Facts) -> Range | Wait:
     behind = [m for m in ready if pending is not None and _at(m) < pending.to]
     if pending is None or not behind:
         return _next_range(facts, ready)
-    if facts.cursor.attempt < facts.limits.max_attempts or len(behind) == len(ready):
+    failed = [m for m in behind if m.table.text in facts.cursor.tables]
+    if facts.cursor.attempt < facts.limits.max_attempts or len(behind) == len(ready) or not failed:
         return _retry(facts, ready, behind, pending)
-    others = [m for m in ready if m not in behind]
-    return replace(_next_range(facts, others, due=True), give_up=tuple(m.table for m in behind))
+    others = [m for m in ready if m not in failed]
+    return replace(_next_range(facts, others, due=True), give_up=tuple(m.table for m in failed))
 
 
 def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: LsnRange) -> Range | Wait:
@@ -316,9 +320,7 @@ def _slice(member: Member, to: Lsn) -> Slice:
     position = _at(member)
     instance = member.instance_at(position)
     assert instance is not None  # members without one are lost
-    continues = member.continues(instance, position)
-    read_from = max(position, instance.start.decrement()) if continues else position
-    return Slice(member.table, position, to, instance, read_from)
+    return Slice(member.table, position, to, instance, min(member.reads_from(instance, position), to))
 
 
 def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:
@@ -352,10 +354,10 @@ def _ready(facts: Facts, lost: Collection[TableId]) -> list[Member]:
 def _pending(facts: Facts) -> LsnRange | None:
     """Return the cursor's unfinished range, unless this reader cannot see it or it belongs to another epoch.
 
-    The range is finished if its first run did everything requested: tables below its end have since come from a
+    The range is finished if its last run did everything requested: tables below its end have since come from a
     snapshot, and the next range includes them, whatever other snapshots are being taken.
     """
-    if facts.runs.of(facts.cursor.pending_key).succeeded and facts.cursor.attempt == 1:
+    if facts.runs.of(facts.cursor.pending_key).succeeded:
         return None
     try:
         found = LsnRange.parse(facts.cursor.pending_key or "")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from mssql_cdc.cli import main
+from mssql_cdc.schema import type_table
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -149,3 +150,59 @@ def test_a_change_table_that_the_login_may_not_read_is_its_own_tables_trouble(
     assert place.catch_up() == 0
     assert place.check() == 0
     assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 2}]
+
+
+def see_single_tables(place: Place, *change_tables: str) -> None:
+    """Let the login read the tables of CDC one by one: the catalog hides a change table that is not among them."""
+    reader = reader_of(place)
+    place.sql(f"REVOKE SELECT ON SCHEMA::cdc FROM {reader}")
+    for name in ("change_tables", "captured_columns", "index_columns", "lsn_time_mapping", "ddl_history"):
+        place.sql(f"GRANT SELECT ON cdc.{name} TO {reader}")
+    for name in change_tables:
+        place.sql(f"GRANT SELECT ON cdc.{name} TO {reader}")
+
+
+def test_a_change_table_that_only_functions_show_is_its_own_tables_trouble_in_direct_mode(
+    seen: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Nothing of it is visible, so that its reader cannot even be made."""
+    place, reader = seen, reader_of(seen)
+    place.configure(database_user=f"{place.database}_reader", database_password=PASSWORD, data_query_mode="direct")
+    assert place.catch_up() == 0
+    see_single_tables(place, "dbo_people_CT")
+    place.sql("INSERT dbo.orders VALUES (2, N'two')", "INSERT dbo.people VALUES (2, N'two')")
+    place.settle()
+    capsys.readouterr()
+    assert place.catch_up() == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{place.database}.dbo.orders: data.query.mode=direct" in said
+    assert place.query("SELECT COUNT(*) AS n FROM t", "people", "changes") == [{"n": 2}]
+    place.sql(f"GRANT SELECT ON cdc.dbo_orders_CT TO {reader}")
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    assert place.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 2}]
+
+
+def test_a_column_of_an_unknown_type_is_its_own_tables_trouble(
+    seen: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """A filter excludes it, so that the change log does not need its type; whoever fetches it does."""
+    place, reader = seen, reader_of(seen)
+    place.configure(
+        database_user=f"{place.database}_reader", database_password=PASSWORD, column_exclude_list="dbo.notes.what"
+    )
+    place.create("notes", "id int NOT NULL PRIMARY KEY, what xml NULL")
+    place.sql(f"GRANT SELECT ON dbo.notes TO {reader}")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("INSERT dbo.notes VALUES (1, N'<a/>')", "INSERT dbo.people VALUES (2, N'two')")
+    place.settle()
+    capsys.readouterr()
+    with monkeypatch.context() as patch:  # As with a server that is newer than the type table.
+        patch.setattr(type_table, "TYPES", {name: row for name, row in type_table.TYPES.items() if name != "xml"})
+        assert place.catch_up() == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{place.database}.dbo.notes: The SQL Server type 'xml' is unknown" in said
+    assert place.query("SELECT COUNT(*) AS n FROM t", "people", "changes") == [{"n": 2}]
+    assert place.catch_up() == 0
+    assert place.query("SELECT COUNT(*) AS n FROM t", "notes") == [{"n": 1}]

@@ -74,8 +74,11 @@ def test_an_instance_can_be_dropped_while_the_connector_runs(orders: Place):
     assert [one for one in keys_of(found.records) if one[0] == "c"] == [("c", 3), ("c", 4)]
 
 
-def test_a_second_instance_takes_over_and_the_first_may_be_dropped(orders: Place):
+@pytest.mark.parametrize("mode", ["direct", "function"])
+def test_a_second_instance_takes_over_and_the_first_may_be_dropped(orders: Place, mode: str):
+    """A function refuses a range that begins below its instance's start; counting did so for every table."""
     place = orders
+    place.configure(data_query_mode=mode)
     place.sql("ALTER TABLE dbo.orders ADD amount int NULL")
     place.enable("orders", instance="orders_2")
     place.sql("INSERT INTO dbo.orders VALUES (3, N'three', 3)")

@@ -91,7 +91,9 @@ def test_a_restored_source_stops_with_code_4_until_capture_is_resumed(
 
 
 @pytest.mark.feature("SNP-12")
-def test_cleanup_that_overtakes_capture_is_data_loss_and_a_snapshot_repairs_it(signalled: Place):
+@pytest.mark.parametrize("mode", ["direct", "function"])
+def test_cleanup_that_overtakes_capture_is_data_loss_and_a_snapshot_repairs_it(signalled: Place, mode: str):
+    signalled.configure(signal_data_collection=f"{signalled.database}.dbo.signals", data_query_mode=mode)
     # The mark moves down to the first commit of the same clock tick.
     signalled.sql("DELETE FROM dbo.orders WHERE id = 1", "WAITFOR DELAY '00:00:00.050'")
     signalled.sql("INSERT INTO dbo.orders VALUES (3, N'three')")

@@ -79,6 +79,38 @@ def test_changes_are_read_as_the_query_mode_says(place: Place, mode: str, *, fun
 
 @pytest.mark.spark
 @pytest.mark.slow
+@pytest.mark.feature("STR-05", "EVO-02")
+@pytest.mark.parametrize("mode", ["direct", "function"])
+def test_changes_around_a_dropped_column_are_read_until_a_new_instance_takes_over(place: Place, mode: str):
+    """A function returns the column as well: the advice to make a new instance did not mend a read of the old one."""
+    place.configure(data_query_mode=mode)
+    fill(place)
+    assert place.catch_up() == 0
+    place.sql(
+        "UPDATE dbo.orders SET name = N'zwei' WHERE id = 2",
+        "ALTER TABLE dbo.orders DROP COLUMN name",
+        "INSERT INTO dbo.orders VALUES (4)",
+    )
+    place.enable("orders", instance="orders_2")
+    place.sql("INSERT INTO dbo.orders VALUES (5)")
+    place.settle()
+    assert place.catch_up() == 0
+    found = place.query("SELECT op, after['id'] AS id, after['name'] AS name FROM t ORDER BY _pos", "orders", "changes")
+    assert [(row["op"], row["id"], row["name"]) for row in found[3:]] == [
+        ("u", 2, "zwei"), ("c", 4, None), ("c", 5, None)
+    ]  # fmt: skip
+    place.sql(
+        "EXEC sys.sp_cdc_disable_table @source_schema = N'dbo', @source_name = N'orders', "
+        "@capture_instance = N'dbo_orders'",
+        "DELETE FROM dbo.orders WHERE id = 1",
+    )
+    place.settle()
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.feature("STR-03")
 @pytest.mark.parametrize("mode", ["direct", "function"])
 def test_a_range_that_several_tasks_share_is_one_commit_of_all_its_rows(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -11,6 +12,7 @@ from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, StaleRea
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.source.sqlserver import bulk, changes, order_guard
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
+from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc.source.sqlserver.volume import split
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows, table_of
 
@@ -184,6 +186,29 @@ def test_of_a_large_transaction_the_function_tells_whether_it_deletes_and_insert
     else:
         with pytest.raises(SourceError, match="deletes and inserts the same key"):
             rows(function)
+
+
+@pytest.mark.parametrize(
+    ("mode", "remedy", "other"),
+    [("function", "Remove data.query.mode", "without SELECT"), (None, "without SELECT", "data.query.mode")],
+)
+def test_an_order_that_no_function_tells_is_mended_by_what_asked_for_the_function(
+    shop: Shop, mode: Literal["function"] | None, remedy: str, other: str
+) -> None:
+    """A login that may read the change table lacks no right where the configuration wants its function."""
+    settings = replace(shop.connector.streaming, query_mode=mode)
+    source = SqlServerSource(replace(shop.connector, streaming=settings))
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1), (2)")
+    start = shop.scan()
+    shop.run("UPDATE dbo.t SET id = id + 1")
+    one = replace(shop.instance("t"), change_table=None)
+    reader = source.change_reader(shop.catalog, one, LsnRange(start, shop.scan()))
+
+    with pytest.raises(SourceError, match="deletes and inserts the same key") as error:
+        rows(reader)
+    assert remedy in str(error.value)
+    assert other not in str(error.value)
 
 
 def test_a_transaction_larger_than_a_page_is_read_whole(shop: Shop) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import OdbcSetting
-from mssql_cdc.errors import ConfigurationError, SourceError, SourceUnavailableError
+from mssql_cdc.errors import ConfigurationError, SourceError, SourceUnavailableError, StaleReaderError
 from mssql_cdc.source.sqlserver.bulk import open_bulk
 from mssql_cdc.source.sqlserver.connect import control
+from mssql_cdc.source.sqlserver.positions import captured
 from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows, without_login
 
@@ -99,6 +100,27 @@ def test_initial_statements_cannot_cut_rows_or_values(shop: Shop, by_rows: bool)
     assert found == [{"n": 6}, {"n": 6}]
     with control(own, shop.catalog) as opened:
         assert opened.value("SELECT v FROM dbo.long", doing="testing") == "abcdef"
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_initial_statements_cannot_show_changes_that_are_not_committed(shop: Shop, by_rows: bool) -> None:  # noqa: FBT001
+    """Rule A2: a commit that capture has begun to write may lack rows, or never come."""
+    own = replace(shop, connection=initially(shop, "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED"))
+    shop.run(f"ALTER DATABASE {shop.catalog} SET READ_COMMITTED_SNAPSHOT ON")  # Else a reader waits for the writer.
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, body {'nvarchar(max)' if by_rows else 'int'} NULL")
+    shop.run("INSERT dbo.t VALUES (1, NULL)")
+    at = shop.scan()
+    later = at.increment()
+    with control(shop.connection, shop.catalog, autocommit=False) as capture:
+        capture.execute(
+            f"INSERT cdc.lsn_time_mapping SELECT 0x{later.raw.hex()}, tran_begin_time, tran_end_time, tran_id, "
+            f"tran_begin_lsn FROM cdc.lsn_time_mapping WHERE start_lsn = 0x{at.raw.hex()}",
+            doing="capturing",
+        )
+        with control(own.connection, shop.catalog) as opened:
+            assert captured(opened) == at
+        with pytest.raises(StaleReaderError):
+            rows(own.changes("t", to=later))
 
 
 def test_initial_statements_hold_no_locks_in_a_reading_transaction(shop: Shop) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
@@ -19,7 +20,7 @@ from mssql_cdc.source.sqlserver.signal_table import signal_table
 from mssql_cdc.source.sqlserver.sql import quote, text
 from mssql_cdc.source.sqlserver.structures import structures
 from mssql_cdc_tests.lake_kit import NAMES
-from mssql_cdc_tests.sandbox_source.kit import Shop
+from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 
 def test_a_database_name_is_returned_in_its_actual_case(shop: Shop) -> None:
@@ -87,6 +88,67 @@ def test_only_captured_columns_are_read_and_keep_their_ordinal_in_the_mask(shop:
 
     assert [column.name for column in found.schema.columns] == ["id", "c"]
     assert found.ordinals == (1, 2)
+
+
+BY_FUNCTIONS = (
+    "SELECT ON dbo.t",
+    "VIEW DATABASE STATE",
+    *(f"SELECT ON cdc.{name}" for name in ("change_tables", "captured_columns", "lsn_time_mapping")),
+)
+"""The rights of a login that sees no change table."""
+
+COLUMNS = (
+    "id int NOT NULL PRIMARY KEY, a nvarchar(10) COLLATE Polish_CS_AS, b decimal(12, 3), c datetime2(3), "
+    "d varbinary(max), e hierarchyid, f sysname NULL, g rowversion"
+)
+
+
+@pytest.mark.parametrize("ddl", ["DROP COLUMN {0}", "DROP COLUMN {0};ADD {0} bigint NULL"], ids=["gone", "again"])
+def test_a_dropped_column_has_its_type_where_its_function_alone_is_visible(shop: Shop, ddl: str) -> None:
+    """It was left out, and the values of the rows before the DDL that were not read yet with it."""
+    shop.create("t", COLUMNS)
+    seen = shop.seen_by("functions", *BY_FUNCTIONS)
+    shop.run("INSERT dbo.t (id, a, b) VALUES (1, N'zażółć', 1.234)")
+    shop.scan()
+    for column in "abcdefg":
+        shop.run(*(f"ALTER TABLE dbo.t {one.format(column)}" for one in ddl.split(";")))
+    shop.scan()
+    with control(seen.connection, seen.catalog) as opened:
+        (table,) = captured_tables(opened)
+    whole = shop.instance("t")
+
+    assert table.newest.change_table is None
+    assert [column.type for column in table.newest.schema.columns] == [column.type for column in whole.schema.columns]
+    assert table.newest.schema.columns == whole.schema.columns
+    assert table.newest.ordinals == whole.ordinals
+    (row,) = rows(seen.changes("t", instance=table.newest))
+    assert {name: row["after"][name] for name in "ab"} == {"a": "zażółć", "b": Decimal("1.234")}
+
+
+def test_a_dropped_column_that_not_even_its_function_shows_is_a_problem_of_its_table(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, a int NULL")
+    shop.run("ALTER TABLE dbo.t DROP COLUMN a")
+    shop.scan()
+    seen = shop.seen_by("functions", *BY_FUNCTIONS)
+    shop.run("EXEC sandbox.fail_statement @pattern = N'sys.dm_exec_describe_first_result_set', @number = 208")
+    problems: dict[TableId, str] = {}
+    with control(seen.connection, seen.catalog) as opened:
+        assert captured_tables(opened, problems=problems) == []
+    (reason,) = problems.values()
+    assert "has a column 'a'" in reason
+    assert "GRANT SELECT ON SCHEMA::cdc" in reason
+
+
+def test_a_column_of_the_name_of_a_dropped_one_tells_nothing_about_it(shop: Shop) -> None:
+    shop.create("t", "id int NOT NULL PRIMARY KEY, a varchar(10) NULL")
+    shop.run("ALTER TABLE dbo.t DROP COLUMN a", "ALTER TABLE dbo.t ADD a rowversion NOT NULL")
+    shop.run("CREATE UNIQUE INDEX own ON dbo.t (a)")
+    shop.scan()
+    found = shop.instance("t")
+    (column,) = (one for one in found.schema.columns if one.name == "a")
+
+    assert (column.type.declaration, column.nullable) == ("varchar(10)", True)
+    assert [key.columns for key in found.keys] == [("id",)]
 
 
 @pytest.mark.feature("EVO-04")

@@ -14,6 +14,7 @@ from mssql_cdc.source.sqlserver import log_end, positions, volume
 from mssql_cdc.source.sqlserver.catalog import captured_tables
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits
+from mssql_cdc.source.values import Volume
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
@@ -267,6 +268,32 @@ def test_empty_ranges_are_asked_for_too_unless_a_function_would_refuse_them(
         assert volume.count_rows(counted.control, some) == {"dbo_first_table": 0, "dbo_t": 1}
         assert texts.pop().count("COUNT_BIG") == named
     assert texts == []
+
+
+@pytest.mark.parametrize("limit", [2, 99])
+def test_a_range_that_a_function_refuses_counts_as_one_row_and_the_others_as_they_are(
+    counted: Shop, limit: int
+) -> None:
+    """It begins below the instance's start, which cleanup may raise at any moment; its reader meets the refusal."""
+    lsns = insert(counted, 1, 2, 3)
+    counted.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_first_table', 0x{lsns[2].raw.hex()}, 100")
+    instances = [replace(counted.instance(name), change_table=None) for name in ("first_table", "t")]
+    parts = [(one, LsnRange(lsns[0], lsns[-1])) for one in instances]
+    found = volume.measure(counted.control, parts, limit, lsns[-1])
+
+    assert found == Volume(lsns[1] if limit == 2 else None, {"dbo_first_table": 1, "dbo_t": 1 if limit == 2 else 2})
+
+
+def test_a_table_that_is_gone_meanwhile_counts_as_one_row_and_the_others_as_they_are(counted: Shop) -> None:
+    lsns = insert(counted, 1, 2)
+    gone, t = counted.instance("first_table"), counted.instance("t")
+    counted.run("EXEC sys.sp_cdc_disable_table N'dbo', N'first_table', N'all'")
+    for from_, rows in ((lsns[0], 1), (lsns[1], 0)):
+        wanted = LsnRange(from_, lsns[1])
+        assert volume.count_rows(counted.control, [(gone, wanted), (t, wanted)]) == {
+            "dbo_first_table": rows,
+            "dbo_t": rows,
+        }
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(1, 0), (2, 1), (3, 2), (0, 0), (99, None)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mssql_cdc.errors import SourceError, StaleStructureError
@@ -117,6 +119,42 @@ def test_a_captured_column_that_was_dropped_asks_for_a_new_instance(shop: Shop, 
         rows(shop.chunk("t"))
     assert not error.value.retriable
     assert rows(shop.changes("t")) == []
+
+
+DROPPED = [
+    ["ALTER TABLE dbo.t DROP COLUMN c"],
+    ["ALTER TABLE dbo.t DROP COLUMN c", "ALTER TABLE dbo.t ADD c int NULL"],
+]
+
+
+@pytest.mark.parametrize("ddl", DROPPED, ids=["dropped", "dropped and added again"])
+@pytest.mark.parametrize("more", ["", ", body nvarchar(max) NULL"], ids=["arrays", "by rows"])
+def test_a_captured_column_that_was_dropped_is_still_what_its_function_returns(
+    shop: Shop, more: str, ddl: list[str]
+) -> None:
+    """Else the changes before the start of a new instance, which is what the advice is to make, were never read."""
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, c nvarchar(10) NULL{more}")
+    shop.run("INSERT dbo.t (id, c) VALUES (1, N'before')")
+    shop.scan()
+    shop.run(*ddl, "INSERT dbo.t (id) VALUES (2)")
+    shop.scan()
+    reader = shop.changes("t", instance=replace(shop.instance("t"), change_table=None))
+
+    assert [(row["after"]["id"], row["after"]["c"]) for row in rows(reader)] == [(1, "before"), (2, None)]
+
+
+@wider
+def test_what_a_function_returns_of_a_column_that_was_altered_is_not_read_with_its_old_type(
+    shop: Shop, narrow: str, wide: str
+) -> None:
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, c {narrow} NULL")
+    shop.run("INSERT dbo.t VALUES (1, NULL)")
+    shop.scan()
+    reader = shop.changes("t", instance=replace(shop.instance("t"), change_table=None))
+    shop.run(f"ALTER TABLE dbo.t ALTER COLUMN c {wide} NULL")
+
+    with pytest.raises(StaleStructureError, match="'c' is"):
+        rows(reader)
 
 
 def test_a_table_that_took_the_name_of_another_is_not_read_for_it(shop: Shop) -> None:

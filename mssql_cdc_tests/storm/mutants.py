@@ -169,19 +169,19 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "no witness is looked at",
-        "capture.survey:_restored", "session.require_witness(offsets.witness)", "pass",
+        "capture.survey:require_history", "session.require_witness(offsets.witness)", "pass",
     ),
     Mutant(
         "A7", "transactions that come below a complete cut are not noticed",
-        "capture.survey:_restored", "session.require_complete(Lsn.parse(cut.to), cut.witness)", "pass",
+        "capture.survey:require_history", "session.require_complete(Lsn.parse(cut.to), cut.witness)", "pass",
     ),
     Mutant(
         "A7", "a restore behind a snapshot's end is not noticed",
-        "capture.survey:_restored", "offsets.unwitnessed_marks", "offsets.begun_marks",
+        "capture.survey:require_history", "offsets.unwitnessed_marks", "offsets.begun_marks",
     ),
     Mutant(
         "A7", "a restore during a snapshot is not noticed when it is resumed",
-        "capture.survey:_restored", "offsets.unwitnessed_marks",
+        "capture.survey:require_history", "offsets.unwitnessed_marks",
         "set(offsets.closed_tables.values())",
     ),
     Mutant(

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from mssql_cdc.config import Filters
-from mssql_cdc.errors import ConfigurationError, SchemaError, SourceUnavailableError
+from mssql_cdc.errors import ConfigurationError, SchemaError, SourceError, SourceUnavailableError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableSchema
 from mssql_cdc.source.sqlserver import catalog_statements as statements
@@ -22,7 +22,7 @@ from mssql_cdc.source.sqlserver.concealed import concealments
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.keys import captured_part, doubtful_columns, usable_keys
 from mssql_cdc.source.sqlserver.positions import minima, starts
-from mssql_cdc.source.sqlserver.sql import text
+from mssql_cdc.source.sqlserver.sql import changes_function, text
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Concealment
 
 _COMMAND_ID = "__$command_id"
@@ -231,10 +231,13 @@ def _facts(control: Control, *, uncaptured: bool) -> Callable[[Any], _Facts]:
     descriptions = _descriptions(control, uncaptured=uncaptured)
 
     def of(row: Any) -> _Facts:
+        source, change = source_columns[row.source_object_id], change_columns[row.object_id]
+        own = captured[row.object_id] if _streams(row) else _all_columns(source)
         return _Facts(
-            captured=captured[row.object_id] if _streams(row) else _all_columns(source_columns[row.object_id]),
-            change=change_columns[row.object_id],
-            source=source_columns[row.source_object_id],
+            captured=own,
+            change=change,
+            returned=_returned(control, row) if not change and len(_live(own, source)) < len(own) else (),
+            source=source,
             indexes=indexes[row.source_object_id],
             collation=collation,
             descriptions=descriptions.get(row.source_object_id, {}),
@@ -259,6 +262,21 @@ def _all_columns(columns: Sequence[Any]) -> list[Any]:
     ]
 
 
+def _live(captured: Sequence[Any], source: Sequence[Any]) -> dict[str, Any]:
+    """The source table's columns that are captured, by name; another one may have the name of one that was dropped."""
+    ids = {one.column_name: one.column_id for one in captured}
+    return {column.name: column for column in source if column.column_id == ids.get(column.name)}
+
+
+def _returned(control: Control, row: Any) -> Sequence[Any]:
+    """The columns that an instance's function returns; none where the server does not tell the login."""
+    statement = f"SELECT * FROM {changes_function(row.capture_instance)}(NULL, NULL, N'all')"
+    try:
+        return control.rows(statements.RESULT_COLUMNS, statement, doing="asking what a function of CDC returns")
+    except (ConfigurationError, SourceError):
+        return ()
+
+
 def captured_names(control: Control) -> list[TableId]:
     """The tables under CDC, without regard to filters."""
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
@@ -270,6 +288,7 @@ def captured_names(control: Control) -> list[TableId]:
 class _Facts:
     captured: Sequence[Any]
     change: Sequence[Any]
+    returned: Sequence[Any]
     source: Sequence[Any]
     indexes: Sequence[Any]
     collation: str
@@ -295,15 +314,17 @@ def _descriptions(control: Control, *, uncaptured: bool) -> Mapping[int, Mapping
 
 
 def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | None) -> CaptureInstance:
-    live = {column.name: column for column in facts.source}
-    # A login without SELECT on the change table does not see its columns, so those of the source table are used.
-    change = {column.name: column for column in facts.change} or live
-    captured = [one for one in facts.captured if one.column_name in change]
-    keys = usable_keys(facts.indexes, {one.column_name for one in captured}, facts.collation)
+    live = _live(facts.captured, facts.source)
+    # A login without SELECT on the change table does not see its columns, so those of the source table are used, and
+    # what the function returns stands for those that were dropped.
+    change = {column.name: column for column in facts.change or (*facts.returned, *live.values())}
+    keys = usable_keys(facts.indexes, set(live), facts.collation)
     key = keys[0].columns if keys else ()
     columns: list[Column] = []
     ordinals: list[int] = []
-    for one in captured:
+    for one in facts.captured:
+        if one.column_name not in change:
+            raise _unknown(table_id, one.column_name, row.capture_instance)
         column = _column(one, change[one.column_name], live.get(one.column_name), key)
         hidden = filters is not None and not _kept(filters, table_id, column.name)
         described = facts.descriptions.get(column.position)
@@ -339,6 +360,14 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         ),
         keys=keys,
         streams=_streams(row),
+    )
+
+
+def _unknown(table_id: TableId, column: str, instance: str) -> SchemaError:
+    return SchemaError(
+        f"{table_id}: capture instance {instance!r} has a column {column!r}, and the login does not see of which type: "
+        "the table's column was dropped, or may not be read. GRANT SELECT ON SCHEMA::cdc TO the login's user, or "
+        "disable the instance once changes are read from a newer one"
     )
 
 

@@ -54,6 +54,13 @@ ORDER BY c.object_id, c.column_id"""
 
 CHANGE_TABLE_COLUMNS = _TYPED_COLUMNS.format(more="", joins="", ids="SELECT object_id FROM cdc.change_tables")
 
+# Of the rows that a statement would return; not before SQL Server 2012. All CLR types have one system_type_id.
+RESULT_COLUMNS = """
+SELECT d.name, COALESCE(b.name, t.name) AS type_name, d.max_length, d.precision, d.scale, d.collation_name
+FROM sys.dm_exec_describe_first_result_set(?, NULL, 0) AS d
+JOIN sys.types t ON t.user_type_id = COALESCE(d.user_type_id, TYPE_ID(d.system_type_name), d.system_type_id)
+LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id"""
+
 CAPTURED_TABLES = "SELECT source_object_id FROM cdc.change_tables"
 ALL_TABLES = "SELECT object_id FROM sys.tables"
 """Which tables the statements below are about."""

@@ -22,7 +22,7 @@ from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
 from mssql_cdc.source.sqlserver.numpy_arrays import fixed_bytes
 from mssql_cdc.source.sqlserver.order_guard import OrderGuard
 from mssql_cdc.source.sqlserver.positions import require_held
-from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, LSN, digits, quote, stale_reader, text
+from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, LSN, changes_function, digits, quote, stale_reader, text
 from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import CaptureInstance
 
@@ -55,7 +55,8 @@ class ChangeReader:
 
     `visible` is a commit of the mapping table, not below the range's end, that proves that the connection sees the
     range (rule A2); None: the range's end itself is one. `page_rows` is the largest page (STR-08), `fetch_rows` the
-    rows of one fetch (STR-09), `rows` about how many rows there are, if that is known.
+    rows of one fetch (STR-09), `rows` about how many rows there are, if that is known. `by_choice`: the configuration
+    asks for the function of CDC.
     """
 
     connection: Connection
@@ -66,6 +67,7 @@ class ChangeReader:
     page_rows: int = PAGE_ROWS
     fetch_rows: int | None = None
     rows: int | None = None
+    by_choice: bool = False
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Neutral batches in order; the last one is held back until the rows are known to be complete.
@@ -100,8 +102,7 @@ class ChangeReader:
         """Neutral batches in order, read over a connection that the caller checks before and after."""
         plan = RowPlan.of(self.instance.schema.columns)
         decoder = ChangeDecoder(self.instance.schema, plan, self.instance.ordinals, self.range.epoch, times)
-        by_function = self.instance.change_table is None
-        guard = OrderGuard(self.instance.schema, lambda commit: self._has_both(bulk, commit)) if by_function else None
+        guard = self._guard(bulk) if self.instance.change_table is None else None
         for page in self._pages(bulk, plan):
             times.load([fixed_bytes(raw.column("lsn"), 10) for raw in page])
             for raw in page:
@@ -110,6 +111,10 @@ class ChangeReader:
                         guard.check(batch)
                     yield batch
         decoder.finish()
+
+    def _guard(self, bulk: Bulk) -> OrderGuard:
+        """What rejects changes whose order the function does not tell (rule B11)."""
+        return OrderGuard(self.instance.schema, lambda commit: self._has_both(bulk, commit), by_choice=self.by_choice)
 
     def _pages(self, bulk: Bulk, plan: RowPlan) -> Iterator[list[pa.RecordBatch]]:
         after: Place | None = None
@@ -213,8 +218,7 @@ def change_source(instance: CaptureInstance, from_: str, to: str) -> str:
     if instance.change_table is not None:
         schema, name = instance.change_table
         return f"{quote(schema)}.{quote(name)}"
-    function = quote(f"fn_cdc_get_all_changes_{instance.name}")
-    return f"[cdc].{function}(sys.fn_cdc_increment_lsn({from_}), {to}, N'all update old')"
+    return f"{changes_function(instance.name)}(sys.fn_cdc_increment_lsn({from_}), {to}, N'all update old')"
 
 
 def conditions(instance: CaptureInstance, after: Place | None) -> list[str]:

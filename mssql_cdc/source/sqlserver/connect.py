@@ -31,7 +31,8 @@ from mssql_cdc.source.sqlserver.reach import require_reachable
 # A pooled connection would keep another reader's transaction, isolation level and time-outs.
 pyodbc.pooling = False
 
-_SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0"
+_SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
+"""Tables of CDC are never read at READ UNCOMMITTED (rule A2); a snapshot's readers set the level that they need."""
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 _TIMED_OUT = "HYT"
@@ -236,7 +237,7 @@ class Session(Protocol):
 
 
 def prepare(session: Session, connection: Connection) -> None:
-    """Prepare a new connection: `database.initial.statements`, then what the connector relies on (rule E26).
+    """Prepare a new connection: `database.initial.statements`, then what the connector relies on (rules A2, E26).
 
     Raises:
         ConfigurationError: a statement is `USE`, or its secrets cannot be resolved.

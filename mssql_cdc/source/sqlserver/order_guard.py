@@ -60,14 +60,16 @@ class OrderGuard:
     deletes or only inserts.
     """
 
-    def __init__(self, schema: TableSchema, has_both: Callable[[str], bool]) -> None:
+    def __init__(self, schema: TableSchema, has_both: Callable[[str], bool], *, by_choice: bool = False) -> None:
         """Make a guard.
 
         Args:
             schema: The table's schema.
             has_both: Tells of a transaction, by its LSN's text, whether it both deletes and inserts rows of the table.
+            by_choice: Whether `data.query.mode` asks for the function, and not the login for want of a right.
         """
         self._schema = schema
+        self._by_choice = by_choice
         self._has_both = has_both
         self._commit: str | None = None
         self._asked = self._one_kind = False
@@ -114,11 +116,15 @@ class OrderGuard:
                 self._seen = {"c": _Operations(), "d": _Operations()}
 
     def _unknown(self, commit: str) -> SourceError:
-        return SourceError(
-            f"{self._schema.table_id}: transaction {commit} deletes and inserts the same key; without SELECT "
-            f"on the change table of {self._schema.instance!r} the order is unknown. "
-            "GRANT SELECT ON SCHEMA::cdc TO the login's user"
-        )
+        what = f"{self._schema.table_id}: transaction {commit} deletes and inserts the same key"
+        of = f"the change table of {self._schema.instance!r}"
+        grant = "GRANT SELECT ON SCHEMA::cdc TO the login's user"
+        if self._by_choice:
+            return SourceError(
+                f"{what}; only {of} tells the order. Remove data.query.mode=function, and if the login may not read "
+                f"that table, {grant}"
+            )
+        return SourceError(f"{what}; without SELECT on {of} the order is unknown. {grant}")
 
 
 def _hashes(*columns: pa.Array) -> _Hashes:

@@ -112,6 +112,7 @@ class SqlServerSource:
             page_rows=self.connector.streaming.page_rows or PAGE_ROWS,
             fetch_rows=self.connector.streaming.fetch_size,
             rows=rows,
+            by_choice=self.connector.streaming.query_mode == "function",
         )
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ChunkReader:

@@ -20,6 +20,11 @@ def text(value: str) -> str:
     return "N'" + value.replace("'", "''") + "'"
 
 
+def changes_function(instance: str) -> str:
+    """The function of CDC that returns all changes of a capture instance, by the instance's name."""
+    return f"[cdc].{quote(f'fn_cdc_get_all_changes_{instance}')}"
+
+
 def lsn(value: Lsn) -> str:
     """An LSN as a binary literal; only where the text stays the same from poll to poll, or every poll costs a plan."""
     return f"0x{value.raw.hex()}"

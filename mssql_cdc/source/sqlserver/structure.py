@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -66,6 +66,7 @@ class Structure:
         object_id: identifies it: another table may have taken the name; None: it is not known.
         columns: the columns that are read, with the types that they must have.
         source: whether this is the source table, whose columns can be dropped, and not its change table.
+        by_function: whether a function of CDC returns the rows, which has the columns that were dropped, too.
     """
 
     table: str
@@ -74,6 +75,7 @@ class Structure:
     object_id: int | None
     columns: tuple[Column, ...]
     source: bool
+    by_function: bool = False
 
     @classmethod
     def of_source(cls, schema: TableSchema) -> Structure:
@@ -83,9 +85,9 @@ class Structure:
 
     @classmethod
     def of_instance(cls, instance: CaptureInstance) -> Structure:
-        """The change table's; the source table's where the login may not read the change table."""
+        """The change table's; where a function returns its rows, the source table's, without what that has no more."""
         if instance.change_table is None:
-            return cls.of_source(instance.schema)
+            return replace(cls.of_source(instance.schema), by_function=True)
         schema_name, name = instance.change_table
         shown = f"{instance.schema.table_id} ({schema_name}.{name})"
         return cls(shown, schema_name, name, instance.object_id, instance.schema.columns, source=False)
@@ -95,7 +97,8 @@ class Structure:
 
         Raises:
             StaleStructureError: the table, or a column's type, is another by now.
-            SourceError: a captured column is gone, or was dropped and added again: only a new capture instance helps.
+            SourceError: a captured column is gone, or was dropped and added again, and rows are read from the source
+                table: only a new capture instance helps.
         """
         table = f"OBJECT_ID({text(f'{quote(self.schema_name)}.{quote(self.name)}')})"
         self.require_columns(_rows(bulk.read(_ONE.format(table=table), _FIELDS, doing=doing, rows=_columns([self]))))
@@ -117,6 +120,8 @@ class Structure:
 
     def _require_column(self, column: Column, row: SimpleNamespace | None) -> None:
         if self.source and (row is None or row.column_id != column.position):
+            if self.by_function:
+                return
             what = "was dropped" if row is None else "was dropped and added again"
             raise SourceError(
                 f"{self.table}: column {column.name!r} {what}, and the capture instance still has the old one; "

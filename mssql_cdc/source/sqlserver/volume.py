@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-from mssql_cdc.errors import AccessDeniedError
+from mssql_cdc.errors import AccessDeniedError, SourceError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver.changes import change_source
 from mssql_cdc.source.sqlserver.connect import Control
@@ -25,14 +25,16 @@ def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange
 
     Its text depends on the instances alone: all positions travel in one parameter. (Of those that are read by their
     functions, it names only the ones whose range is not empty: they differ where tables stand apart.) If the login may
-    not read one of the tables, the server refuses all of it: then halves are counted, and what is refused by itself
-    counts as one row, so that its reader meets the refusal, which is that table's trouble alone.
+    not read one of the tables, one is gone since they were listed, or a function has no changes from so far back any
+    more, the server refuses all of it: then halves are counted, and what is refused by itself counts as one row, so
+    that its reader meets the refusal, which is that table's trouble alone.
     """
     try:
         return _count_rows(control, parts)
-    except AccessDeniedError:
+    except (AccessDeniedError, SourceError):
         if len(parts) == 1:
-            return {parts[0][0].name: 1}
+            instance, wanted = parts[0]
+            return {instance.name: 0 if wanted.is_empty else 1}
         half = len(parts) // 2
         return count_rows(control, parts[:half]) | count_rows(control, parts[half:])
 

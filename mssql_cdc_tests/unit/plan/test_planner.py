@@ -17,8 +17,10 @@ from mssql_cdc.plan.waits import backoff
 from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, planned, table
 
 
-def pending(key_to: int, *, attempt: int = 1, held: bool = False) -> Cursor:
-    return Cursor(LsnRange(lsn(1), lsn(key_to)).partition_key, attempt, NOW if held else None)
+def pending(key_to: int, *read: str, attempt: int = 1, held: bool = False) -> Cursor:
+    """An unfinished range whose last attempt has read these tables."""
+    key, tables = LsnRange(lsn(1), lsn(key_to)).partition_key, tuple(table(name).text for name in read)
+    return Cursor(key, attempt, NOW if held else None, tables=tables)
 
 
 @pytest.mark.feature("STR-01")
@@ -153,6 +155,20 @@ def test_a_second_instance_continues_while_the_first_shows_nothing_between():
     assert (part.instance.object_id, part.read_from) == (2, lsn(7))
 
 
+def test_an_instance_that_was_read_is_read_from_the_position_though_its_minimum_is_hidden():
+    """Cleanup may have raised its start: a reader that sees the minimum finds out only from there (A9)."""
+    hidden = replace(instance(1, start=8), min_lsn=None)
+    (part,) = planned(facts(member("a", 4, instances=(hidden,))), Range).slices
+    assert (part.instance.object_id, part.read_from) == (1, lsn(4))
+
+
+def test_a_slice_that_ends_below_the_start_of_its_instance_is_empty():
+    """An operator may request a partition that ends anywhere."""
+    both = member("a", 4, instances=(instance(1), instance(2, start=8, before=4)))
+    (part,) = plan_partition(facts(both), LsnRange(lsn(4), lsn(5))).slices
+    assert (part.instance.object_id, part.read_from, part.to) == (2, lsn(5), lsn(5))
+
+
 def test_tables_that_the_source_no_longer_shows_are_reported_as_lost():
     gone = Absent(table("c"), "streaming", lsn(3), "it was dropped", lost=True)
     hidden = Absent(table("d"), "streaming", lsn(3), "GRANT SELECT", lost=False)
@@ -178,7 +194,7 @@ def test_no_idle_table_advances_beyond_what_is_proven_when_another_one_is_given_
         member("b", 10),
         member("c", 4),
         captured=10,
-        cursor=pending(10, attempt=5, held=True),
+        cursor=pending(10, "c", attempt=5, held=True),
     )
     decision = planned(stuck, Range)
     assert (decision.give_up, decision.idle, decision.complete) == ((table("c"),), (), False)
@@ -208,12 +224,14 @@ def test_unfinished_range_is_requested_again_with_its_key_for_the_missing_tables
     retry = planned(later, Range)
     assert (retry.key, retry.attempt, ends(retry)) == (stuck.cursor.pending_key, 2, {"b": (4, 8)})
     assert retry.complete
-    assert next_cursor(later, retry) == Cursor(retry.key, 2)
+    assert next_cursor(later, retry) == pending(8, "b", attempt=2)
 
 
 @pytest.mark.parametrize("active", [(), (Activity("snapshot", "snapshot-2", "0123456789", 5),)])
-def test_a_table_that_comes_from_a_snapshot_joins_the_next_range_at_once(active: tuple[Activity, ...]):
-    finished = facts(member("a", 8), member("b", 4), cursor=pending(8))
+@pytest.mark.parametrize("attempt", [1, 2, 5])
+def test_a_table_that_comes_from_a_snapshot_joins_the_next_range_at_once(active: tuple[Activity, ...], attempt: int):
+    """Also behind a retry that succeeded: the table has nothing to do with the failures before."""
+    finished = facts(member("a", 8), member("b", 4), cursor=pending(8, attempt=attempt))
     done = Runs(active, {finished.cursor.pending_key or "": Outcome(succeeded=True)})
     decision = planned(replace(finished, runs=done), Range)
     assert (ends(decision), decision.complete, decision.attempt) == ({"a": (8, 10), "b": (4, 10)}, True, 1)
@@ -254,13 +272,30 @@ def test_table_that_was_given_up_gets_a_cut_though_it_has_nothing_left_to_read()
 
 
 def test_table_that_fails_too_often_is_set_to_failed_and_cuts_continue():
-    stuck = facts(member("a", 8), member("b", 4), cursor=pending(8, attempt=5, held=True))
+    stuck = facts(member("a", 8), member("b", 4), cursor=pending(8, "b", attempt=5, held=True))
     decision = planned(stuck, Range)
     assert decision.give_up == (table("b"),)
     assert ends(decision) == {"a": (8, 10)}
     assert decision.complete
     still = planned(replace(stuck, captured=lsn(8)), Range)
     assert (still.give_up, still.slices, still.complete) == ((table("b"),), (), True)
+
+
+def test_a_table_that_had_no_part_in_the_last_attempt_is_not_given_up_with_the_others():
+    """It has come from a snapshot since, or its login sees it again."""
+    stuck = facts(member("a", 8), member("b", 4), member("c", 6), cursor=pending(8, "b", attempt=5, held=True))
+    decision = planned(stuck, Range)
+    assert decision.give_up == (table("b"),)
+    assert ends(decision) == {"a": (8, 10), "c": (6, 10)}
+
+
+def test_tables_that_no_attempt_has_read_are_tried_before_any_is_given_up():
+    """Then the cursor knows them."""
+    stuck = facts(member("a", 8), member("b", 4), cursor=pending(8, "c", attempt=5, held=True))
+    retry = planned(stuck, Range)
+    assert (retry.give_up, ends(retry), retry.attempt) == ((), {"b": (4, 8)}, 6)
+    again = replace(stuck, cursor=replace(next_cursor(stuck, retry), not_before=NOW))
+    assert planned(again, Range).give_up == (table("b"),)
 
 
 def test_if_every_table_fails_the_source_is_to_blame_and_retries_continue():
