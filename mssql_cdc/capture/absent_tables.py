@@ -5,7 +5,7 @@ What becomes of them is the planner's (`plan/planner.lost`).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,7 +20,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.facts import Absent
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
-from mssql_cdc.source.values import Absence
+from mssql_cdc.source.values import Absence, CapturedTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,33 @@ def unfit_tables(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[
         entry = offsets.entry(table.text)
         position = Lsn.parse(entry.to) if entry is not None and entry.to else None
         yield Absent(table, entry.status if entry is not None else "new", position, reason, lost=False)
+
+
+def apart(tables: Sequence[CapturedTable], offsets: Offsets) -> tuple[list[CapturedTable], list[Absent]]:
+    """Tables, and those whose full names read like that of another one: `[a].[b.c]` and `[a.b].[c]`.
+
+    Of such, one can be captured: the one that the lake has, else the one that was made first.
+
+    Args:
+        tables: The captured tables.
+        offsets: The offsets.
+    """
+    found: dict[str, CapturedTable] = {}
+    for table in sorted(tables, key=lambda one: (not offsets.last_of(one.object_id), one.object_id)):
+        found.setdefault(table.table_id.text, table)
+    alike = [table for table in tables if found[table.table_id.text] is not table]
+    return [table for table in tables if table not in alike], [
+        Absent(
+            table.table_id,
+            "new",
+            None,
+            "its full name reads like that of another captured table (object id "
+            f"{found[table.table_id.text].object_id}), and the lake goes by full names: rename one of the two",
+            lost=False,
+            former=table.object_id,
+        )
+        for table in alike
+    ]
 
 
 def _under_their_names(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from mssql_cdc.capture.absent_tables import absent_tables, unfit_tables
+from mssql_cdc.capture.absent_tables import absent_tables, apart, unfit_tables
 from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables, require_newest, with_state
@@ -22,7 +22,7 @@ from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.plan.facts import Asked, Cursor, Facts, Instance, Limits, Member
+from mssql_cdc.plan.facts import Absent, Asked, Cursor, Facts, Instance, Limits, Member
 from mssql_cdc.plan.planner import lost
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
@@ -166,7 +166,7 @@ def _survey(
             now=now,
             members=tuple(member for member in members if member.table in tables),
             captured=source.standing.captured,
-            absent=(*(found for found, _ in absent), *unfit_tables(offsets, problems)),
+            absent=(*(found for found, _ in absent), *unfit_tables(offsets, problems), *source.alike),
             scanned=source.scanned,
             settled=source.standing.settled,
             cut=_cut(offsets),
@@ -215,6 +215,7 @@ class _Source:
     standing: Standing
     scanned: Lsn | None
     tables: Sequence[CapturedTable]
+    alike: Sequence[Absent]
     unreadable: Mapping[TableId, str]
     minima: Mapping[str, Lsn | None]
     before: Mapping[Lsn, Lsn | None]
@@ -236,12 +237,13 @@ def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _S
     passed = session.newest_passed(marks)
     # Before the schemas: a row that is already captured was never written under a newer schema.
     standing = session.standing()
-    tables = session.tables()
+    tables, alike = apart(session.tables(), offsets)
     return _Source(
         restored=restored,
         standing=standing,
         scanned=max((lsn for lsn in (standing.captured, standing.settled, passed) if lsn), default=None),
         tables=tables,
+        alike=tuple(alike),
         unreadable=session.unreadable(),
         minima=session.catalog_minima(),
         before=_before(session, tables),

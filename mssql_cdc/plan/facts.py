@@ -121,7 +121,7 @@ class Absent:
     """A table that cannot be captured: the source does not show it any more, or it does not fit.
 
     `lost`: its changes may be gone; otherwise it stays where it is. `status` is how it stands. `former` is
-    its object id, if another table has its name now.
+    its object id, if another table has its name now, or a name that reads like it.
     """
 
     table: TableId

@@ -39,7 +39,7 @@ def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
     # Of tables whose structures are lost, only `_offsets` has the names.
     left = seen.offsets.present.items()
     entries = {name: one for name, one in left if one.object_id not in known_ids} | entries
-    unread = {absent.table.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
+    unread = {absent.shown.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
     known = {*entries, *unread, *(table.text for table in seen.tables)}
     unread |= {table.text: _unseen(table) for table in listed if table.text not in known}
     gone = {absent.shown.text: absent.reason for absent in seen.facts.absent if absent.status != "new"}

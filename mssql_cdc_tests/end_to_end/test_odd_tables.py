@@ -212,3 +212,30 @@ def test_a_column_that_current_tables_cannot_be_partitioned_by_is_a_mistake_in_t
     insert_people(place, 1)
     assert place.catch_up() == 2
     assert "names 'nonsense', which is no captured column" in capsys.readouterr().err
+
+
+def test_of_two_tables_whose_full_names_read_alike_one_is_captured(place: Place, capsys: pytest.CaptureFixture[str]):
+    """Both went into one change log, and each look took the one for the successor of the other."""
+    place.sql("CREATE SCHEMA [a]", "CREATE SCHEMA [a.b]")
+    place.sql("CREATE TABLE [a].[b.c] (id int NOT NULL PRIMARY KEY)", "INSERT [a].[b.c] VALUES (1)")
+    enable = "EXEC sys.sp_cdc_enable_table @source_schema = N'{}', @source_name = N'{}', @role_name = NULL, "
+    place.sql(enable.format("a", "b.c") + "@capture_instance = N'first'")
+    assert place.catch_up() == 0
+    place.sql("CREATE TABLE [a.b].[c] (id int NOT NULL PRIMARY KEY)", "INSERT [a.b].[c] VALUES (2), (3)")
+    place.sql(enable.format("a.b", "c") + "@capture_instance = N'second'")
+    place.sql("INSERT [a].[b.c] VALUES (4)", "INSERT [a.b].[c] VALUES (5)")
+    place.settle()
+    for _ in range(2):
+        capsys.readouterr()
+        assert place.catch_up() == 3
+        shown = capsys.readouterr().err
+        assert "its full name reads like that of another captured table" in shown
+        assert "rename one of the two" in shown
+    layout = Layout(str(place.warehouse), "shop", place.database)
+    log = DeltaTable(layout.home(TableId(place.database, "a", "b.c")).changes)
+    rows = log.to_pyarrow_table().column("after").to_pylist()
+    assert sorted(row["id"] for row in rows) == [1, 4]
+
+    place.sql("EXEC sp_rename N'[a.b].[c]', N'd'")
+    assert place.catch_up() == 0
+    assert place.check() == 0
