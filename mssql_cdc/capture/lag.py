@@ -1,8 +1,8 @@
 """The lag of change logs and current tables, in seconds: a pure function over what source and lake tell.
 
 A table's lag is the age of the oldest change that it may lack. It is 0 if the table contains every change that was
-captured and capture scans the log. While capture stands still, nothing is known of the time since its last scan; while
-it works off a backlog, nothing of the time since the changes that its last scan found.
+captured and capture scans the log. While capture stands still, or scans rarely, nothing is known of the time since its
+last scan; while it works off a backlog, nothing of the time since the changes that its last scan found.
 """
 
 from __future__ import annotations
@@ -15,6 +15,10 @@ from mssql_cdc.source.values import CaptureHealth
 
 BACKLOG = timedelta(seconds=30)
 """Changes that a scan finds so late are a backlog: the capture job scans every 5 s, Azure SQL Database every 20 s."""
+SETTLING = timedelta(minutes=2)
+"""What was committed so long ago is captured, if capture scans as often as it does by default."""
+_MARGIN = timedelta(seconds=30)
+"""A scan reads the log up to where it ends, which may be a moment before the scan does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +40,52 @@ def lag_of(position: Lsn | None, unmerged: datetime | None, health: CaptureHealt
     """
     if position is None:
         return Lag()
-    captured = health.now - health.behind if health.behind > BACKLOG else None
-    known = [health.unread.get(position), health.scanned if health.problem is not None else None, captured]
+    known = [health.unread.get(position), health.scanned if _is_silent(health) else None, _backlog(health)]
     log = _age(known, health.now)
     return Lag(log, max(log, _age([unmerged], health.now)) if has_current else None)
 
 
+def unread_lag(position: Lsn | None, health: CaptureHealth) -> float | None:
+    """Return the lag of a change log by which it is judged: a capture job that scans rarely is as it is meant to be.
+
+    Args:
+        position: Up to where the change log has been read; None before the table streams.
+        health: How capture does, with the first unread transaction behind `position`.
+    """
+    judged = health if health.problem is not None else replace(health, scanned=None)
+    return lag_of(position, None, judged).log
+
+
+def captured_until(health: CaptureHealth) -> datetime | None:
+    """Return the commit time up to which capture has every change, by the source's clock; None: that is unknown.
+
+    A scan that has no end counts as one of now. It may be the first one in hours, and is far from the log's end then.
+
+    Args:
+        health: How capture does. What is read must have been read after it was asked for.
+    """
+    if health.scanned is None or health.scanned >= health.now:
+        return None
+    return min(health.now - SETTLING, health.scanned - max(health.behind, _MARGIN))
+
+
 def without_answer(last: CaptureHealth, elapsed: timedelta) -> CaptureHealth:
     """What is known if the source has not answered for some time: nothing about the time since its last answer."""
-    scanned = last.scanned if last.problem is not None else last.now
+    scanned = last.scanned if _is_silent(last) else last.now
     problem = last.problem or "the source does not answer"
     return replace(last, now=last.now + elapsed, scanned=scanned, problem=problem)
+
+
+def _is_silent(health: CaptureHealth) -> bool:
+    """Whether the last scan is so long ago that changes may wait for the next one."""
+    if health.problem is not None:
+        return True
+    return health.scanned is not None and health.now - health.scanned >= SETTLING
+
+
+def _backlog(health: CaptureHealth) -> datetime | None:
+    """Up to where a capture job that works off a backlog has come; None: it has none."""
+    return health.now - health.behind if health.behind > BACKLOG else None
 
 
 def _age(since: list[datetime | None], now: datetime) -> float:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -35,9 +35,11 @@ class Account:
         batch: The newest Delta commit of the change log that is counted.
         counts: The rows of windows by operation.
         due: The windows to report.
+        owed: The windows to report that nothing was said of before the run began; they can wait.
         open: The windows that were reported while they could still get rows.
         metrics: The metrics of the newest range with rows.
-        newest: The commit time of the newest row that was read, also in a range that another table could not finish.
+        newest: The commit time of the newest row that was read, also in a range that another table could not finish;
+            of rows that another run has read, the start of their window.
         begun: When the change log was created.
         as_of: The commit time up to which the current table has every change.
         merged: The result of the last merge.
@@ -47,12 +49,29 @@ class Account:
     batch: int = 0
     counts: dict[datetime, Counter[str]] = field(default_factory=dict[datetime, "Counter[str]"])
     due: set[datetime] = field(default_factory=set[datetime])
+    owed: set[datetime] = field(default_factory=set[datetime])
     open: set[datetime] = field(default_factory=set[datetime])
     metrics: dict[str, Any] = field(default_factory=dict[str, Any])
     newest: datetime | None = None
     begun: datetime | None = None
     as_of: datetime | None = None
     merged: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """The windows that a run has to report of a table when it begins.
+
+    Attributes:
+        missing: Those that were never reported; as long as they are not, the next run finds the same.
+        unfinished: The newest ones that were, and not after their end: they may show too few rows.
+    """
+
+    missing: frozenset[datetime] = frozenset()
+    unfinished: frozenset[datetime] = frozenset()
+
+
+NOTHING_OWED = Owed()
 
 
 @dataclass
@@ -70,7 +89,7 @@ class Accounts:
     tables: dict[TableId, Account] = field(default_factory=dict[TableId, Account])
     _behind: set[TableId] = field(default_factory=set[TableId])
 
-    def take_in(self, table: TableId, lake: LakeTable, owed: Collection[datetime]) -> None:
+    def take_in(self, table: TableId, lake: LakeTable, owed: Owed) -> None:
         """Open the table's account, or count what another run has committed since.
 
         Args:
@@ -83,9 +102,13 @@ class Accounts:
             batch = lake.entry.batch or 0
         account = self.tables.get(table)
         if account is None:
-            account = self.tables[table] = Account(lake.home, batch, due=set(owed))
+            account = self.tables[table] = Account(lake.home, batch, due=set(owed.unfinished), owed=set(owed.missing))
+        elif account.home != lake.home:  # Another table has the name now: what was said of it is the former one's.
+            account = self.tables[table] = Account(lake.home, batch, due=account.due | account.open, owed=account.owed)
         elif batch > account.batch:
-            self._add(account, self._counted(account, batches=BatchSlice(account.batch, batch)), batch)
+            found = self._counted(account, batches=BatchSlice(account.batch, batch))
+            self._add(account, found, batch)
+            account.newest = max([*found, *([account.newest] if account.newest else [])], default=None)
         if account.begun is None and lake.state is not None:
             account.begun = datetime.fromtimestamp(lake.state.table.metadata().created_time / 1000, UTC)
 
@@ -159,8 +182,8 @@ class Accounts:
 
 def owed_windows(
     setup: Setup, instance: dg.DagsterInstance, tables: Collection[TableId], now: datetime
-) -> Mapping[TableId, set[datetime]]:
-    """Return the windows of each table that are missing, and the newest one unless it was reported after its end.
+) -> Mapping[TableId, Owed]:
+    """Return the windows of each table that are missing, and the newest ones that were not reported after their end.
 
     All tables have the same windows: their keys are listed once, without Dagster, which runs croniter for each.
 
@@ -172,16 +195,27 @@ def owed_windows(
     """
     windows = setup.windows
     keys = {windows.key(one): one for one in windows.between(windows.since, now)} if tables else {}
-    owed: dict[TableId, set[datetime]] = {}
+    owed: dict[TableId, Owed] = {}
     for table in tables:
         key = setup.names.log_key(table)
         reported = instance.get_materialized_partitions(key)
-        owed[table] = {at for name, at in keys.items() if name not in reported}
-        event = instance.get_latest_materialization_event(key)
-        newest = event.asset_materialization if event is not None else None
-        if newest is None or newest.partition not in reported or newest.partition not in keys:
-            continue
-        complete = newest.metadata.get(COMPLETE)
-        if complete is None or not complete.value:
-            owed[table].add(keys[newest.partition])
+        missing = frozenset(at for name, at in keys.items() if name not in reported)
+        told = [name for name in reversed(keys) if name in reported]
+        owed[table] = Owed(missing, frozenset(keys[name] for name in _unfinished(instance, key, told)))
     return owed
+
+
+def _unfinished(instance: dg.DagsterInstance, key: dg.AssetKey, told: Iterable[str]) -> Iterator[str]:
+    """The newest of these windows, as long as each was last reported before its end.
+
+    While capture is behind, there are several. What was reported of older ones since does not matter.
+    """
+    for window in told:
+        found = instance.fetch_materializations(dg.AssetRecordsFilter(key, asset_partitions=[window]), limit=1).records
+        event = found[0].asset_materialization if found else None
+        complete = event.metadata.get(COMPLETE) if event is not None else None
+        if complete is not None and complete.value:
+            return
+        yield window
+        if complete is None:
+            return  # It is from before this was told: nothing is known of older ones either.

@@ -2,7 +2,8 @@
 
 The functions run in the recorder's thread. A table's window is reported again when it has changed, at most every
 `max(60 s, changed tables x 1 s)`; every table is reported when the run begins, when a window begins and when it ends.
-A window that was not read yet is not reported: Dagster then shows it as missing.
+A window that was not read yet is not reported: Dagster then shows it as missing. What was missed before the run began
+comes last, a few windows at a time.
 """
 
 from __future__ import annotations
@@ -15,30 +16,36 @@ from functools import cached_property
 from typing import Any
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.lag import SETTLING, captured_until
 from mssql_cdc.capture.range import TableOutcome
 from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
-from mssql_cdc.defs.accounts import Account, Accounts, owed_windows
+from mssql_cdc.defs.accounts import NOTHING_OWED, Account, Accounts, owed_windows
 from mssql_cdc.defs.asset_events import AssetEvents, Writer
+from mssql_cdc.defs.failures import without_fences
 from mssql_cdc.defs.report import try_again
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
-from mssql_cdc.errors import MssqlCdcError, StorageError
+from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError, StorageError
 from mssql_cdc.lake.gaps import Gap, open_gaps
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.named_gaps import named, names_by_folder
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import row_count
 from mssql_cdc.lake.steps import Entry
-from mssql_cdc.plan.decisions import Wait
+from mssql_cdc.plan.decisions import Merge, Wait
 from mssql_cdc.run.execute import Done
-from mssql_cdc.run.known_lags import KnownLags
+from mssql_cdc.run.known_lags import Captured, KnownLags
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import CaptureHealth
 
 REPORT_SECONDS = 60.0
-SETTLING = timedelta(minutes=2)
-"""A source that captures nothing new for so long has captured everything before: capture scans at least that often."""
+OWED_SECONDS = 1.0
+"""So long a turn reports windows that were missed before the run began: the heartbeat and new events come between."""
+OWED_END_SECONDS = 10.0
+"""So long the end of a run does; the next run owes the rest."""
+OWED_AT_ONCE = 50
+"""Windows of a table that are counted in one read."""
 NOT_YET = "not captured yet"
 NO_ROWS = "no row has come yet: the first one creates the table"
 
@@ -107,21 +114,28 @@ class Book:
 
     # -- What happened -----------------------------------------------------------------------------------------
 
-    def add(self, done: Done) -> None:
-        """Take over the result of a step, and judge the tables whose state it may have changed."""
+    def add(self, done: Done, captured: Captured | None = None) -> None:
+        """Take over the result of a step, and judge the tables whose state it may have changed.
+
+        Args:
+            done: The result.
+            captured: How far capture had come before the step began; None: it has captured nothing since.
+        """
         before = self._judged_by()
         self.offsets, self.history = done.offsets, done.history
         read = _outcomes(done)
-        self.errors = {table: error for table, error in self.errors.items() if table not in read} | done.failed
+        self.errors = {table: error for table, error in self.errors.items() if table not in read}
+        self.errors |= without_fences(done.failed)
         merged = done.merged
-        self.unmerged = {one: e for one, e in self.unmerged.items() if one not in merged.tables} | dict(merged.errors)
+        self.unmerged = {one: error for one, error in self.unmerged.items() if one not in merged.tables}
+        self.unmerged |= without_fences(merged.errors)
         self.absent = standings(done.seen, self.setup.listed).absent
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
         if done.gaps or self._reported is None:
             self._load_gaps()
         if not self.lags.asked:
             self.lags.ask(done.offsets)
-        self._advance(done)
+        self._advance(done, captured)
         self._open_accounts(done)
         if self.only is None:
             self.events.sources(done)
@@ -135,43 +149,58 @@ class Book:
         """Note that an operator's run has read what was captured of the windows that it selected.
 
         Args:
-            health: How the source's capture does: where it stands still, it has captured nothing since its last scan.
+            health: How the source's capture did before: of what was committed later, rows may be missing.
         """
-        now = self.looked = self.clock()
-        self.idle = health.problem is None and (self.bound is None or self.bound > now)
-        if health.problem is not None:
-            self.late = health.problem
-            self._read_through(health.scanned)
-        else:
-            self._read_through(now - SETTLING if self.idle else self.bound)
+        self.looked = self.clock()
+        self.idle = health.problem is None and (self.bound is None or self.bound > health.now)
+        self.late = health.problem or self.late
+        self._read_through(captured_until(health))
 
     def asked(self, offsets: Offsets) -> None:
         """Note what the source and the lake say without a step: nothing is read."""
         self.offsets = offsets
         self.lags.ask(offsets)
-        lag = self.lags.largest()
-        self.through = None if lag is None else self.clock() - max(timedelta(seconds=lag), SETTLING)
+        lag, captured = self.lags.largest(), self.lags.captured
+        self.through = None
+        if lag is not None and captured is not None and captured.until is not None:
+            self.through = min(captured.until, self.clock() - max(timedelta(seconds=lag), SETTLING))
 
     def unavailable(self, error: MssqlCdcError | None) -> None:
-        """Note that the source does not answer; None: it does."""
-        if error is not None:
-            self.late = self.setup.connector.redact(f"the source does not answer: {error}")
-            self._judge()
+        """Note why no step could be taken: the source does not answer, or not as it should; None: one was.
 
-    def _advance(self, done: Done) -> None:
+        That another run was faster is nothing to note: what it has read is not late.
+        """
+        if error is None or isinstance(error, FencedError):
+            return
+        # Its subclasses are answers, such as that of a replica which does not show the end of the range yet.
+        silent = type(error) is SourceUnavailableError
+        what = "the source does not answer" if silent else "the last step is repeated"
+        self.late = self.setup.connector.redact(f"{what}: {error}")
+        self._judge()
+
+    def _advance(self, done: Done, captured: Captured | None) -> None:
         """Move the commit time up to which everything was read."""
         decision, now = done.decision, self.clock()
         self.looked = now
         self.idle = isinstance(decision, Wait) and not decision.alarm and decision.until is None
+        self.idle |= isinstance(decision, Merge) and done.seen.stalled is None  # Instead of a wait, if one is due.
         if isinstance(decision, Wait):
             self.late = decision.reason if decision.alarm else None
         else:
             self.late = done.seen.stalled  # It is asked if there is nothing to read, but perhaps to merge.
         if self.idle:
-            self._read_through(now - SETTLING)
+            known = captured or self._captured(done.offsets)
+            self._read_through(known.until if known is not None else None)
         elif done.range is not None and done.range.row is not None and done.range.row.complete:
             ends = [outcome.last for outcome in done.range.tables.values() if outcome.last]
             self._read_through(max(map(datetime.fromisoformat, ends), default=None))
+
+    def _captured(self, offsets: Offsets) -> Captured | None:
+        """How far capture has come; it is asked once a minute."""
+        known = self.lags.captured
+        if known is None or self.clock() - known.at >= timedelta(seconds=REPORT_SECONDS):
+            self.lags.ask(offsets)
+        return self.lags.captured
 
     def _read_through(self, at: datetime | None) -> None:
         if at is None:
@@ -185,7 +214,7 @@ class Book:
         opening = [table for table in found if self.only is None and table not in self.accounts.tables]
         owed = owed_windows(self.setup, self.writer.instance, opening, self.clock())
         for table, lake in found.items():
-            self.accounts.take_in(table, lake, owed.get(table, ()))
+            self.accounts.take_in(table, lake, owed.get(table, NOTHING_OWED))
 
     # -- What is written -----------------------------------------------------------------------------------------
 
@@ -197,12 +226,18 @@ class Book:
         urgent = self._turn_windows(now)
         changed = sum(bool(account.due) for account in self.accounts.tables.values())
         wait = timedelta(seconds=max(REPORT_SECONDS, float(changed)))
-        if urgent or self._reported is None or now - self._reported >= wait:
+        is_due = urgent or self._reported is None or now - self._reported >= wait
+        if is_due:
             self._reported = now
             self._load_gaps()
             self.lags.ask(self.offsets)
             self._judge()
+        self._beat(now)
+        if is_due:
             self.report()
+        self._report_owed(OWED_SECONDS)
+
+    def _beat(self, now: datetime) -> None:
         beaten = self._beaten
         alive = beaten is None or (self.looked is not None and self.looked > beaten)  # A loop that hangs sends none.
         if alive and (beaten is None or (now - beaten).total_seconds() >= REPORT_SECONDS):
@@ -237,6 +272,23 @@ class Book:
             elif verdict is not None and verdict.late:
                 self._late(table)
 
+    def _report_owed(self, seconds: float) -> None:
+        """Report windows that were missed before the run began, the newest first, as long as they take no longer."""
+        if self.through is None:
+            return
+        end, now = self.clock() + timedelta(seconds=seconds), self.setup.windows.start(self.clock())
+        for table, account in self.accounts.tables.items():
+            if not account.owed or not self._streams(table):
+                continue
+            found = sorted((one for one in account.owed if self._is_read(account, one, now)), reverse=True)
+            for first in range(0, len(found), OWED_AT_ONCE):
+                if self.clock() >= end:
+                    return
+                part = sorted(found[first : first + OWED_AT_ONCE])
+                self.accounts.load_missing(account, part)
+                for window in part:
+                    self._log(table, account, window)
+
     def selected(self, windows: Iterable[datetime], *, read: bool) -> None:
         """Report the windows that an operator chose, as far as they were read.
 
@@ -266,6 +318,7 @@ class Book:
         if self.offsets is not None:
             self._reported = None
             self.turn()
+            self._report_owed(OWED_END_SECONDS)
 
     def heartbeat(self) -> None:
         """Report that capture runs, also when nothing changes; not while the database is late."""
@@ -293,6 +346,7 @@ class Book:
         }
         self.events.window(table, window, values)
         account.due.discard(window)
+        account.owed.discard(window)
         if complete:
             if window in account.open:
                 self._evaluate(table, self._verdict(table), window)
@@ -366,7 +420,7 @@ class Book:
             error=self.errors.get(table),
             unmerged=self.unmerged.get(table),
             late=self.late,
-            lag=timedelta(seconds=self.lags.log(table) or 0),
+            lag=timedelta(seconds=self.lags.unread(table) or 0),
             retention=self.retention,
             absent=self.absent.get(table.text),
             try_again=try_again(self.setup),

@@ -6,16 +6,17 @@ selected (architecture, section 5). `run/` decides what is read and written, `bo
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import dagster as dg
 
+from mssql_cdc.capture.lag import captured_until
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.defs.asked import ask_source, judged, result_of
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.book import Book
-from mssql_cdc.defs.failures import Failures
+from mssql_cdc.defs.failures import Failures, is_fenced
 from mssql_cdc.defs.handover import Handover
 from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.records_asset import END_SECONDS as RECORDS_END_SECONDS
@@ -26,15 +27,22 @@ from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.transactions_asset import NOTHING, TransactionsAsset
-from mssql_cdc.defs.work import Work
+from mssql_cdc.defs.work import Work, not_captured
 from mssql_cdc.follow.transactions import Counted
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.known_lags import Captured
 from mssql_cdc.run.lineage import reported
+from mssql_cdc.run.requested import FENCED_ATTEMPTS
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.values import CaptureHealth
 
 TAKE_OVER_SECONDS = 30
+RECORDER_END_SECONDS = 20
+"""So long a run that captures goes on reporting at its end; an operator's run reports all that was asked for."""
+ASK_AGAIN = timedelta(minutes=1)
+"""How often a run that has nothing to read asks how far capture has come."""
 
 
 def build_capture(setup: Setup) -> dg.AssetsDefinition:
@@ -113,7 +121,7 @@ class Step:
                 self.recorder.post(self.book.finish)
             self.recorder.post(self.transactions.report)
             self.recorder.post(self._own_tables)
-            self.recorder.close()
+            self.recorder.close(patience=RECORDER_END_SECONDS if self.by_sensor else None)
             self.background.drain()
 
     def _without_window(self) -> Iterator[dg.AssetCheckResult]:
@@ -122,7 +130,7 @@ class Step:
             self.work.look()
             done = self.work.merge(self.currents)
             self._saw(done.seen)
-            self._add(done)
+            self._add(done, Captured(datetime.now(UTC), None))  # Nothing was read.
             self.recorder.post(self.book.currents)
         logs, database = self.setup.log_keys, self.work.database
         executed = [logs[key.asset_key] for key in self.context.selected_asset_check_keys if key.asset_key in logs]
@@ -167,14 +175,16 @@ class Step:
         """Read up to the end of the newest window that was selected, and report all windows that were."""
         assert self.book.bound is not None  # there are windows, and the sensor did not request them
         self.work.look()
+        ends = [window + self.setup.windows.length for window in self.windows]
+        health = self.work.scanned_behind(ends)  # Before the read, which then has what was captured.
+        captured = Captured.of(health, datetime.now(UTC))
         done = self.work.until(self.book.bound, self.logs)
         for one in done:
             self._saw(one.seen)
-            self._add(one)
+            self._add(one, captured)
             self._say_why_not(one)
         if done:
             self.failures.add_absent(self.logs, self.setup, done[-1].seen)
-        health = self.work.health()
         if not self.failures.any or health.problem is not None:
             self.recorder.post(partial(self.book.reached, health))
         read = any(one.range is not None for one in done)
@@ -182,8 +192,20 @@ class Step:
         self._count_transactions()
         if self.setup.heartbeat_key in self.context.selected_asset_keys:
             self.recorder.post(self.book.heartbeat)
-        if health.problem is not None and (health.scanned is None or health.scanned < self.book.bound):
-            self.failures.whole = f"Not caught up: {health.problem}"
+        self.failures.whole = self._why_not_captured(health, ends)
+
+    def _why_not_captured(self, health: CaptureHealth, ends: Sequence[datetime]) -> str | None:
+        """Say why windows of an operator's run are not reported although they were read; None: all of them are."""
+        until, missing = captured_until(health), not_captured(health, ends)
+        if health.problem is not None:
+            return f"Not caught up: {health.problem}" if until is None or until < max(ends) else None
+        if missing is None:
+            return None
+        reached = f"up to {until:%Y-%m-%d %H:%M} UTC" if until is not None else "to an unknown position"
+        return (
+            f"Not caught up: capture has scanned the log {reached}; materialize the window that ends at "
+            f"{missing:%Y-%m-%d %H:%M} UTC again when it has passed that"
+        )
 
     def _stream(self) -> None:
         """Read the range that the sensor requested, and then, for `dagster.max.run.seconds`, ranges as they come."""
@@ -195,14 +217,15 @@ class Step:
         if limit:
             self._take_over(handover)
         if is_range(wanted):
+            beyond = Captured(datetime.now(UTC), None)  # What is captured behind the range is not read.
             for done in self.work.range(wanted, self.logs):
                 self._saw(done.seen)
-                self._add(done)
+                self._add(done, beyond)
             if not limit:
                 if AGAIN_TAG in self.context.run.tags:
                     for done in self.work.given_up(wanted):  # After the others, which do not wait for it.
                         self._saw(done.seen)
-                        self._add(done)
+                        self._add(done, beyond)
                 return
         follower = self.work.follower(lasting=bool(limit), saw=self._saw)
         try:
@@ -220,18 +243,24 @@ class Step:
         What fails of one table is tried again; the others go on meanwhile, and the run fails at its end.
         """
         limit = self.setup.connector.dagster.max_run_seconds
+        captured, fences = self.work.captured(), 0
         while True:
             done = self.background.run(follower.attempt)
             self.recorder.post(partial(self.book.unavailable, follower.failure))
             if done is not None:
-                self._add(done)
-                if not limit:
-                    done.raise_failure()
+                self._add(done, captured)
+            fences = fences + 1 if is_fenced(done, follower.failure) else 0
+            if not limit and 0 < fences < FENCED_ATTEMPTS:
+                continue  # Another run was faster: what it has left, often nothing, is ours.
+            if not limit and done is not None:
+                done.raise_failure()
             elif not limit and follower.failure is not None:
                 raise follower.failure
             if not limit or handover.is_over():
                 break
             if done is None or done.idle:
+                if datetime.now(UTC) - captured.at >= ASK_AGAIN:
+                    captured = self.work.captured()
                 follower.pause(follower.idle_seconds)
 
     def _take_over(self, handover: Handover) -> None:
@@ -254,20 +283,25 @@ class Step:
         """Tell OpenLineage of the tables that this run reads."""
         saw(seen if self.by_sensor else seen.limited_to([*self.logs, *self.currents]))
 
-    def _add(self, done: Done) -> None:
-        """Report a result, and remember what failed in it."""
+    def _add(self, done: Done, captured: Captured | None = None) -> None:
+        """Report a result, and remember what failed in it.
+
+        Args:
+            done: The result.
+            captured: How far capture had come before the step began; None: that does not matter.
+        """
         self.failures.add(done)
         for table, error in done.merged.errors.items():
             text = self.setup.connector.redact(f"{table}: the merge into the current table failed: {error}")
             self.context.log.error("%s", text)
-        self.recorder.post(partial(self.book.add, done))
+        self.recorder.post(partial(self.book.add, done, captured))
         if done.transactions.transactions:
             self._counted += done.transactions
             self.recorder.post(partial(self.transactions.add, done.transactions))
         if self.by_sensor:
             self.recorder.post(partial(self._unloaded, self.work.unloaded(done.seen)))
         if done.range is not None:
-            self.recorder.post(self._own_tables)
+            self.recorder.post_once(self._own_tables)
         if self.output is not None and self.writes_output and self._cut != done.offsets.number:
             self._cut = done.offsets.number
             self.output.output.wake()

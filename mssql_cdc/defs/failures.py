@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -10,7 +10,7 @@ import dagster as dg
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config import Connector
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.errors import MssqlCdcError, SourceError
+from mssql_cdc.errors import FencedError, MssqlCdcError, SourceError
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
@@ -38,13 +38,16 @@ class Failures:
         return bool(self.tables or self.currents)
 
     def add(self, done: Done) -> None:
-        """Take over the failed tables of a range, a snapshot or a merge; one that succeeds later is forgotten."""
+        """Take over the failed tables of a range, a snapshot or a merge; one that succeeds later is forgotten.
+
+        What another run has read or merged meanwhile is done, and no failure.
+        """
         for table in done.range.tables if done.range is not None else ():
             self.tables.pop(table, None)
         for table in done.merged.tables:
             self.currents.pop(table, None)
-        self.tables |= done.failed
-        self.currents |= done.merged.errors
+        self.tables |= without_fences(done.failed)
+        self.currents |= without_fences(done.merged.errors)
 
     def add_absent(self, tables: Collection[TableId], setup: Setup, seen: Survey) -> None:
         """Take over the tables of these that cannot be captured now.
@@ -69,3 +72,24 @@ class Failures:
             lines.append(f"{len(found)} {word} failed: {failed}")
         if lines:
             raise dg.Failure(self.connector.redact("; ".join(lines)), allow_retries=False)
+
+
+def without_fences(errors: Mapping[TableId, MssqlCdcError]) -> dict[TableId, MssqlCdcError]:
+    """Return the errors but those of tables on which another run was faster.
+
+    Args:
+        errors: The errors by tables.
+    """
+    return {table: error for table, error in errors.items() if not isinstance(error, FencedError)}
+
+
+def is_fenced(done: Done | None, failure: MssqlCdcError | None) -> bool:
+    """Whether a step failed only because another run was faster.
+
+    Args:
+        done: Its result; None: there is none.
+        failure: Why there is none.
+    """
+    if done is None:
+        return isinstance(failure, FencedError)
+    return bool(done.failed) and not without_fences(done.failed)

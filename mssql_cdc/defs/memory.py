@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -42,6 +44,36 @@ class Memory:
         except ValidationError:
             return cls()
         return found if found.v == cls().v else cls()
+
+
+@dataclasses.dataclass(slots=True)
+class Kept:
+    """What ticks that failed have done, for the next one: Dagster keeps the cursor of ticks that succeed.
+
+    It is kept by the process, like the source of all ticks. What a tick has seen is not: the next one looks again.
+    """
+
+    _cursor: str | None = None
+    _memory: Memory | None = None
+
+    def memory(self, cursor: str | None) -> Memory:
+        """Return the state with which a tick begins.
+
+        Args:
+            cursor: Dagster's; if it is another one since, what failed before does not count.
+        """
+        return self._memory if self._memory is not None and cursor == self._cursor else Memory.from_json(cursor)
+
+    def keep(self, cursor: str | None, found: Memory) -> None:
+        """Note the state of a tick that fails.
+
+        Args:
+            cursor: The cursor with which it began.
+            found: Its state.
+        """
+        known = Memory.from_json(cursor)
+        done = replace(known, beaten=found.beaten, started=found.started, signals=found.signals)
+        self._cursor, self._memory = cursor, done
 
 
 @cache

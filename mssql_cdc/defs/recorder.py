@@ -36,6 +36,8 @@ class Recorder:
     turn: Action = lambda: None
     _queue: queue.SimpleQueue[Action | None] = field(default_factory=queue.SimpleQueue[Action | None])
     _thread: threading.Thread | None = None
+    _waiting: set[Action] = field(default_factory=set[Action])
+    _end: float | None = None
     _instance: dg.DagsterInstance | None = None
     _evaluated: set[dg.AssetCheckKey] = field(default_factory=set[dg.AssetCheckKey])
 
@@ -48,9 +50,21 @@ class Recorder:
         """Let the thread do this; never waits."""
         self._queue.put(action)
 
-    def close(self) -> None:
-        """Do what has been posted, and end the thread."""
+    def post_once(self, action: Action) -> None:
+        """Let the thread do this, unless it is still to do the same."""
+        if action not in self._waiting:
+            self._waiting.add(action)
+            self._queue.put(action)
+
+    def close(self, *, patience: float | None = None) -> None:
+        """Do what has been posted, and end the thread.
+
+        Args:
+            patience: What is not begun after so many seconds is not done: the next run reports what is missing. None:
+                everything is done.
+        """
         if self._thread is not None:
+            self._end = None if patience is None else time.monotonic() + patience
             self._queue.put(None)
             self._thread.join()
             self._thread = None
@@ -109,10 +123,21 @@ class Recorder:
                     continue
                 if action is None:
                     return
+                if self._end is not None and time.monotonic() >= self._end:
+                    self.background.log("Some events were not reported at the end of the run: the next run does so")
+                    self._forget()
+                    return
+                self._waiting.discard(action)  # What happens from now on needs another look.
                 self._do(action)
         finally:
             if self._instance is not None and self._instance is not self.context.instance:
                 self._instance.dispose()
+
+    def _forget(self) -> None:
+        """Empty the queue."""
+        while self._queue.get() is not None:
+            pass
+        self._waiting.clear()
 
     def _do(self, action: Action) -> None:
         """Do it; an error is logged, because the rows are safe and a later report contains them."""

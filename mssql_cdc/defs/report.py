@@ -13,7 +13,8 @@ from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.signal_list import newest_signals
 from mssql_cdc.defs.specs import CHECK
-from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.known_states import KnownTables
+from mssql_cdc.lake.small_tables import ReadAt, SmallTable, small_table
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Lost, Restored
 from mssql_cdc.run.execute import Done
 from mssql_cdc.schema import TableId
@@ -30,19 +31,28 @@ ENDS = {"COMPLETED", "ABORTED"}
 """The types of the last notification about a snapshot."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The commit up to which a table was looked at, and its `_batch`."""
+
+    at: ReadAt | None
+    batch: int
+
+
 @dataclass
 class OwnTables:
     """The database's own tables: each gets an event when it has grown since the last look."""
 
     setup: Setup
     database: Database
-    _seen: dict[str, int] = field(default_factory=dict[str, int])
+    _seen: dict[str, _Seen] = field(default_factory=dict[str, "_Seen"])
+    _known: KnownTables = field(default_factory=KnownTables)
     _unloaded: bool = False
 
     def remember(self) -> None:
-        """Note the present contents."""
-        for _ in self.grown():
-            pass
+        """Note what there is at present, without reading it."""
+        for name in OWN_TABLES:
+            self._new(name)
 
     def unreported(self, instance: dg.DagsterInstance) -> Iterator[dg.AssetMaterialization]:
         """Yield an event for each table that this instance has none of: what a system has that does well is green.
@@ -59,17 +69,36 @@ class OwnTables:
 
     def grown(self) -> Iterator[dg.AssetMaterialization]:
         """Yield an event for each table with new rows, and for the signals when a snapshot that one asked for ends."""
-        asked: set[str] = set()
         for name in OWN_TABLES:
-            rows = small_table(self.database.layout, name, self.database.storage).rows()
-            new = [row for row in rows if row["_batch"] > self._seen.get(name, 0)]
-            asked |= {row["id"] for row in rows} if name == "signals" else set()
-            if name in self._seen and new:
-                if name == "signals" or (name == "notifications" and _ends(new, asked)):
-                    yield self._signals()
-                if name != "signals":
-                    yield self._rows(name, new)
-            self._seen[name] = max((row["_batch"] for row in rows), default=0)
+            new = self._new(name)
+            if not new:
+                continue
+            if name == "signals" or (name == "notifications" and self._end(new)):
+                yield self._signals()
+            if name != "signals":
+                yield self._rows(name, new)
+
+    def _new(self, name: str) -> list[dict[str, Any]]:
+        """The rows that have come since the last look, none at the first one; only they are read."""
+        found: list[dict[str, Any]] = []
+        table = small_table(self.database.layout, name, self.database.storage)
+        self._known.get(table.uri, lambda: found.extend(self._read(table, name)), table.storage)
+        return found
+
+    def _read(self, table: SmallTable, name: str) -> list[dict[str, Any]]:
+        seen = self._seen.get(name)
+        after = seen.batch if seen is not None else 0
+        reading = table.read(since=seen.at if seen is not None else None, after=after, least=1)
+        parts = (part.to_pylist() for part in reading.tables) if seen is not None else ()
+        new = [row for rows in parts for row in rows if row["_batch"] > after]
+        self._seen[name] = _Seen(reading.at, reading.written)
+        return new
+
+    def _end(self, new: Iterable[Mapping[str, Any]]) -> bool:
+        """Whether one of these notifications is the last one about a snapshot that a signal requested."""
+        ended = {note["id"] for note in new if note["type"] in ENDS}
+        signals = small_table(self.database.layout, "signals", self.database.storage)
+        return bool(ended) and not ended.isdisjoint(signals.table().column("id").to_pylist())
 
     def _rows(self, name: str, new: Sequence[Mapping[str, Any]]) -> dg.AssetMaterialization:
         newest = {k: str(v) for k, v in new[-1].items() if v is not None and k not in {"columns", "debezium"}}
@@ -88,11 +117,6 @@ class OwnTables:
             self.database.log(f"{names}: captured, but not in the table list; {RELOAD}")
             values = {"unknown_tables": names, "what_to_do": RELOAD}
             yield dg.AssetMaterialization(self.setup.names.extra_key("notifications"), metadata=event_metadata(values))
-
-
-def _ends(notes: Iterable[Mapping[str, Any]], signals: Collection[str]) -> bool:
-    """Whether one of these notifications is the last one about a snapshot that a signal requested."""
-    return any(note["type"] in ENDS and note["id"] in signals for note in notes)
 
 
 def evaluation(

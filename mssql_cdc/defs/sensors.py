@@ -18,10 +18,11 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.requests import open_requests
+from mssql_cdc.capture.snapshot_controls import heard_until, load_controls, stoppable
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.asked import report_absent
 from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
-from mssql_cdc.defs.memory import Memory
+from mssql_cdc.defs.memory import Kept, Memory
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation, loss_advice, losses, try_again
 from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
@@ -32,6 +33,7 @@ from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.lake.known_states import KnownTables
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
 from mssql_cdc.plan.planner import next_cursor, plan
@@ -65,6 +67,7 @@ def build_sensor(
         snapshot_job: The job that takes snapshots.
     """
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
+    kept = Kept()
     tables = KnownTables()  # What `_offsets` amounts to is read once by the code server, and not by every tick.
 
     @cache
@@ -82,14 +85,16 @@ def build_sensor(
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
         with shown(setup.connector):  # A tick fails if an operator must act.
             runs = RunRecords(context.instance, setup, job.name, snapshot_job.name)
-            memory = Memory.from_json(context.cursor)
+            database = setup.open(source=source(), log=context.log.info)
+            tick = Tick(setup, replace(database, tables=tables), runs, kept.memory(context.cursor))
             try:
-                database = setup.open(source=source(), log=context.log.info)
-                tick = Tick(setup, replace(database, tables=tables), runs, memory)
                 tick.start(context.last_sensor_start_time)
                 _ensure_pools(context.instance, setup)
                 return tick.result()
-            except MssqlCdcError as error:
+            except Exception as error:
+                kept.keep(context.cursor, tick.memory)
+                if not isinstance(error, MssqlCdcError):
+                    raise
                 if error.retriable or isinstance(error, FencedError):
                     return dg.SkipReason(described(setup.connector, error))  # The next tick retries.
                 raise
@@ -194,13 +199,20 @@ class Tick:
         if streams:
             offsets = self.database.offsets()
             taken = any(run.kind == "snapshot" for run in active)
-            due = bool(offsets.begun_snapshots) and not taken
+            due = not taken and any(self._goes_on(offsets, one) for one in set(offsets.begun_snapshots.values()))
             return None if due or open_requests(self.database, offsets) else Wait("a run streams the changes")
         if active:
             return None
         wait, offsets = quiet_look(self.database)
         cut = offsets.last_cut()
         return wait if cut is not None and merged == cut.number else None
+
+    def _goes_on(self, offsets: Offsets, snapshot: str) -> bool:
+        """Whether a snapshot that has begun is not paused, or a table of it is to be given up."""
+        controls, since = load_controls(self.database), heard_until(offsets, snapshot)
+        own = [one for one in self.setup.names.tables if offsets.begun_snapshots.get(one.text) == snapshot]
+        stopped = controls.stopped(own, since)
+        return not controls.paused(since) or any(stoppable(offsets, one) for one in stopped)
 
     def _wait(self, decision: Wait, *, able: bool) -> dg.SensorResult:
         """Skip, unless a run is needed although there is nothing to read.

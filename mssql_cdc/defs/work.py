@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from datetime import datetime
-
-from tenacity import retry, retry_if_exception_type, stop_after_attempt
+from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.lag import captured_until
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.errors import FencedError
+from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.follow.slow_work import SlowWork
@@ -21,13 +21,16 @@ from mssql_cdc.follow.transactions import Counted, count_transactions
 from mssql_cdc.plan.decisions import Merge, Snapshot
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.known_lags import Captured
 from mssql_cdc.run.requested import read_given_up, read_range, read_until
 from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc.run.start import look
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import CaptureHealth
 
-FENCED_ATTEMPTS = 5
+PATIENCE_SECONDS = 180.0
+"""An operator's run waits so long for capture to scan behind a window that has just ended: it takes two minutes."""
+ASK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +60,7 @@ class Work:
 
     def until(self, end: datetime, tables: Collection[TableId]) -> list[Done]:
         """Read these tables up to a commit time; another run that reads them at the same time does a part of it."""
-
-        @retry(retry=retry_if_exception_type(FencedError), stop=stop_after_attempt(FENCED_ATTEMPTS), reraise=True)
-        def read() -> list[Done]:
-            return read_until(self.database, end, lambda _: tables)
-
-        return self.background.run(read)
+        return self.background.run(lambda: read_until(self.database, end, lambda _: tables))
 
     def snapshot(
         self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None], *, signal: str | None
@@ -90,6 +88,38 @@ class Work:
                 return session.capture_health(())
 
         return self.background.run(ask)
+
+    def captured(self) -> Captured:
+        """Return up to where capture has come: what a step reads that begins now. A source that is gone tells nothing.
+
+        Its error is not raised: the step meets it, too.
+        """
+        at = datetime.now(UTC)
+        try:
+            return Captured.of(self.health(), at)
+        except MssqlCdcError:
+            return Captured(at, None)
+
+    def scanned_behind(self, ends: Collection[datetime]) -> CaptureHealth:
+        """Wait until capture has everything of the windows that have ended, if that is soon; return how it does.
+
+        Args:
+            ends: The ends of the windows.
+        """
+        begun, told = time.monotonic(), False
+        while True:
+            health = self.health()
+            missing = not_captured(health, ends)
+            if missing is None or health.problem is not None or time.monotonic() - begun >= PATIENCE_SECONDS:
+                return health
+            until = captured_until(health)
+            if until is not None and (missing - until).total_seconds() > PATIENCE_SECONDS:
+                return health  # It scans from a schedule, or works off a backlog.
+            if not told:
+                self.database.log(f"waiting until capture has scanned the log up to {missing:%Y-%m-%d %H:%M} UTC")
+                told = True
+                self.background.drain()
+            time.sleep(ASK_SECONDS)
 
     def survey(self) -> Survey:
         """Survey the source and the lake, without current tables."""
@@ -131,3 +161,15 @@ class Work:
     def unloaded(self, seen: Survey) -> list[TableId]:
         """Return the captured tables that the loaded table list does not contain."""
         return [member.table for member in seen.facts.members if member.table not in self.setup.names.tables]
+
+
+def not_captured(health: CaptureHealth, ends: Collection[datetime]) -> datetime | None:
+    """Return the newest end of a window that is over, if capture may still find changes of the window; else None.
+
+    Args:
+        health: How capture does.
+        ends: The ends of the windows.
+    """
+    newest = max((end for end in ends if end <= health.now), default=None)
+    until = captured_until(health)
+    return newest if newest is not None and (until is None or until < newest) else None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from mssql_cdc.capture.lag import lag_of
+from mssql_cdc.capture.lag import unread_lag
 from mssql_cdc.config.snapshot_settings import IncrementalSettings
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
@@ -88,7 +88,7 @@ class Budget:
             entries = [one for one in offsets.present.values() if one.status == "streaming" and one.to is not None]
             positions = {Lsn.parse(one.to) for one in entries if one.to is not None and one.epoch == offsets.epoch}
             health = session.capture_health(positions)
-            unread = (lag_of(one, None, health).log or 0.0 for one in positions)
+            unread = (unread_lag(one, health) or 0.0 for one in positions)
             stream = max(health.behind.total_seconds(), *unread)
             replica = session.replica_lag().total_seconds()
             self._lag = now, max((stream, "the stream"), (replica, "a secondary replica"))

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.lag import Lag, lag_of, without_answer
+from mssql_cdc.capture.lag import Lag, captured_until, lag_of, unread_lag, without_answer
 from mssql_cdc.errors import MssqlCdcError, StorageError
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.layout import TableHome
@@ -18,6 +18,29 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.run.status import position_of, positions, unmerged_since
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CaptureHealth
+
+
+@dataclass(frozen=True, slots=True)
+class Captured:
+    """Up to which commit time capture had every change at a moment, both by the clock of this process.
+
+    A step that begins later and finds nothing to read has read everything up to then. `until` is None if that cannot
+    be told.
+    """
+
+    at: datetime
+    until: datetime | None
+
+    @classmethod
+    def of(cls, health: CaptureHealth, at: datetime) -> Captured:
+        """Translate what the source has answered.
+
+        Args:
+            health: The answer, by the source's clock.
+            at: When it was asked.
+        """
+        until = captured_until(health)
+        return cls(at, None if until is None else at - (health.now - until))
 
 
 @dataclass
@@ -54,6 +77,15 @@ class KnownLags:
     def asked(self) -> bool:
         """Whether the source has answered yet."""
         return self._answer is not None
+
+    @property
+    def captured(self) -> Captured | None:
+        """Up to where capture had come when it was asked last; None: the source has not answered yet."""
+        return Captured.of(*self._answer) if self._answer is not None else None
+
+    def unread(self, table: TableId) -> float | None:
+        """The lag of a table's change log by which it is judged, in seconds; None: unknown."""
+        return None if self._health is None else unread_lag(self._positions.get(table.text), self._health)
 
     def log(self, table: TableId) -> float | None:
         """The lag of a table's change log in seconds; None: unknown."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import Survey, survey
+from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.plan.decisions import Merge, Wait
+from mssql_cdc.plan.decisions import Merge, Range, Wait
 from mssql_cdc.plan.requested import requested
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.schema import TableId
 
 Choose = Callable[[Survey], Collection[TableId]]
+FENCED_ATTEMPTS = 5
+"""A range is surveyed anew so many times in a row because another run has committed what this one has read, too."""
 
 
 def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bool) -> list[Done]:
@@ -33,18 +37,25 @@ def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bo
         ValueError: `key` is not the key of a range.
         StaleReaderError: The source does not show the end of the range (yet).
         SourceRestoredError: The key belongs to another history of the source.
+        FencedError: Another run was faster again and again; what this one committed stays.
     """
     results: list[Done] = []
+    fences = _Fences()
     while True:
         seen = survey(database, retry_failed=None if retry_failed else ())
         decision = requested(seen.facts, key, choose(seen))
         if decision is None:
             break
-        results.append(execute(database, seen, decision, chunks=IncrementalSnapshots()))
-        read = results[-1].range
-        if (read is not None and read.failed) or decision.range.to >= LsnRange.parse(key).to:
+        done = fences.execute(database, seen, decision)
+        if done is None:
+            continue
+        results.append(done)
+        if done.failed:
+            if not fences.met(done.failed):
+                break
+        elif decision.range.to >= LsnRange.parse(key).to:
             break
-    return results or [_nothing(database, seen, key)]
+    return _with_last(database, results, seen, key)
 
 
 def read_given_up(database: Database, key: str) -> list[Done]:
@@ -58,7 +69,7 @@ def read_given_up(database: Database, key: str) -> list[Done]:
         One result per range; a table that fails again ends the read, and stays given up.
 
     Raises:
-        FencedError: Another run has read meanwhile; what this one committed stays.
+        FencedError: Another run was faster again and again; what this one committed stays.
     """
     seen = survey(database, retry_failed=None)
     tables = {member.table for member in seen.facts.members if member.revived and member.position is not None}
@@ -80,26 +91,71 @@ def read_until(database: Database, until: datetime, choose: Choose) -> list[Done
 
     Raises:
         SourceRestoredError: The source went back in time.
-        FencedError: Another run has read meanwhile; what this one committed stays.
+        FencedError: Another run was faster again and again; what this one committed stays.
     """
     with database.session() as session:
         end = session.captured_before(until)
     results, seen = _read_to(database, end, choose)
-    return results or [_nothing(database, seen, f"everything before {until:%Y-%m-%d %H:%M} UTC")]
+    return _with_last(database, results, seen, f"everything before {until:%Y-%m-%d %H:%M} UTC")
 
 
 def _read_to(database: Database, end: Lsn | None, choose: Choose) -> tuple[list[Done], Survey]:
-    """Read these tables to a position, those with status `failed` like the others, until one fails; the last survey."""
+    """Read these tables to a position, those with status `failed` like the others, until one fails; the last survey.
+
+    What another run reads at the same time is its part.
+    """
     results: list[Done] = []
+    fences = _Fences()
     while True:
         seen = survey(database, retry_failed=None)
         key = _next_key(seen, end)
         decision = requested(seen.facts, key, choose(seen)) if key is not None else None
         if decision is None:
             return results, seen
-        results.append(execute(database, seen, decision, chunks=IncrementalSnapshots()))
-        if results[-1].failed:
+        done = fences.execute(database, seen, decision)
+        if done is None:
+            continue
+        results.append(done)
+        if done.failed and not fences.met(done.failed):
             return results, seen
+
+
+@dataclass(slots=True)
+class _Fences:
+    """Counts how often in a row another run was faster: the survey that follows sees what is left to read."""
+
+    _count: int = 0
+
+    def execute(self, database: Database, seen: Survey, decision: Range) -> Done | None:
+        """Read the range; None: another run has written its offsets meanwhile.
+
+        Raises:
+            FencedError: That was so too often.
+        """
+        try:
+            done = execute(database, seen, decision, chunks=IncrementalSnapshots())
+        except FencedError as error:
+            self._note(error)
+            return None
+        if not done.failed:
+            self._count = 0
+        return done
+
+    def met(self, failed: Mapping[TableId, MssqlCdcError]) -> bool:
+        """Whether nothing failed but what another run has committed meanwhile.
+
+        Raises:
+            FencedError: That was so too often.
+        """
+        if not all(isinstance(error, FencedError) for error in failed.values()):
+            return False
+        self._note(next(iter(failed.values())))
+        return True
+
+    def _note(self, error: MssqlCdcError) -> None:
+        self._count += 1
+        if self._count >= FENCED_ATTEMPTS:
+            raise error
 
 
 def _next_key(seen: Survey, end: Lsn | None) -> str | None:
@@ -111,6 +167,13 @@ def _next_key(seen: Survey, end: Lsn | None) -> str | None:
     to = min(bounds)
     start = min(facts.cut, to) if facts.cut is not None else to
     return LsnRange(start, to, facts.epoch).partition_key
+
+
+def _with_last(database: Database, results: list[Done], seen: Survey, what: str) -> list[Done]:
+    """Return the results; behind a fence, or without any, with what the last survey shows: all has been read."""
+    failed = results[-1].failed if results else {}
+    fenced = bool(failed) and all(isinstance(error, FencedError) for error in failed.values())
+    return results if results and not fenced else [*results, _nothing(database, seen, what)]
 
 
 def _nothing(database: Database, seen: Survey, what: str) -> Done:

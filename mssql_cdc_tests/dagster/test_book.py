@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -11,10 +12,18 @@ import pytest
 from mssql_cdc.defs import book as book_module
 from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.recorder import Event
-from mssql_cdc.errors import SourceUnavailableError
+from mssql_cdc.errors import (
+    DeadlockError,
+    OvertakenError,
+    SourceUnavailableError,
+    StaleReaderError,
+    StaleStructureError,
+)
 from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.run.known_lags import Captured
+from mssql_cdc.source.values import CaptureHealth
 from mssql_cdc_tests.dagster.kit import Location, metadata
-from mssql_cdc_tests.dagster.watching import HOUR, Watch, watched
+from mssql_cdc_tests.dagster.watching import HOUR, Watch, Written, overtake, watched
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("spark")]
 
@@ -115,6 +124,55 @@ def test_windows_that_were_missed_are_reported_by_the_next_run(watch):
     assert [key for key, _ in watch.windows("orders")] == [watch.key()]
 
 
+@dataclass
+class Slow(Written):
+    """Counts events without storing them; each takes 20 ms of a watch's clock."""
+
+    watch: Watch | None = None
+
+    def write(self, event: Event, *, of_run: bool = True) -> None:  # noqa: ARG002 (a test has no run)
+        assert self.watch is not None
+        self.watch.ahead += timedelta(milliseconds=20)
+        self.events.append(event)
+
+
+def test_windows_that_were_missed_for_weeks_hold_nothing_up(watch):
+    """A new instance, or new tables, owe thousands: the heartbeat and the present are told first, and the run ends."""
+    watch.settle()
+    watch.ahead = timedelta(minutes=5)
+    location = watch.location.reloaded(since=watch.book.clock() - timedelta(days=60))
+    written = Slow(watch.written.instance, watch=watch)
+    book = Book(location.setup, watch.book.database, written, clock=watch.book.clock)
+    book.add(watch.step())
+    book.turn()
+    events = [event for event in written.take() if isinstance(event, dg.AssetMaterialization)]
+    windows = [event for event in events if event.partition is not None]
+    tables = len(location.tables)
+    assert location.setup.heartbeat_key in [event.asset_key for event in events[: 3 * tables + 1]]
+    assert {event.partition for event in windows[:tables]} == {watch.key()}, "the current window comes first"
+    assert tables < len(windows) <= tables + 100
+    book.turn()
+    again = [event.partition for event in written.take() if isinstance(event, dg.AssetMaterialization)]
+    assert 0 < len(again) <= 100
+    assert watch.key() not in again, "only what is owed is left to be told"
+    book.finish()
+    assert len(written.take()) <= 20 * tables + 1_000
+    assert any(account.owed for account in book.accounts.tables.values()), "the next run owes them"
+
+
+def test_a_window_that_was_reported_before_its_end_comes_before_missing_ones(watch):
+    """A run that ends early must not leave a window behind that shows too few rows and is not owed any more."""
+    watch.settle()
+    watch.book.turn()
+    first = watch.key()
+    watch.written.take()
+    watch.ahead = 30 * 24 * HOUR
+    book = Book(watch.location.setup, watch.book.database, watch.written, clock=watch.book.clock)
+    book.add(watch.step())
+    book.turn()
+    assert watch.windows("orders")[0][0] == first
+
+
 def test_the_heartbeat_goes_on_once_a_minute_when_nothing_changes_and_not_while_late(watch):
     watch.settle()
     watch.book.turn()
@@ -134,6 +192,86 @@ def test_the_heartbeat_goes_on_once_a_minute_when_nothing_changes_and_not_while_
     watch.settle()
     watch.book.turn()
     assert beats(watch) == 1
+
+
+def test_a_window_is_not_complete_while_capture_works_off_a_backlog(watch):
+    """Capture stood still for an hour. Its sessions end far from the log's end, and between two there is no row."""
+    shop = watch.location.shop
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    for number, seconds in ((1, 40 * 60), (2, 40 * 60)):
+        shop.run(f"EXEC sandbox.advance_clock @seconds = {seconds}", f"INSERT INTO dbo.orders VALUES ({number}, N'x')")
+    shop.run("EXEC sandbox.advance_clock @seconds = 3000", "EXEC sys.sp_cdc_scan @maxtrans = 1, @maxscans = 1")
+    watch.ahead = timedelta(minutes=130)
+    watch.settle()
+    watch.book.turn()
+    assert watch.key(1) not in [key for key, _ in watch.windows("orders")], "its second row is not captured yet"
+    assert watch.book.through is not None
+    assert watch.book.through <= watch.book.clock() - timedelta(minutes=89), "the row that was captured last"
+    shop.scan()
+    watch.ahead += timedelta(minutes=3)
+    shop.run("EXEC sandbox.advance_clock @seconds = 180", "EXEC sys.sp_cdc_scan")
+    watch.settle()
+    watch.ahead += timedelta(minutes=1)
+    watch.settle()
+    watch.book.turn()
+    found = {key: one for key, one in watch.windows("orders") if one["mssql_cdc/complete"]}
+    assert found[watch.key(1)]["dagster/partition_row_count"] == 2
+
+
+def test_a_window_is_not_complete_before_capture_scans_from_its_schedule(watch):
+    """Between two scans of a job that runs once an hour nothing is wrong, and nothing is known."""
+    shop = watch.location.shop
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    shop.run("EXEC sys.sp_cdc_change_job @job_type = N'capture', @continuous = 0, @pollinginterval = 0")
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "EXEC sandbox.advance_clock @seconds = 2400")
+    watch.ahead = timedelta(minutes=40)
+    watch.step()
+    watch.book.turn()
+    assert [key for key, one in watch.windows("orders") if one["mssql_cdc/complete"]] == []
+    assert watch.book.through < watch.book.clock() - timedelta(minutes=39)
+    assert watch.location.checks("orders")[0] is True, "the job does what it is asked for"
+    shop.scan()
+    watch.settle()
+    shop.run("EXEC sandbox.advance_clock @seconds = 60")
+    watch.ahead += timedelta(minutes=1)
+    watch.step()
+    watch.book.turn()
+    found = {key: one["dagster/partition_row_count"] for key, one in watch.windows("orders")}
+    assert found[watch.key(1)] == 1
+
+
+def test_an_idle_step_says_nothing_of_what_was_captured_after_it_began(watch):
+    """The book would ask of a scan that the step has not seen."""
+    watch.settle()
+    through = watch.book.through
+    watch.ahead = timedelta(minutes=10)
+    before = watch.book.clock() - timedelta(minutes=4)
+    done = watch.follower.attempt()
+    watch.location.shop.run("EXEC sandbox.advance_clock @seconds = 600", "EXEC sys.sp_cdc_scan")
+    watch.book.add(done, Captured(before, None))
+    assert watch.book.through == through
+    watch.book.add(done, Captured(before, before))
+    assert watch.book.through == before
+
+
+@pytest.mark.parametrize("scanned", [0, 1])
+def test_a_window_by_hand_is_not_complete_before_capture_has_scanned_behind_it(watch, scanned):
+    """A commit of 10:59:59 is captured at 11:00:04; the operator asked at 11:00:02."""
+    watch.settle()
+    window = watch.location.setup.windows.start(watch.book.clock())
+    end = window + HOUR
+    book = Book(watch.location.setup, watch.book.database, watch.written, only=set(), bound=end, clock=watch.book.clock)
+    watch.ahead = end - watch.book.clock() + timedelta(seconds=3)
+    now = book.clock()
+    book.reached(CaptureHealth(now, scanned=now - timedelta(seconds=scanned)))
+    assert not book._has_ended(window)
+    now += timedelta(minutes=2)
+    book.reached(CaptureHealth(now, scanned=now - timedelta(seconds=scanned)))
+    assert book._has_ended(window) is bool(scanned), "what a scan that goes on has passed is not known"
 
 
 def beats(watch: Watch) -> int:
@@ -196,6 +334,72 @@ def test_a_source_that_does_not_answer_warns_and_its_lags_grow(watch, monkeypatc
     assert watch.location.checks("orders")[0] is False
     assert min(late_lags(events).values()) >= 20 * 60 - 1
     assert not [event for event in events if isinstance(event, dg.AssetMaterialization)]
+
+
+def test_a_fence_is_no_reason_to_warn(watch):
+    """Another run was faster, as is normal: each table's check warned that the source did not answer."""
+    watch.settle()
+    watch.book.turn()
+    watch.written.take()
+    watch.book.unavailable(OvertakenError("another run has committed"))
+    assert watch.written.take() == []
+    assert watch.book.late is None
+
+
+@pytest.mark.parametrize("kind", [DeadlockError, StaleReaderError, StaleStructureError])
+def test_a_source_that_answers_is_not_said_to_be_silent(watch, kind):
+    watch.settle()
+    watch.book.unavailable(kind("the reason"))
+    passed, severity, text = watch.location.verdict("orders")
+    assert (passed, severity, text) == (False, "WARN", "late: the last step is repeated: the reason")
+
+
+def test_a_table_that_another_run_has_read_is_neither_late_nor_held_back(watch, monkeypatch):
+    """A run and its successor overlap: the one that loses a table kept the fence as its error until the next range."""
+    shop = watch.location.shop
+    watch.settle()
+    watch.book.turn()
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    shop.scan()
+    (orders,) = (one.table_id for one in watch.location.tables if one.table_id.name == "orders")
+    overtake(monkeypatch, watch.location.database(), [orders])
+    watch.written.take()
+    done = watch.step()
+    assert [type(error) for error in done.failed.values()] == [OvertakenError]
+    assert watch.book.errors == {}
+    assert [one for one in watch.written.take() if isinstance(one, dg.AssetCheckEvaluation)] == []
+    watch.settle()
+    watch.ahead = timedelta(minutes=2)
+    watch.book.turn()
+    assert watch.location.logged("orders")["mssql_cdc/inserts"] == 1
+
+
+def test_tables_that_exchange_names_are_reported_with_their_own_rows(watch):
+    """Windows and rows of the one were counted in the folder of the other."""
+    shop = watch.location.shop
+    shop.run("INSERT INTO dbo.people VALUES (1, N'Ann')")
+    shop.scan()
+    watch.settle()
+    watch.book.turn()
+    watch.windows("orders")
+    shop.run(
+        "EXEC sp_rename N'dbo.orders', N'people_'",
+        "EXEC sp_rename N'dbo.people', N'orders'",
+        "EXEC sp_rename N'dbo.people_', N'people'",
+        "INSERT INTO dbo.people VALUES (11, N'x'), (12, N'x'), (13, N'x')",
+    )
+    shop.scan()
+    watch.settle()
+    watch.ahead = timedelta(minutes=2)
+    watch.settle()
+    watch.book.turn()
+    rows = {name: watch.location.logged(name)["dagster/partition_row_count"] for name in ("orders", "people")}
+    assert rows == {"orders": 1, "people": 3}
+    currents = {
+        name: metadata(watch.location.materializations(watch.location.current(name))[0])["dagster/row_count"]
+        for name in ("orders", "people")
+    }
+    assert currents == {"orders": 1, "people": 3}
 
 
 def test_a_table_that_cannot_be_read_is_not_green_while_the_others_are(watch):

@@ -58,6 +58,20 @@ def test_a_repaired_table_stays_red_until_its_gap_is_acknowledged(streaming, spa
     assert (streaming.checks("orders")[0], streaming.checks("people")[0]) == (True, False)
 
 
+def test_acknowledging_judges_the_tables_that_it_is_about_and_that_have_begun(streaming, locate):
+    """All checks were evaluated, and a table that waits for its first snapshot turned red."""
+    lose_changes(streaming)
+    streaming.tick()
+    streaming.shop.create("later", "id int NOT NULL PRIMARY KEY")
+    location = locate(snapshot_mode="no_data")
+    people = len(location.evaluations("people"))
+    assert signal(location, tables=["dbo.orders"], action="acknowledge_gaps").success
+    assert len(location.evaluations("people")) == people
+    assert signal(location, tables=[], action="acknowledge_gaps").success
+    assert len(location.evaluations("people")) == people + 1
+    assert location.evaluations("later") == []
+
+
 @pytest.mark.feature("SNP-07")
 def test_when_needed_requests_the_snapshot_that_repairs_a_loss(streaming, spark):
     location = streaming.reloaded(snapshot_mode="when_needed")

@@ -44,24 +44,42 @@ def test_the_windows_are_listed_once_for_all_tables(instance: dg.DagsterInstance
     monkeypatch.setattr(Windows, "definition", property(refused))
     owed = owed_windows(setup, instance, setup.names.tables, NOW)
     assert listed == [SINCE]
-    assert {len(windows) for windows in owed.values()} == {60 * 24 + 1}
+    assert {len(one.missing) for one in owed.values()} == {60 * 24 + 1}
+    assert {len(one.unfinished) for one in owed.values()} == {0}
     assert set(owed) == set(setup.names.tables)
     assert owed_windows(setup, instance, (), NOW) == {}
     assert listed == [SINCE], "a run that knows its tables asks for nothing"
 
 
 @pytest.mark.parametrize("complete", [True, False, None])
-def test_the_newest_window_is_owed_until_it_is_reported_after_its_end(instance: dg.DagsterInstance, complete: Any):
+def test_the_newest_windows_are_owed_until_they_are_reported_after_their_end(
+    instance: dg.DagsterInstance, complete: Any
+):
     setup = _setup(2)
     first, second = setup.names.tables
-    for hours in (2, 1):
+    for hours in (3, 2, 1):
         window = setup.windows.start(NOW - timedelta(hours=hours))
-        metadata = {} if complete is None else {"mssql_cdc/complete": complete}
+        metadata = {} if complete is None else {"mssql_cdc/complete": complete or hours == 3}
         instance.report_runless_asset_event(
             dg.AssetMaterialization(setup.names.log_key(first), partition=setup.windows.key(window), metadata=metadata)
         )
     owed = owed_windows(setup, instance, setup.names.tables, NOW)
-    assert setup.windows.start(NOW - timedelta(hours=2)) not in owed[first]
-    assert (setup.windows.start(NOW - timedelta(hours=1)) in owed[first]) is (complete is not True)
-    assert setup.windows.start(NOW) in owed[first], "it was never reported"
-    assert len(owed[second]) == 60 * 24 + 1, "the tables have events of their own"
+    older, newest = (setup.windows.start(NOW - timedelta(hours=hours)) for hours in (2, 1))
+    assert owed[first].unfinished == {True: set(), False: {newest, older}, None: {newest}}[complete]
+    assert not {older, newest} & owed[first].missing
+    assert setup.windows.start(NOW) in owed[first].missing, "it was never reported"
+    assert len(owed[second].missing) == 60 * 24 + 1, "the tables have events of their own"
+
+
+def test_the_newest_window_is_owed_although_an_older_one_was_reported_since(instance: dg.DagsterInstance):
+    """An operator, or a run that makes up for missing windows, reports old ones behind it."""
+    setup = _setup(1)
+    (table,) = setup.names.tables
+    for hours, complete in ((1, False), (9, True)):
+        window = setup.windows.key(NOW - timedelta(hours=hours))
+        metadata = {"mssql_cdc/complete": complete}
+        instance.report_runless_asset_event(
+            dg.AssetMaterialization(setup.names.log_key(table), partition=window, metadata=metadata)
+        )
+    owed = owed_windows(setup, instance, [table], NOW)
+    assert owed[table].unfinished == {setup.windows.start(NOW - timedelta(hours=1))}

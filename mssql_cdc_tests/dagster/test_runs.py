@@ -57,6 +57,7 @@ def test_old_windows_are_reported_again_with_their_counts_and_read_nothing(strea
     tags = {"dagster/asset_partition_range_start": keys[0], "dagster/asset_partition_range_end": keys[-2]}
     location.shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
     location.shop.scan()
+    location.shop.set_clock(datetime.now(UTC) + timedelta(minutes=3))  # The newest of them may have just ended.
     done = location.materialize(location.key("orders"), tags=tags)
     assert done.success, failures(done)
     found = {event.partition: metadata(event) for event in reversed(location.materializations(location.key("orders")))}

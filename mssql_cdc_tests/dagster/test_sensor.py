@@ -90,6 +90,23 @@ def test_a_capture_that_stands_still_is_a_red_tick(streaming, stopped, says):
     assert "no changes" in streaming.tick().skip_message
 
 
+def test_a_red_tick_forgets_nothing_that_has_an_interval(streaming):
+    """A failed tick keeps no cursor: the statement of the heartbeat ran at every tick."""
+    streaming.shop.run("CREATE TABLE dbo.beats (at datetime2 NOT NULL)")
+    query = "INSERT INTO dbo.beats VALUES (SYSUTCDATETIME())"
+    location = streaming.reloaded(heartbeat_interval_ms=3_600_000, heartbeat_action_query=query)
+    location.started = 1.0
+    location.shop.run("EXEC sandbox.agent_stop", "EXEC sandbox.advance_clock @seconds = 300")
+    for _ in range(3):
+        with pytest.raises(dg.Failure, match="capture has not scanned since"):
+            location.tick()
+    location.shop.run("EXEC sandbox.agent_start")
+    location.shop.scan()
+    assert "no changes" in location.tick().skip_message
+    with control(location.shop.connection, location.shop.catalog) as found:
+        assert found.value("SELECT COUNT(*) FROM dbo.beats", doing="counting heartbeats") == 1
+
+
 @pytest.mark.feature("STR-14")
 def test_a_scan_that_makes_no_progress_between_two_ticks_is_a_red_tick(streaming):
     """Each tick had a source of its own, so that none saw the scan twice."""

@@ -10,6 +10,7 @@ from deltalake import DeltaTable
 
 from mssql_cdc.capture.requests import ask_to_control
 from mssql_cdc.capture.snapshot import take
+from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
 from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc_tests.dagster.kit import Location, failures
@@ -79,6 +80,25 @@ def test_a_paused_snapshot_ends_its_run_as_canceled_until_it_is_resumed(location
     location.settle()
     assert len(location.materializations(location.snapshots)) == before + 1
     assert rows(location, "orders") == 6, "no chunk was read twice"
+
+
+@pytest.mark.parametrize("then", ["resumed", "stopped"])
+def test_a_paused_snapshot_is_looked_for_once_a_minute_while_a_run_streams(location, after_groups, then):
+    """It was found due at each tick, each of which surveyed everything."""
+    act(location, "snapshot", "dbo.orders")
+    (request,) = snapshots_requested(location)
+    after_groups(1, lambda: ask(location, "pause-snapshot"))
+    canceled(location, request)
+    location = location.reloaded(dagster_max_run_seconds=3600)
+    location.tick()
+    (request,) = location.requests
+    location.launch(request)
+    location.tick()
+    looked = Memory.from_json(location.cursor).looked
+    assert "a run streams the changes" in location.tick().skip_message
+    assert Memory.from_json(location.cursor).looked == looked
+    act(location, {"resumed": "resume_snapshot", "stopped": "stop_snapshot"}[then])
+    assert snapshots_requested(location), "at once"
 
 
 def test_a_stopped_snapshot_ends_its_run_as_canceled_and_its_table_streams_on(location, after_groups):

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
+import pytest
 
+from mssql_cdc.capture import range as capture_range
+from mssql_cdc.capture.database import Database
 from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.recorder import Event
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
+from mssql_cdc.run.requested import read_until
+from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location, metadata
 
 HOUR = timedelta(hours=1)
@@ -79,3 +86,18 @@ def watched(streaming: Location, spark: Any) -> Watch:
     made = Watch(location, written, Follower(database, ready=True), Book(location.setup, database, written))
     made.book.clock = lambda: base + made.ahead
     return made
+
+
+def overtake(monkeypatch: pytest.MonkeyPatch, database: Database, only: Collection[TableId] | None = None) -> None:
+    """Let another run read just before the next commit of a table: what is new, or only of these tables."""
+    once, commit = threading.Lock(), capture_range.commit
+
+    def overtaken(*arguments: Any, **more: Any) -> Any:
+        if once.acquire(blocking=False):
+            if only is not None:
+                assert read_until(database, datetime.now(UTC) + timedelta(days=1), lambda _: only or ())
+            else:
+                assert Follower(database, ready=True, snapshots=False, merge=False).attempt() is not None
+        return commit(*arguments, **more)
+
+    monkeypatch.setattr(capture_range, "commit", overtaken)
