@@ -6,7 +6,7 @@ changes made meanwhile are told from differences. A table's error is that table'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +14,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.write_task import masks_of
 from mssql_cdc.check.change_log import check_log
-from mssql_cdc.check.compared import Compared, Unknown, compared_of
+from mssql_cdc.check.compared import Compared, compared_of
 from mssql_cdc.check.keyed_table import (
     MOST_DIFFERENCES,
     Fetched,
@@ -28,10 +28,11 @@ from mssql_cdc.check.keyed_table import (
 from mssql_cdc.check.keyless import compare_keyless
 from mssql_cdc.check.looked import Looked, look_at
 from mssql_cdc.check.multiset import Difference
+from mssql_cdc.check.refresh import Refreshed
 from mssql_cdc.check.repair import repair_table
 from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.settle import settle
-from mssql_cdc.check.story import story_of
+from mssql_cdc.check.story import log_start, story_of
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceRestoredError, StorageError, TaskError
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.lake.read import exists
@@ -43,12 +44,13 @@ Progress = Callable[[str, int, int], None]
 
 
 def check_databases(
-    databases: Sequence[Database], *, progress: Progress, repair: bool = False
+    databases: Sequence[Database], refreshed: Mapping[str, Refreshed], *, progress: Progress, repair: bool = False
 ) -> Iterator[TableCheck | NotLookedAt]:
     """Check every captured table of every database, one after the other; then name what was not looked at.
 
     Args:
         databases: what to check.
+        refreshed: what became of their current tables before, by the names of the databases.
         progress: is told before each table, and after each key range of a table.
         repair: read the rows that differ again, and check their tables once more.
 
@@ -57,7 +59,7 @@ def check_databases(
     """
     for database in databases:
         with open_check_source(database.connector).check_session(database.catalog) as session:
-            looked = look_at(database, session)
+            looked = look_at(database, session, refreshed[database.catalog])
             wanted = _wanted(looked)
             for number, member in enumerate(wanted):
                 what = f"checking {member.table}"
@@ -91,14 +93,16 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
     notes = [reason] if reason else []
     notes += member.captured.unproven
     notes += [f"not acknowledged: {gap.text}" for gap in looked.gaps.get(member.table.text, ())]
+    unmerged = _not_updated(looked.unmerged.get(member.table))
     try:
         found = _compare(looked, member, progress)
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a table is its result
+        notes += [str(unmerged)] if unmerged is not None else []
         return _failed(member.table, status, notes, error)
-    state = status if status != "equal" else "differs" if found.differs else "equal"
+    wrong: Status = "differs" if found.differs else "error" if unmerged is not None else "equal"
     return TableCheck(
         table=member.table,
-        status=state,
+        status=status if status != "equal" else wrong,
         source_rows=found.source_rows,
         lake_rows=found.lake_rows,
         checksum=found.checksum,
@@ -107,7 +111,13 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
         left_out=found.left_out,
         notes=(*notes, *found.notes),
         fetched=found.fetched,
+        error=unmerged,
     )
+
+
+def _not_updated(error: MssqlCdcError | None) -> MssqlCdcError | None:
+    """The error of a merge as the result of its table, whatever the change log adds up to."""
+    return None if error is None else type(error)(f"the current table could not be updated: {error}")
 
 
 def _failed(table: TableId, status: Status, notes: Sequence[str], error: Exception) -> TableCheck:
@@ -149,12 +159,16 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
     def settled(found: Suspects) -> Sequence[Difference]:
         if not followed:
             return found.differences
-        return settle(table, found, fence=looked.fence, home=member.home, epoch=epoch, storage=storage)
+        return settle(table, found, fence=looked.fence, member=member, epoch=epoch, storage=storage)
 
     look, log = compare_keyed(table, settled), ()
     if followed:
         story = story_of(
-            recorded, offsets=looked.offsets, history=looked.history, whole_reads=looked.whole_reads, hidden=masked
+            looked.versions(member),
+            folder=member.folder,
+            offsets=looked.offsets,
+            whole_reads=looked.whole_reads,
+            hidden=masked,
         )
         log = check_log(member.home.changes, pinned, story, storage)
     return TableCheck(
@@ -165,7 +179,7 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
         checksum=f"{look.result.source_sum:032x}",
         differences=look.result.differences,
         log=log,
-        left_out=(*compared.left_out, *_unavailable(look.unknown)),
+        left_out=(*compared.left_out, *_unavailable(look)),
         notes=(*compared.structure, *_unproven(compared, recorded), *_more(look)),
         fetched=table.fetched.rows,
     )
@@ -179,12 +193,12 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
         raise NotCaughtUpError(
             f"Not caught up yet: {member.table} has no change log; run mssql-cdc run --until-caught-up"
         )
-    result = compare_keyless(
+    look = compare_keyless(
         looked.session,
         compared,
         fence=None if lacking else looked.fence,
-        home=member.home,
-        start=looked.offsets.log_start(member.table.text),
+        member=member,
+        start=log_start(looked.versions(member), folder=member.folder, offsets=looked.offsets),
         epoch=looked.offsets.epoch,
         storage=storage,
         fetched=fetched,
@@ -193,13 +207,13 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
     return TableCheck(
         table=member.table,
         status="equal",
-        source_rows=result.source_rows,
-        lake_rows=result.lake_rows,
-        checksum=f"{result.source_sum:032x}",
-        differences=result.differences,
+        source_rows=look.result.source_rows,
+        lake_rows=look.result.lake_rows,
+        checksum=f"{look.result.source_sum:032x}",
+        differences=look.result.differences,
         log=frozen if stale else (),
-        left_out=compared.left_out,
-        notes=compared.structure,
+        left_out=look.compared.left_out,
+        notes=look.compared.structure,
         fetched=fetched.rows,
     )
 
@@ -230,9 +244,9 @@ def _more(look: Look) -> Sequence[str]:
     return [f"more than {MOST_DIFFERENCES} rows differ and the rest was not compared; take a new snapshot of the table"]
 
 
-def _unavailable(unknown: Unknown) -> Sequence[str]:
-    names = sorted({name for cells in unknown.values() for name in cells})
-    return [f"cells of {', '.join(names)} in {len(unknown)} rows (never delivered by CDC)"] if names else []
+def _unavailable(look: Look) -> Sequence[str]:
+    names = ", ".join(sorted(look.lacking))
+    return [f"cells of {names} in {look.lacking_rows} rows (never delivered by CDC)"] if names else []
 
 
 def _wanted(looked: Looked) -> list[LakeTable]:
@@ -267,4 +281,5 @@ def _not_looked_at(looked: Looked) -> NotLookedAt:
         tuple(sorted(one.table_id for one in others if one.captured)),
         (*looked.notes, *_signal_tables(looked)),
         looked.restored if isinstance(looked.restored, SourceRestoredError) else None,
+        looked.error,
     )

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.check.compared import Compared
-from mssql_cdc.check.sides import CurrentRows, exact_maps
+from mssql_cdc.check.sides import CurrentRows, exact_maps, in_scale
 from mssql_cdc.schema import Column, Kind
 from mssql_cdc.source.canonical import Moment
 from mssql_cdc.source.values import Checksum
@@ -133,6 +134,8 @@ def encode(column: Column, values: pa.Array, exacts: Exacts) -> pa.Array:
         values: Its values.
         exacts: The exact texts of each row by column.
     """
+    if column.type.kind is Kind.DECIMAL:
+        return _numbers(in_scale(column, values))
     texts = [known.get(column.name) if known else None for known in exacts]
     made = _BY_KIND[column.type.kind](values, texts)
     return made if made.type == pa.binary() else made.cast(pa.binary())
@@ -147,9 +150,9 @@ def _whole(values: pa.Array, _: Sequence[str | None]) -> pa.Array:
     return numbers.cast(pa.string()).cast(pa.binary())
 
 
-def _decimal(values: pa.Array, _: Sequence[str | None]) -> pa.Array:
+def _numbers(values: Iterable[Decimal | None]) -> pa.Array:
     # Arrow writes small numbers with an exponent.
-    return pa.array([None if v is None else f"{v:f}".encode() for v in values.to_pylist()], pa.binary())
+    return pa.array([None if value is None else f"{value:f}".encode() for value in values], pa.binary())
 
 
 def _float(values: pa.Array, _: Sequence[str | None]) -> pa.Array:
@@ -212,7 +215,6 @@ def _instant(values: pa.Array, exacts: Sequence[str | None]) -> pa.Array:
 _BY_KIND: Mapping[Kind, Callable[[pa.Array, Sequence[str | None]], pa.Array]] = {
     Kind.BOOLEAN: _whole,
     Kind.INTEGER: _whole,
-    Kind.DECIMAL: _decimal,
     Kind.FLOAT: _float,
     Kind.TEXT: _utf16,
     Kind.DOCUMENT: _utf16,

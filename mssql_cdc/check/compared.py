@@ -53,6 +53,17 @@ class Compared:
         named = dict(zip(self.names, texts, strict=True))
         return tuple(named[name] for name in self.schema.key_columns)
 
+    def without(self, names: Collection[str]) -> Compared:
+        """The same without columns that CDC does not deliver with every change.
+
+        Args:
+            names: The columns, none of which is part of the key.
+        """
+        columns = tuple(column for column in self.columns if column.name not in names)
+        named = (column.name for column in self.columns if column.name in names)
+        left_out = (*self.left_out, *(f"{name} (CDC does not deliver it with every change)" for name in named))
+        return replace(self, schema=replace(self.schema, columns=columns), left_out=left_out)
+
     def known(self, texts: Texts, key: Texts, unknown: Unknown) -> Texts:
         """The row's texts without the cells that CDC never delivered.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import (
     DataLostError,
@@ -47,8 +48,12 @@ class Fence:
         with self.database.session() as session:
             return session.mark()
 
-    def wait(self, mark: LogMark, table: TableId) -> None:
+    def wait(self, mark: LogMark, member: LakeTable) -> None:
         """Follow the database until the table's change log holds everything that was committed below the mark.
+
+        Args:
+            mark: The mark.
+            member: The table.
 
         Raises:
             SourceUnavailableError: that took too long.
@@ -57,9 +62,9 @@ class Fence:
         """
         if self.restored is not None:
             raise self.restored
-        end = time.monotonic() + PATIENCE
+        table, end = member.table, time.monotonic() + PATIENCE
         goal = self._until(lambda: goal_behind(self.database, mark), end, f"capture passes {mark.lsn}")
-        self._follow(lambda: self._reached(table, goal), table, end, f"the change log of {table} holds {goal}")
+        self._follow(lambda: self._reached(member, goal), table, end, f"the change log of {table} holds {goal}")
 
     def follow(self, until: Callable[[], bool], table: TableId, what: str) -> None:
         """Follow the database until something holds of a table.
@@ -92,10 +97,12 @@ class Fence:
 
         self._until(arrived, end, what)
 
-    def _reached(self, table: TableId, goal: Lsn) -> bool:
-        entry = self.database.offsets().entry(table.text)
+    def _reached(self, member: LakeTable, goal: Lsn) -> bool:
+        # Its newest entry may be under a former name, and that of its name another table's (B15).
+        entry = member.entry_in(self.database.offsets()) or member.entry
         if entry is None or entry.status not in {"streaming", "failed"}:
-            raise DataLostError(f"{table} is not streaming: its status is {entry.status if entry else 'unknown'}")
+            status = entry.status if entry else "unknown"
+            raise DataLostError(f"{member.table} is not streaming: its status is {status}")
         return entry.to is not None and Lsn.parse(entry.to) >= goal
 
     def _until(self, look: Callable[[], T | None], end: float, what: str) -> T:

@@ -17,6 +17,7 @@ from mssql_cdc.check.checksums import bucket_count, lake_checksums
 from mssql_cdc.check.compared import Compared, Unknown
 from mssql_cdc.check.multiset import Comparison, Difference, Found, Row, compare, differences
 from mssql_cdc.check.sides import CurrentRows
+from mssql_cdc.check.unkeyed import compare_unkeyed
 from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import CheckSession
@@ -91,10 +92,15 @@ Settle = Callable[[Suspects], Sequence[Difference]]
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a comparison found; `partial`: so many rows differ that not all were compared."""
+    """What a comparison found.
+
+    `lacking` are the columns whose cells CDC never delivered in some rows, `lacking_rows` how many rows these are;
+    `partial`: so many rows differ that not all were compared.
+    """
 
     result: Comparison
-    unknown: Unknown
+    lacking: frozenset[str]
+    lacking_rows: int
     partial: bool = False
 
 
@@ -105,16 +111,16 @@ def compare_keyed(table: KeyedTable, settle: Settle) -> Look:
         table: What is compared.
         settle: Says which of the rows that seem to differ do.
     """
-    unknown = table.current.unknown(table.pinned.read())
     ranges = table.session.ranges(table.compared.sought, RANGE_ROWS)
     if not table.compared.keyed:
-        return Look(_by_rows(table, ranges, unknown), unknown)
+        return _without_keys(table, ranges)
+    unknown = table.current.unknown(table.pinned.read())
     with tempfile.TemporaryDirectory(prefix="mssql_cdc_check_") as folder:
         source = _source_cells(table, ranges, Path(folder))
         if source is None:
             result = _by_rows(table, ranges, unknown)
             settled = tuple(settle(_with_positions(table, result.differences, unknown)))
-            return Look(replace(result, differences=settled), unknown)
+            return _look(replace(result, differences=settled), unknown)
         return _by_checksums(table, ranges, source, unknown, settle)
 
 
@@ -155,7 +161,27 @@ def _by_checksums(
     whole = [sum(sums.values(), Checksum()) for sums in (ours, theirs)]
     at_source, in_lake = whole if seemed else (whole[1], whole[1])
     result = Comparison(at_source.rows, in_lake.rows, _total(at_source), _total(in_lake), tuple(found))
-    return Look(result, unknown, partial=len(found) > MOST_DIFFERENCES)
+    return _look(result, unknown, partial=len(found) > MOST_DIFFERENCES)
+
+
+def _look(result: Comparison, unknown: Unknown, *, partial: bool = False) -> Look:
+    return Look(result, frozenset[str]().union(*unknown.values()), len(unknown), partial)
+
+
+def _without_keys(table: KeyedTable, ranges: Sequence[Chunk]) -> Look:
+    """Compare a table whose key is not compared: whatever cell a row lacks, the other rows have theirs."""
+    lacking, count = frozenset[str](), 0
+    for _, names in table.current.partial(table.pinned.read()):
+        lacking, count = lacking | names, count + 1
+    if not lacking:
+        return Look(_by_rows(table, ranges, {}), lacking, count)
+    result = compare_unkeyed(
+        lambda: table.fetched.counted(_source_rows(table, ranges)),
+        lambda: (row for batch in table.pinned.read() for row in table.current.texts(batch)),
+        table.compared.names,
+        lacking,
+    )
+    return Look(result, lacking, count)
 
 
 def _unequal(
@@ -225,15 +251,16 @@ def _by_rows(table: KeyedTable, ranges: Sequence[Chunk], unknown: Unknown) -> Co
         key = compared.key(texts)
         return key, compared.known(texts, key, unknown), 1
 
-    def source() -> Iterable[Texts]:
-        for chunk in ranges:
-            yield from table.session.rows(compared.schema, chunk, keys=compared.sought.keys)
-
     return compare(
-        lambda: map(row, table.fetched.counted(source())),
+        lambda: map(row, table.fetched.counted(_source_rows(table, ranges))),
         lambda: (row(texts) for batch in table.pinned.read() for texts, _ in table.current.texts(batch)),
         compared.names,
     )
+
+
+def _source_rows(table: KeyedTable, ranges: Sequence[Chunk]) -> Iterator[Texts]:
+    for chunk in ranges:
+        yield from table.session.rows(table.compared.schema, chunk, keys=table.compared.sought.keys)
 
 
 def _with_positions(table: KeyedTable, found: Sequence[Difference], unknown: Unknown) -> Suspects:

@@ -6,24 +6,35 @@ the log then counts up to E.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.check.compared import Compared
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.keyed_table import Fetched
 from mssql_cdc.check.multiset import Comparison, Row, compare
 from mssql_cdc.check.sides import image_texts
-from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.read import scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import cut_text
 from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import Chunk, Texts
 
-_COLUMNS = ["_pos", "before", "after", "_snapshot", "_exact"]
+_PLACES = ("_pos", "_snapshot")
+_COLUMNS = ("before", "after", "_exact")
+
+
+@dataclass(frozen=True, slots=True)
+class KeylessLook:
+    """What a comparison found, and what of the table was compared."""
+
+    result: Comparison
+    compared: Compared
 
 
 def compare_keyless(
@@ -31,12 +42,12 @@ def compare_keyless(
     compared: Compared,
     *,
     fence: Fence | None,
-    home: TableHome,
+    member: LakeTable,
     start: str,
     epoch: int,
     storage: Storage,
     fetched: Fetched,
-) -> Comparison:
+) -> KeylessLook:
     """Compare the multisets of rows; if they differ, compare again with the table locked.
 
     Args:
@@ -44,29 +55,69 @@ def compare_keyless(
         compared: The columns to compare.
         fence: Waits until the change log has passed an end of the source's log; None: the log is not followed any
             more, so the first comparison stands.
-        home: The table's folders.
-        start: The smallest `_pos` of the change log that counts (`Offsets.log_start`).
+        member: The table in the lake.
+        start: The smallest `_pos` of the change log that counts (`story.log_start`).
         epoch: The current epoch.
         storage: The options of the object store.
         fetched: Counts the rows that the source sends.
 
     Raises:
         SourceUnavailableError: The lock was not granted, or the lake did not pass the fence in time.
+        SchemaError: No column is left to compare.
     """
+    uri = member.home.changes
+    read = _adding_up(compared, lacking_columns(uri, compared, storage, start=start))
 
-    def log(bound: str | None = None) -> Iterator[Row]:
-        return log_rows(home.changes, compared, storage, start=start, bound=bound)
+    def source() -> Iterator[Row]:
+        return map(_row, fetched.counted(session.rows(read.schema, Chunk(0), keys=())))
 
-    schema = compared.schema
-    first = compare(lambda: map(_row, fetched.counted(session.rows(schema, Chunk(0), keys=()))), log, compared.names)
+    first = compare(source, lambda: log_rows(uri, read, storage, start=start), read.names)
     if first.equal or fence is None:
-        return first
-    fence.wait(fence.mark(), schema.table_id)
-    with fence.database.session() as asked, session.held(schema, None) as rows:
-        kept = list(map(_row, fetched.counted(rows)))
+        return KeylessLook(first, read)
+    fence.wait(fence.mark(), member)
+    with fence.database.session() as asked, session.held(read.schema, None) as rows:
+        kept = list(fetched.counted(rows))
         mark = asked.mark()
-    fence.wait(mark, schema.table_id)
-    return compare(lambda: kept, lambda: log(cut_text(epoch, mark.lsn)), compared.names)
+    fence.wait(mark, member)
+    bound = cut_text(epoch, mark.lsn)
+    left = _adding_up(read, lacking_columns(uri, read, storage, start=start, bound=bound))
+    places = [place for place, name in enumerate(read.names) if name in left.names]
+    second = compare(
+        lambda: (_row(tuple(texts[place] for place in places)) for texts in kept),
+        lambda: log_rows(uri, left, storage, start=start, bound=bound),
+        left.names,
+    )
+    return KeylessLook(second, left)
+
+
+def _adding_up(compared: Compared, lacking: Collection[str]) -> Compared:
+    """What is compared without the columns that some images lack."""
+    left = compared.without(lacking)
+    if not left.columns:
+        raise SchemaError(f"No column of {compared.schema.table_id} can be compared: {', '.join(left.left_out)}")
+    return left
+
+
+def lacking_columns(
+    uri: str, compared: Compared, storage: Storage, *, start: str, bound: str | None = None
+) -> frozenset[str]:
+    """The compared columns that some images lack, since CDC need not deliver them: they do not add up.
+
+    A column that CDC always delivers is none of them: without its cells, rows differ.
+
+    Args:
+        uri: The change log.
+        compared: The columns to compare.
+        storage: The options of the object store.
+        start: The smallest `_pos` that counts (`story.log_start`).
+        bound: The largest `_pos` that counts; None: no limit.
+    """
+    found: set[str] = set()
+    wanted = {column.name for column in compared.columns if column.type.before_image != "always"}
+    for batch in _counting(uri, storage, ["_unavailable"], start, bound) if wanted else ():
+        names = batch.column("_unavailable").flatten().unique().to_pylist()
+        found |= {name.removeprefix("before.") for name in names}
+    return frozenset(found & wanted)
 
 
 def log_rows(uri: str, compared: Compared, storage: Storage, *, start: str, bound: str | None = None) -> Iterator[Row]:
@@ -76,17 +127,25 @@ def log_rows(uri: str, compared: Compared, storage: Storage, *, start: str, boun
         uri: The change log.
         compared: The columns to compare.
         storage: The options of the object store.
-        start: The smallest `_pos` that counts (`Offsets.log_start`).
+        start: The smallest `_pos` that counts (`story.log_start`).
         bound: The largest `_pos` that counts; None: no limit.
     """
-    for batch in scan(uri, columns=_COLUMNS, storage=storage):
+    for batch in _counting(uri, storage, _COLUMNS, start, bound):
+        yield from _counted(batch, compared)
+
+
+def _counting(
+    uri: str, storage: Storage, columns: Sequence[str], start: str, bound: str | None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the log that count."""
+    for batch in scan(uri, columns=[*_PLACES, *columns], storage=storage):
         positions = batch.column("_pos")
         # An incremental snapshot repeats rows that count already.
         repeated = pc.fill_null(pc.starts_with(batch.column("_snapshot"), "incremental:"), fill_value=False)
         wanted = pc.and_(pc.greater_equal(positions, start), pc.invert(repeated))
         if bound is not None:
             wanted = pc.and_(wanted, pc.less_equal(positions, bound))
-        yield from _counted(batch.filter(wanted), compared)
+        yield batch.filter(wanted)
 
 
 def _counted(batch: pa.RecordBatch, compared: Compared) -> Iterator[Row]:

@@ -9,6 +9,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.check.fence import Fence
+from mssql_cdc.check.refresh import Refreshed
 from mssql_cdc.check.result import Status
 from mssql_cdc.check.story import WholeReads, load_whole_reads
 from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, StorageError
@@ -22,14 +23,17 @@ from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import SourceTable
 
+NOTHING_FAILED = Refreshed()
+
 
 @dataclass(frozen=True, slots=True)
 class Looked:
     """What is known of a database before its tables are compared.
 
     `statuses` are those of the members that may lack rows, `absent` those of the tables that are no members: the
-    source does not show them any more, or they cannot be captured; each with the reason. `restored` is what a source
-    that went back in time stands for.
+    source does not show them any more, or they cannot be captured; each with the reason. `unmerged` are those whose
+    current tables could not be updated. `restored` is what a source that went back in time stands for, `error` why the
+    database could not be looked at as a run does.
     """
 
     database: Database
@@ -43,7 +47,9 @@ class Looked:
     gaps: Mapping[str, Sequence[Gap]]
     whole_reads: WholeReads
     notes: tuple[str, ...] = ()
+    unmerged: Mapping[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     restored: MssqlCdcError | None = None
+    error: MssqlCdcError | None = None
     fence: Fence = field(init=False)
 
     def __post_init__(self) -> None:
@@ -51,7 +57,11 @@ class Looked:
 
     def recorded(self, member: LakeTable) -> TableSchema:
         """The newest structure that the lake has of the table."""
-        return self.history.newest(member.table) or member.captured.newest.schema
+        return self.versions(member)[-1]
+
+    def versions(self, member: LakeTable) -> Sequence[TableSchema]:
+        """Every structure that the lake has of the table, oldest first, under every name that it has had."""
+        return self.history.versions.get(member.table.text) or (member.captured.newest.schema,)
 
     def structure(self, member: LakeTable) -> SourceTable:
         """The table as the source's own catalog has it.
@@ -68,8 +78,13 @@ class Looked:
         return found
 
 
-def look_at(database: Database, session: CheckSession) -> Looked:
+def look_at(database: Database, session: CheckSession, refreshed: Refreshed = NOTHING_FAILED) -> Looked:
     """Look at a database.
+
+    Args:
+        database: The database.
+        session: Asks its source.
+        refreshed: What became of its current tables.
 
     Raises:
         NotCaughtUpError: nothing of it is in the lake.
@@ -77,15 +92,22 @@ def look_at(database: Database, session: CheckSession) -> Looked:
     """
     notes: list[str] = []
     seen: Survey | None = None
+    failure = refreshed.error
+    if failure is not None:
+        notes.append(f"{database.catalog}: the current tables could not be updated: {failure}")
     try:
         seen = survey(database, currents=False)
     except MssqlCdcError as error:
         if error.retriable or isinstance(error, StorageError):
             raise
-        notes.append(f"{database.catalog}: tables that no longer exist at the source are not listed because {error}")
-    error = restored(seen) if seen is not None else None
-    if error is not None:
-        notes.append(f"{database.catalog}: {error}")
+        failure = error
+        notes.append(
+            f"{database.catalog}: tables that no longer exist at the source, and changes that were lost since the last "
+            f"run, are not listed because {error}"
+        )
+    went_back = restored(seen) if seen is not None else None
+    if went_back is not None:
+        notes.append(f"{database.catalog}: {went_back}")
     offsets = seen.offsets if seen else database.offsets()
     history = seen.history if seen else database.history()
     members = seen.tables if seen else None
@@ -110,24 +132,31 @@ def look_at(database: Database, session: CheckSession) -> Looked:
         history,
         members,
         structures,
-        _statuses(seen, offsets),
+        _statuses(seen, members.values()),
         _absent(seen, structures.values()),
         gaps_by_name(database.layout, offsets, history.versions, database.storage),
         load_whole_reads(database),
         tuple(notes),
-        error,
+        refreshed.errors,
+        went_back,
+        failure,
     )
 
 
-def _statuses(seen: Survey | None, offsets: Offsets) -> dict[str, tuple[Status, str]]:
-    """The tables whose rows may be missing, with the reason and the remedy, also where no run has met the loss yet."""
+def _statuses(seen: Survey | None, members: Iterable[LakeTable]) -> dict[str, tuple[Status, str]]:
+    """The tables whose rows may be missing, with the reason and the remedy, also where no run has met the loss yet.
+
+    The entry of a table that was renamed is under its former name until a row names it otherwise (B15); and what the
+    table has lost that had a name before is no loss of the one that has it now.
+    """
     found: dict[str, tuple[Status, str]] = {
-        name: _status(entry.status, entry.reason or "")
-        for name, entry in offsets.present.items()
-        if entry.status in {"lost", "failed"}
+        member.table.text: _status(entry.status, entry.reason or "")
+        for member in members
+        if (entry := member.entry) is not None and entry.status in {"lost", "failed"}
     }
     losses = lost(seen.facts) if seen is not None and not seen.facts.restored else None
-    return found | {loss.table.text: _status("lost", loss.reason) for loss in (losses.losses if losses else ())}
+    own = [loss for loss in (losses.losses if losses else ()) if not loss.former]
+    return found | {loss.table.text: _status("lost", loss.reason) for loss in own}
 
 
 def _status(status: str, reason: str) -> tuple[Status, str]:
@@ -137,9 +166,12 @@ def _status(status: str, reason: str) -> tuple[Status, str]:
 
 
 def _absent(seen: Survey | None, structures: Iterable[SourceTable]) -> dict[TableId, tuple[Status, str]]:
-    """`gone` is what the source does not show any more, `failed` what it shows and cannot be captured as it is."""
+    """`gone` is what the source does not show any more, `failed` what it shows and cannot be captured as it is.
+
+    One whose name another table has now is told from that by its object id.
+    """
     captured = {one.table_id for one in structures if one.captured}
     return {
-        one.table: ("failed" if one.table in captured else "gone", one.reason)
+        one.shown: ("failed" if one.shown in captured else "gone", one.reason)
         for one in (seen.facts.absent if seen is not None else ())
     }

@@ -59,7 +59,7 @@ def compare(
         lake: Reads the rows of the lake; may be called more than once.
         columns: The names of the compared columns.
     """
-    ours, theirs = _Sums(source()), _Sums(lake())
+    ours, theirs = Sums(source()), Sums(lake())
     whole = Comparison(ours.rows, theirs.rows, ours.total, theirs.total)
     suspects = {n for n in range(BUCKETS) if ours.buckets[n] != theirs.buckets[n]}
     if not suspects:
@@ -93,15 +93,19 @@ def differences(source: Found, lake: Found, columns: tuple[str, ...]) -> Iterato
             yield Difference(key, "not in the source", columns, None, right)
 
 
-class _Sums:
-    """Digest sums of one side."""
+class Sums:
+    """Digest sums of one side.
+
+    Args:
+        rows: Its rows.
+    """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows = 0
         self.buckets = [0] * BUCKETS
         for key, values, count in rows:
             digest = int.from_bytes(_digest(key, values), "big")
-            self.buckets[_bucket(key)] += digest * count
+            self.buckets[bucket(key)] += digest * count
             self.rows += count
 
     @property
@@ -113,12 +117,13 @@ class _Sums:
 def _collect(rows: Iterable[Row], suspects: set[int]) -> Found:
     found: Found = {}
     for key, values, count in rows:
-        if _bucket(key) in suspects:
+        if bucket(key) in suspects:
             found.setdefault(key, Counter())[values] += count
     return found
 
 
-def _bucket(key: Texts) -> int:
+def bucket(key: Texts) -> int:
+    """The bucket of a key."""
     return int.from_bytes(_digest(key, ())[:4], "big") % BUCKETS
 
 

@@ -92,8 +92,9 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
         for chunk, group in enumerate(groups)
     )
     before = state = prepared(database, member, schema, SNAPSHOT)
+    deleted = 0
     for together in held_together(chunks):
-        looked.fence.wait(together[-1].mark, member.table)
+        looked.fence.wait(together[-1].mark, member)
         state = prepared(database, member, schema, SNAPSHOT)
         changed, reached = _changed(looked, state, after=before.batch), _stream_end(looked, member)
         files: list[DataFile] = []
@@ -103,7 +104,11 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
             place = _Place(state, touched, min(staged.mark.lsn, reached))
             task = WriteTask(staged, schema, state.target, state.batch + 1, database.connector, f"repair:{number}")
             files += write_files(map(place.moved, map(place.untouched, log_rows(task, staged.batches))), state.target)
-            files += _deletes(looked, member, compared, schema, staged, place, number=number, at=at)
+            # On a source that rests all groups have one position, so their rows are counted together.
+            sweep = _Deletes(number, looked.offsets.epoch, place.position, at, first=deleted)
+            gone = _deletes(looked, member, compared, schema, staged, place, sweep)
+            deleted += sum(file.rows for file in gone)
+            files += gone
         count = sum(len(staged.keys) for staged in together)
         facts = {"kind": "repair", "number": number, "epoch": looked.offsets.epoch, "keys": count}
         state = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark)
@@ -136,6 +141,17 @@ class _Place:
         """The rows at the position."""
         moved = pc.utf8_replace_slice(rows.column("_pos"), 5, 25, self.position.raw.hex())
         return rows.set_column(rows.schema.get_field_index("_pos"), rows.schema.field("_pos"), moved)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Deletes(Sweep):
+    """The deletes of one group of keys: `first` is how many rows those of the groups before it have."""
+
+    first: int
+
+    def position(self, row: int) -> str:
+        """Return `_pos` of the row-th delete of the group."""
+        return Sweep.position(self, self.first + row)
 
 
 def _changed(looked: Looked, state: TableState, *, after: int) -> Mapping[str, str]:
@@ -232,9 +248,7 @@ def _deletes(
     schema: TableSchema,
     staged: Staged,
     place: _Place,
-    *,
-    number: int,
-    at: datetime,
+    sweep: Sweep,
 ) -> list[DataFile]:
     """Synthetic deletes of the lake's rows that the source does not have."""
     gone = frozenset(staged.keys) - staged.present
@@ -253,7 +267,7 @@ def _deletes(
             if mine.num_rows:
                 yield mine
 
-    sweep, state = Sweep(number, looked.offsets.epoch, place.position, at), place.state
+    state = place.state
     shape = file_schema(state.schema_json, change_log_schema(schema), physical=False)
     made = sweep_rows(stale(), shape, table_schema=schema, batch_number=state.batch + 1, sweep=sweep)
     return write_files(made, state.target)

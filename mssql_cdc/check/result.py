@@ -29,7 +29,7 @@ class TableCheck:
         notes: what else is to be said: structure, gaps, reasons of the status.
         fetched: rows that the source had to send.
         repaired: rows that differed and were read again; everything else was found afterwards.
-        error: why the table could not be compared.
+        error: why the table could not be compared, or its current table not be updated before.
     """
 
     table: TableId
@@ -55,7 +55,8 @@ class TableCheck:
 class NotLookedAt:
     """Tables of a database that no check looks at: the source has them, the lake does not.
 
-    `stopped` is what `run` ends with for the database, whatever its tables hold.
+    `stopped` is what `run` ends with for the database, whatever its tables hold. `error` is why it could not be looked
+    at as a run does, or its current tables not be updated: what was found of its tables may not be all.
     """
 
     catalog: str
@@ -63,6 +64,7 @@ class NotLookedAt:
     excluded: tuple[TableId, ...] = ()
     notes: tuple[str, ...] = ()
     stopped: SourceRestoredError | None = None
+    error: MssqlCdcError | None = None
 
 
 def raise_findings(checks: Sequence[TableCheck], others: Sequence[NotLookedAt] = ()) -> None:
@@ -77,7 +79,7 @@ def raise_findings(checks: Sequence[TableCheck], others: Sequence[NotLookedAt] =
         DataLostError: a table is lost, was given up, or is gone from the source.
         CheckDiffersError: a table differs.
         NotCaughtUpError: the lake has nothing of a table yet.
-        MssqlCdcError: a table could not be compared.
+        MssqlCdcError: a table could not be compared or updated, or a database not be looked at.
     """
     for other in others:
         if other.stopped is not None:
@@ -91,6 +93,9 @@ def raise_findings(checks: Sequence[TableCheck], others: Sequence[NotLookedAt] =
     for one in checks:
         if isinstance(one.error, NotCaughtUpError):
             raise one.error
+    for other in others:
+        if other.error is not None:
+            raise type(other.error)(f"{other.catalog}: {other.error}") from other.error
     failed = [one for one in checks if one.error is not None]
     if failed:
         first = failed[0].error

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from mssql_cdc.capture.members import LakeTable
 from mssql_cdc.check.compared import Compared
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.keyed_table import KeyedTable, Suspects
 from mssql_cdc.check.multiset import Difference
 from mssql_cdc.check.sides import image_texts, names_elsewhere
-from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import cut_text
@@ -51,7 +51,7 @@ class Change:
 
 
 def settle(
-    table: KeyedTable, found: Suspects, *, fence: Fence, home: TableHome, epoch: int, storage: Storage
+    table: KeyedTable, found: Suspects, *, fence: Fence, member: LakeTable, epoch: int, storage: Storage
 ) -> tuple[Difference, ...]:
     """The differences that are none of a change made meanwhile.
 
@@ -59,7 +59,7 @@ def settle(
         table: what was compared.
         found: what seems to differ.
         fence: brings the change log behind ends of the source's log.
-        home: the table's folders.
+        member: the table in the lake.
         epoch: the present epoch.
         storage: how to reach them.
 
@@ -69,16 +69,16 @@ def settle(
     suspects = {difference.key: difference for difference in found.differences}
     if not suspects:
         return ()
-    fence.wait(fence.mark(), table.compared.schema.table_id)
-    touched = changes_of(home.changes, table.compared, suspects, after=table.pinned.batch, storage=storage)
+    fence.wait(fence.mark(), member)
+    touched = changes_of(member.home.changes, table.compared, suspects, after=table.pinned.batch, storage=storage)
     certain = [difference for key, difference in suspects.items() if key not in touched]
     with fence.database.session() as asked:
         held = [(group, *_held(table, group, asked)) for group in _groups(list(touched))]
     if not held:
         return tuple(certain)
     _, _, last = held[-1]
-    fence.wait(last, table.compared.schema.table_id)
-    changes = changes_of(home.changes, table.compared, touched, after=table.pinned.batch, storage=storage)
+    fence.wait(last, member)
+    changes = changes_of(member.home.changes, table.compared, touched, after=table.pinned.batch, storage=storage)
     settled: list[Difference] = []
     for keys, rows, mark in held:
         bound = cut_text(epoch, mark.lsn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from mssql_cdc.check.compared import Compared, Unknown
 from mssql_cdc.lake.canonical import lake_text
 from mssql_cdc.schema import Column, TableSchema, current_names
 from mssql_cdc.source.values import Texts
+
+_WIDE = Context(prec=100)
+"""Holds every number of SQL Server in every scale."""
 
 
 class CurrentRows:
@@ -37,12 +41,14 @@ class CurrentRows:
 
     def unknown(self, batches: Iterable[pa.RecordBatch]) -> Unknown:
         """The cells that CDC never delivered, by the key of their row."""
-        found: dict[Texts, frozenset[str]] = {}
+        return {self._compared.key(row): names for row, names in self.partial(batches)}
+
+    def partial(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Texts, frozenset[str]]]:
+        """The rows with cells that CDC never delivered, and the columns of those."""
         for batch in batches:
             some = batch.filter(pc.greater(pc.fill_null(pc.list_value_length(batch.column("_unavailable")), 0), 0))
             if some.num_rows:
-                found |= {self._compared.key(row): names for row, names in self.texts(some) if names}
-        return found
+                yield from ((row, names) for row, names in self.texts(some) if names)
 
 
 def image_texts(batch: pa.RecordBatch, image: str, columns: Sequence[Column]) -> Iterator[Texts | None]:
@@ -88,7 +94,7 @@ def texts_of(columns: Sequence[Column], arrays: Sequence[pa.Array], exact: pa.Ar
         arrays: The values of each column.
         exact: The `_exact` map of each row.
     """
-    values = [python_values(array) for array in arrays]
+    values = [in_scale(column, array) for column, array in zip(columns, arrays, strict=True)]
     exacts = exact_maps(exact)
     for cells, known in zip(zip(*values, strict=True), exacts, strict=True):
         yield tuple(
@@ -102,6 +108,26 @@ def exact_maps(exact: pa.Array) -> list[dict[str, str] | None]:
     if exact.null_count == len(exact):
         return [None] * len(exact)
     return [dict(entries) if entries else None for entries in exact.to_pylist()]
+
+
+def in_scale(column: Column, array: pa.Array) -> list[Any]:
+    """`python_values`; numbers with as many digits behind the point as the column has at the source now.
+
+    A column may have got another scale since the lake stored its values, which are the same numbers. One that the scale
+    does not hold keeps its own digits: it is another number at the source.
+
+    Args:
+        column: The column as the source has it.
+        array: Its values.
+    """
+    values, stored, wanted = python_values(array), array.type, column.type.arrow
+    if not isinstance(stored, pa.Decimal128Type) or not isinstance(wanted, pa.Decimal128Type):
+        return values
+    if stored.scale == wanted.scale:
+        return values
+    unit = Decimal(1).scaleb(-wanted.scale)
+    scaled = [None if value is None else value.quantize(unit, context=_WIDE) for value in values]
+    return [old if new != old else new for old, new in zip(values, scaled, strict=True)]
 
 
 def python_values(array: pa.Array) -> list[Any]:

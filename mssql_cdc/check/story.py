@@ -1,17 +1,16 @@
-"""Reads from `_offsets` where the last whole snapshot of a change log begins and ends."""
+"""Reads from `_offsets` where the last snapshots of a change log begin and end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
 from mssql_cdc.check.change_log import Story, compared_columns
-from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
-from mssql_cdc.lake.steps import SnapshotEnded
+from mssql_cdc.lake.steps import OffsetRow, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.schema import TableSchema
 
@@ -28,29 +27,57 @@ def load_whole_reads(database: Database) -> WholeReads:
 
 
 def story_of(
-    recorded: TableSchema, *, offsets: Offsets, history: SchemaHistory, whole_reads: WholeReads, hidden: Collection[str]
+    versions: Sequence[TableSchema], *, folder: str, offsets: Offsets, whole_reads: WholeReads, hidden: Collection[str]
 ) -> Story:
     """What the change log of a table must contain.
 
     Args:
-        recorded: The table's newest structure.
+        versions: The table's structures, oldest first, under every name that it has had.
+        folder: The table's folder.
         offsets: The offsets, which say when snapshots ended.
-        history: The table's structures under every name that it has had.
         whole_reads: The tables that a snapshot read without a filter.
         hidden: The masked columns.
     """
-    names = {
-        name
-        for name, versions in history.versions.items()
-        if name == recorded.table_id.text or any(one.object_id == recorded.object_id for one in versions)
-    }
     low, judged, whole = "", "", False
-    for row in offsets.noted:
-        facts = row.facts
-        if not isinstance(facts, SnapshotEnded) or facts.table not in names:
-            continue
+    for row, facts in _ended(versions, folder, offsets):
         judged = max(judged, cut_text(row.epoch, facts.mark.lsn))
         if facts.stopped is None and (facts.number, facts.table) in whole_reads:
             low, whole = snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number), True
-    versions = history.versions.get(recorded.table_id.text, (recorded,))
     return Story(versions, compared_columns(versions, hidden), low, judged, whole)
+
+
+def log_start(versions: Sequence[TableSchema], *, folder: str, offsets: Offsets) -> str:
+    """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
+
+    Such a table is read whole, at one position; earlier changes are part of what was read, and no sweep can name the
+    rows that are gone (C21). A snapshot that was stopped has read a part only. Empty: it was never read.
+
+    Args:
+        versions: The table's structures, oldest first, under every name that it has had.
+        folder: The table's folder.
+        offsets: The offsets, which say when snapshots ended.
+    """
+    start = ""
+    for row, facts in _ended(versions, folder, offsets):
+        if facts.stopped is None:
+            low = Lsn.parse(facts.low)
+            start = snapshot_position_text(row.epoch, low, number=facts.number, chunk=facts.chunk)
+    return start
+
+
+def _ended(versions: Sequence[TableSchema], folder: str, offsets: Offsets) -> Iterator[tuple[OffsetRow, SnapshotEnded]]:
+    """The table's snapshots that have ended, in order.
+
+    The table is told by its identity, since it may be renamed since then, and another one have its name (B15); and by
+    its folder, since behind a restore the source may give its identity to another table.
+    """
+    names, identity = {one.table_id.text for one in versions}, versions[-1].object_id
+    for row in offsets.noted:
+        facts = row.facts
+        if not isinstance(facts, SnapshotEnded):
+            continue
+        read = row.tables[facts.table]
+        is_named = read.object_id is None or identity is None
+        is_own = facts.table in names if is_named else read.object_id == identity
+        if is_own and read.folder in {None, folder}:
+            yield row, facts

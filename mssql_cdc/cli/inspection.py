@@ -59,26 +59,20 @@ def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool,
     meanwhile: rows that seem to differ are read again behind a fence in its log.
     """
     from mssql_cdc.check.check_tables import check_databases
+    from mssql_cdc.check.refresh import Refreshed, refresh
     from mssql_cdc.check.result import TableCheck, raise_findings
-    from mssql_cdc.errors import MssqlCdcError
-    from mssql_cdc.run.execute import refresh_current
     from mssql_cdc.run.start import look
 
     done: list[TableCheck] = []
     others: list[NotLookedAt] = []
+    refreshed: dict[str, Refreshed] = {}
     with opened(output, config, warehouse) as databases:
         for database in databases:
             look(database)
-            try:
-                for table, error in refresh_current(database).errors.items():
-                    output.line(f"{table}: the merge into the current table failed: {error}")
-            except MssqlCdcError as error:
-                if error.retriable:
-                    raise
-                output.line(f"{database.catalog}: the current tables could not be updated: {error}")
+            refreshed[database.catalog] = refresh(database)
         try:
             with output.progress() as show:
-                for found in check_databases(databases, progress=show, repair=repair):
+                for found in check_databases(databases, refreshed, progress=show, repair=repair):
                     if isinstance(found, TableCheck):
                         done.append(found)
                     else:

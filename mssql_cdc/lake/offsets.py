@@ -30,7 +30,7 @@ from mssql_cdc.lake.recorded import COLUMNS, Recorded
 from mssql_cdc.lake.small_tables import ReadAt, SmallTable, retry_overtaken
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
-from mssql_cdc.lsn import Lsn, LsnRange, snapshot_position_text
+from mssql_cdc.lsn import LsnRange
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark, Witness
 
@@ -436,21 +436,6 @@ class Offsets:
     def _closures(self) -> Closures:
         return closures(self._digest)
 
-    def log_start(self, table: str) -> str:
-        """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
-
-        Such a table is read whole, at one position; earlier changes are part of what was read, and no sweep can name
-        the rows that are gone (C21). A snapshot that was stopped has read a part only. Empty: it was never read.
-        """
-        entry = self.entry(table)
-        for row in reversed(self.noted):
-            facts = row.facts
-            if not isinstance(facts, SnapshotEnded) or facts.stopped is not None:
-                continue
-            if _is_of(entry, table, row.tables[facts.table], facts.table):
-                return snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number, chunk=facts.chunk)
-        return ""
-
     @property
     def witness(self) -> Witness | None:
         """The newest witness of the current epoch (rule A7)."""
@@ -533,13 +518,6 @@ def _is_behind(partition: str, cut: OffsetRow | None) -> bool:
     except ValueError:
         return False
     return cut is not None and (wanted.epoch, wanted.to.text) > (cut.epoch, cut.to or "")
-
-
-def _is_of(entry: Entry | None, table: str, other: Entry, name: str) -> bool:
-    """Whether an earlier entry belongs to the same source table, which may have been renamed since (B15)."""
-    if entry is None or entry.object_id is None or other.object_id is None:
-        return name == table
-    return other.object_id == entry.object_id
 
 
 def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:

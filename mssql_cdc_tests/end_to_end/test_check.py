@@ -24,6 +24,24 @@ from mssql_cdc_tests.storm.lake import happening_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+NUMBERS = {
+    "before": {
+        "wider": "decimal(9,2)",
+        "narrower": "decimal(9,3)",
+        "from_money": "money",
+        "to_money": "decimal(9,2)",
+        "small": "smallmoney",
+    },
+    "after": {
+        "wider": "decimal(12,4)",
+        "narrower": "decimal(9,1)",
+        "from_money": "decimal(19,2)",
+        "to_money": "money",
+        "small": "money",
+    },
+}
+"""Columns of numbers, with values that both types hold."""
+
 
 def results(place: Place, capsys: pytest.CaptureFixture[str], *, code: int) -> dict[str, Any]:
     """What `check --json` prints, and that it ends with this code."""
@@ -61,6 +79,33 @@ def test_a_widened_column_is_compared(place: Place, capsys: pytest.CaptureFixtur
     assert (found["result"], found["source_rows"], found["lake_rows"]) == ("equal", 2, 2)
     spark.sql(f"UPDATE delta.`{place.uri('amounts')}` SET amount = 4 WHERE id = 1").collect()
     assert "key 1: differs in amount" in result(place, capsys, "amounts", code=5)["differences"]
+
+
+@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["keyed", "keyless"])
+def test_a_number_is_compared_in_the_scale_that_its_column_has_now(
+    place: Place, capsys: pytest.CaptureFixture[str], key: str, spark: Any
+):
+    """The lake printed it in its own scale, so that every row of a quiet table differed behind an ALTER."""
+    before, after = NUMBERS["before"], NUMBERS["after"]
+    place.create(
+        "prices", f"id int NOT NULL {key}, " + ", ".join(f"{name} {kind} NULL" for name, kind in before.items())
+    )
+    place.sql("INSERT INTO dbo.prices VALUES (1, 1.5, 2, -3.25, 4, 5), (2, NULL, NULL, NULL, NULL, NULL)")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql(*(f"ALTER TABLE dbo.prices ALTER COLUMN {name} {kind} NULL" for name, kind in after.items()))
+    found = result(place, capsys, "prices", code=0)
+    assert (found["result"], found["source_rows"]) == ("equal", 2)
+    assert [note for note in found["notes"] if note.startswith("wider: decimal(9, 2) in the lake, decimal(12, 4)")]
+    if key:
+        spark.sql(f"UPDATE delta.`{place.uri('prices')}` SET wider = 1.51, narrower = 2.001 WHERE id = 1").collect()
+        found = result(place, capsys, "prices", code=5)
+        assert found["differences"] == ["key 1: differs in wider, narrower"]
+        return
+    place.sql("DELETE FROM dbo.prices WHERE id = 2")
+    place.settle()
+    assert place.catch_up() == 0
+    assert result(place, capsys, "prices", code=0)["source_rows"] == 1
 
 
 def test_what_is_not_looked_at_is_named(place: Place, capsys: pytest.CaptureFixture[str]):
@@ -150,6 +195,55 @@ def test_one_tables_error_is_its_own(orders: Place, capsys: pytest.CaptureFixtur
     assert "cannot be read" in found["people"]["error"]
 
 
+def test_a_current_table_that_cannot_be_updated_is_not_equal(
+    orders: Place, capsys: pytest.CaptureFixture[str], spark: Any
+):
+    """What its change log adds up to took the place of the row that it lacks, and the merge's error was forgotten."""
+    table = f"delta.`{orders.uri('orders')}`"
+    orders.create("people", "id int NOT NULL PRIMARY KEY")
+    spark.sql(f"ALTER TABLE {table} ADD CONSTRAINT few CHECK (id < 3)")
+    orders.sql("INSERT INTO dbo.orders VALUES (3, N'three')", "INSERT INTO dbo.people VALUES (1)")
+    orders.settle()
+    failed = orders.catch_up()
+    assert failed != 0
+    found = {one["table"].rsplit(".", 1)[1]: one for one in results(orders, capsys, code=failed)["tables"]}
+    assert (found["orders"]["result"], found["orders"]["differences"]) == ("error", [])
+    assert (found["orders"]["source_rows"], found["orders"]["lake_rows"]) == (3, 2)
+    assert "the current table could not be updated" in found["orders"]["error"]
+    assert found["people"]["result"] == "equal"
+    spark.sql(f"UPDATE {table} SET name = 'wrong' WHERE id = 1").collect()
+    assert result(orders, capsys, "orders", code=5)["differences"] == ["key 1: differs in name"]
+    spark.sql(f"ALTER TABLE {table} DROP CONSTRAINT few")
+    spark.sql(f"UPDATE {table} SET name = 'one' WHERE id = 1").collect()
+    assert result(orders, capsys, "orders", code=0)["lake_rows"] == 3
+
+
+def test_a_renamed_table_that_was_written_to_during_its_snapshot_stays_equal(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """The snapshot was found by the recorded name, so the event behind its row was judged, and differed for ever."""
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'one'), (2, N'two')")
+    place.settle()
+
+    def meanwhile() -> None:
+        place.sql("UPDATE dbo.orders SET name = N'new' WHERE id = 1")
+
+    with happening_at("mssql_cdc.capture.snapshot.chunk_groups._read_group", 1, meanwhile):
+        assert place.catch_up() == 0
+    place.settle()
+    assert place.catch_up() == 0
+    ops = place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")
+    assert [row["op"] for row in ops] == ["r", "r", "u"]
+    assert result(place, capsys, "orders", code=0)["result"] == "equal"
+    place.sql("EXEC sp_rename N'dbo.orders', N'purchases'")
+    assert result(place, capsys, "purchases", code=0)["change_log"] == []
+    place.sql("INSERT INTO dbo.purchases VALUES (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+    assert result(place, capsys, "purchases", code=0)["change_log"] == []
+
+
 def test_a_row_that_changes_while_it_is_compared_is_no_difference(orders: Place, capsys: pytest.CaptureFixture[str]):
     """The source does not rest: two rows change all the time, and one cell of the lake is wrong."""
     orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 200)")
@@ -200,6 +294,27 @@ def test_a_keyless_table_is_compared_while_the_source_moves(place: Place, capsys
     with moving(place):
         found = result(place, capsys, "orders", code=0)
     assert found["result"] == "equal"
+
+
+def test_a_keyless_table_is_compared_but_for_the_columns_that_its_images_lack(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """CDC delivers no ntext of a deleted row: what its images add up to differed for ever."""
+    place.create("notes", "id int NULL, body ntext NULL")
+    place.sql("INSERT INTO dbo.notes VALUES (1, N'one'), (2, N'two'), (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+    assert result(place, capsys, "notes", code=0)["not_compared"] == []
+    place.sql("DELETE FROM dbo.notes WHERE id = 1", "UPDATE dbo.notes SET body = N'zwei' WHERE id = 2")
+    found = result(place, capsys, "notes", code=0)
+    assert (found["result"], found["source_rows"], found["lake_rows"]) == ("equal", 2, 2)
+    assert found["not_compared"] == ["body (CDC does not deliver it with every change)"]
+    place.sql("INSERT INTO dbo.notes VALUES (4, N'four')")
+    place.settle()
+    place.sql("DELETE FROM cdc.dbo_notes_CT WHERE id = 4")
+    assert place.catch_up() == 0
+    found = result(place, capsys, "notes", code=5)
+    assert found["differences"] == ["key (no key): missing in the lake"]
 
 
 def test_bytes_of_every_type_are_made_again_so_that_equal_rows_stay_at_the_source(
@@ -277,6 +392,25 @@ def test_chunks_of_a_repair_wait_for_the_change_log_together(
     assert orders.check() == 0
 
 
+def test_rows_that_a_repair_deletes_have_positions_of_their_own(
+    orders: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Fifty at a time they were counted from 0, at the position where a quiet source's stream stands."""
+    monkeypatch.setattr(repair, "STAGED_CHUNKS", 2)
+    orders.sql("INSERT INTO dbo.orders SELECT value + 10, N'row' FROM GENERATE_SERIES(1, 130)")
+    orders.settle()
+    assert orders.catch_up() == 0
+    orders.sql("DELETE FROM dbo.orders WHERE id > 10")
+    orders.settle()
+    orders.sql("DELETE FROM cdc.dbo_orders_CT WHERE [__$operation] = 1")
+    capsys.readouterr()
+    assert orders.command("check", "--repair", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["tables"]
+    assert (found["result"], found["lake_rows"], found["repaired_rows"]) == ("equal", 2, 130)
+    swept = orders.query("SELECT _pos AS position FROM t WHERE _snapshot LIKE 'sweep:%'", "orders", "changes")
+    assert (len(swept), len({row["position"] for row in swept})) == (130, 130)
+
+
 def test_a_repair_brings_back_no_row_that_went_since_it_was_read(
     orders: Place, capsys: pytest.CaptureFixture[str], spark: Any
 ):
@@ -341,6 +475,35 @@ def test_rows_with_a_masked_key_are_not_repaired_one_by_one(
     (found,) = json.loads(capsys.readouterr().out)["tables"]
     assert [note for note in found["notes"] if "take a blocking snapshot" in note]
     assert found["repaired_rows"] == 0
+
+
+def test_rows_with_a_masked_key_are_compared_but_for_the_cells_that_each_of_them_lacks(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """One unknown cell hid its column in every row: no key told the rows apart."""
+    mask = {"column_mask_hash_SHA-256_with_salt_abc": "dbo.people.mail", "delta_key_secret": "pepper"}
+    place.configure(snapshot_mode="no_data", **mask)
+    place.create("people", "mail nvarchar(40) NOT NULL PRIMARY KEY, n int NULL, body ntext NULL")
+    place.sql("INSERT INTO dbo.people VALUES (N'a', 1, N'one'), (N'b', 1, N'two')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("UPDATE dbo.people SET n = 9 WHERE mail = N'a'", "UPDATE dbo.people SET n = 9, body = N'2' WHERE n = 1")
+    place.sql("INSERT INTO dbo.people VALUES (N'c', 9, N'three')")
+    place.settle()
+    place.sql("UPDATE cdc.dbo_people_CT SET body = NULL WHERE [__$operation] = 4 AND mail = N'a'")
+    assert place.catch_up() == 0
+    found = result(place, capsys, "people", code=0)
+    lacking = "cells of body in 1 rows (never delivered by CDC)"
+    assert found["not_compared"] == ["mail (masked)", lacking]
+    place.sql("UPDATE dbo.people SET body = N'missed' WHERE mail = N'b'")
+    place.settle()
+    place.sql(
+        "DELETE FROM cdc.dbo_people_CT WHERE [__$start_lsn] = (SELECT MAX([__$start_lsn]) FROM cdc.dbo_people_CT)"
+    )
+    assert place.catch_up() == 0
+    found = result(place, capsys, "people", code=5)
+    assert (found["differences"], found["change_log"]) == (["key (no key): differs in body"], [])
+    assert found["not_compared"] == ["mail (masked)", lacking]
 
 
 def test_a_table_that_the_source_does_not_show_has_a_result_of_its_own(orders: Place):

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from deltalake import DeltaTable
@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.snapshot import take
 from mssql_cdc.capture.survey import survey
+from mssql_cdc.check import looked
 from mssql_cdc.config import load_connector
 from mssql_cdc.errors import SourceError
 from mssql_cdc.lake.gaps import open_gaps
@@ -68,12 +69,17 @@ def lost_unnoticed(place: Place, columns: str) -> None:
 
 def failed(place: Place, columns: str) -> None:
     streaming(place, columns)
-    with open_databases(load_connector(place.config), warehouse=str(place.warehouse)) as (database,):
-        seen = survey(database)
-        (orders,) = (table for table in seen.tables if table.name == "orders")
-        mark_status(database, seen, {orders: "it could not be read; mssql-cdc run tries again"}, "failed")
+    mark(place, "orders", "failed")
     place.sql("DELETE dbo.orders WHERE id = 2")
     place.settle()
+
+
+def mark(place: Place, name: str, status: Literal["lost", "failed"]) -> None:
+    """Give a table a status, as a run does that has met its trouble."""
+    with open_databases(load_connector(place.config), warehouse=str(place.warehouse)) as (database,):
+        seen = survey(database)
+        (found,) = (table for table in seen.tables if table.name == name)
+        mark_status(database, seen, {found: "it could not be read; mssql-cdc run tries again"}, status)
 
 
 def gone(place: Place, columns: str) -> None:
@@ -170,6 +176,107 @@ def test_the_check_has_one_result_for_a_table_in_any_state(
     said = " ".join([*orders["notes"], orders["error"] or ""])
     assert state.says in said
     assert "defect" not in said
+
+
+RENAMES = {
+    "renamed": (["EXEC sp_rename N'dbo.orders', N'purchases'"], "purchases"),
+    "exchanged": (
+        [
+            "EXEC sp_rename N'dbo.orders', N'aside'",
+            "EXEC sp_rename N'dbo.people', N'orders'",
+            "EXEC sp_rename N'dbo.aside', N'people'",
+        ],
+        "people",
+    ),
+}
+"""How `orders` gets another name, and which; `people` takes the former one, or keeps its own."""
+
+
+def renamed(place: Place, how: str) -> str:
+    statements, name = RENAMES[how]
+    place.sql(*statements)
+    return name
+
+
+@pytest.mark.parametrize("how", RENAMES)
+def test_a_lost_table_is_lost_under_its_new_name_and_no_other_table_is(
+    how: str, place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """It was looked for by its name, so it was equal, and the one that has its name now was lost."""
+    place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    streaming(place, KEYS["keyed"])
+    mark(place, "orders", "lost")
+    name = renamed(place, how)
+    found = results(place, capsys, code=4)
+    other = {"purchases": "people", "people": "orders"}[name]
+    assert {short: one["status"] for short, one in found.items()} == {name: "lost", other: "equal"}
+    assert place.catch_up() == 4
+
+
+@pytest.mark.parametrize("how", RENAMES)
+def test_a_renamed_table_with_a_newer_row_is_compared_before_its_new_name_is_in_the_lake(
+    how: str, place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """The fence asked for the entry of the new name: its status was unknown, or it was another table's."""
+    place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    streaming(place, KEYS["keyed"])
+    name = renamed(place, how)
+    place.sql(f"UPDATE dbo.{name} SET name = N'new' WHERE id = 1")
+    found = results(place, capsys, code=0)
+    assert {one["result"] for one in found.values()} == {"equal"}
+    assert found[name]["source_rows"] == 2
+
+
+@pytest.mark.parametrize("how", RENAMES)
+def test_a_renamed_table_without_a_key_starts_at_its_last_snapshot(
+    how: str, place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Its log was added up from the beginning, or from the snapshot of the table that has its name now."""
+    place.create("people", "id int NOT NULL, name nvarchar(50) NULL")
+    streaming(place, KEYS["keyless"])
+    assert place.command("snapshot", "--table", "dbo.orders") == 0
+    place.settle()
+    assert place.catch_up() == 0
+    assert set(results(place, capsys, code=0)) == {"orders", "people"}
+    name = renamed(place, how)
+    found = results(place, capsys, code=0)
+    assert (found[name]["result"], found[name]["lake_rows"]) == ("equal", 2)
+
+
+def results(place: Place, capsys: pytest.CaptureFixture[str], *, code: int) -> dict[str, dict[str, Any]]:
+    """What `check --json` prints of each table, by its short name, and that it ends with this code."""
+    capsys.readouterr()
+    ended = place.command("check", "--json")
+    shown = capsys.readouterr()
+    assert ended == code, shown.out + shown.err
+    return {one["table"].rsplit(".", 1)[1]: one for one in json.loads(shown.out)["tables"]}
+
+
+def test_a_table_whose_name_another_one_has_is_gone_and_told_from_it(place: Place, capsys: pytest.CaptureFixture[str]):
+    """It was listed as the other one, and as a table that cannot be captured."""
+    place.create("people", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    streaming(place, KEYS["keyed"])
+    place.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
+    place.sql("EXEC sp_rename N'dbo.orders', N'aside'", "EXEC sp_rename N'dbo.people', N'orders'")
+    found = {name: one["result"] for name, one in results(place, capsys, code=4).items()}
+    (former,) = found.keys() - {"orders"}
+    assert former.startswith("orders (object id ")
+    assert (found["orders"], found[former]) == ("equal", "gone")
+
+
+def test_a_database_that_cannot_be_surveyed_is_compared_and_ends_with_the_error(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Nobody has looked for lost changes then: a note said so, and the command ended with 0."""
+    place.create("people", "id int NOT NULL PRIMARY KEY")
+    streaming(place, KEYS["keyed"])
+
+    def dies(*_: object, **__: object) -> None:
+        raise SourceError("stopped by the test")
+
+    monkeypatch.setattr(looked, "survey", dies)
+    found = results(place, capsys, code=SourceError.exit_code)
+    assert {name: one["result"] for name, one in found.items()} == {"orders": "equal", "people": "equal"}
 
 
 AFTERWARDS = {

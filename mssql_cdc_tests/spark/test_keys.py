@@ -9,8 +9,8 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot
+from mssql_cdc.check.story import log_start
 from mssql_cdc.errors import SourceError
-from mssql_cdc.lake.offsets import load_offsets
 from mssql_cdc.run.loop import catch_up
 from mssql_cdc_tests.spark.model_lake import changes, current, model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
@@ -125,7 +125,8 @@ def test_a_table_without_a_key_adds_up_from_its_last_snapshot_on(database: Datab
 
 def folded(database: Database) -> dict[int, str]:
     """What the change log of orders adds up to: images after, minus images before."""
-    start = load_offsets(database.layout).log_start("shop.dbo.orders")
+    versions = database.history().versions["shop.dbo.orders"]
+    start = log_start(versions, folder="dbo/orders", offsets=database.offsets())
     uri = database.layout.root + "/dbo/orders/changes"
     sql = f"SELECT before, after FROM t WHERE _pos >= '{start}'"
     rows = QueryBuilder().register("t", DeltaTable(uri)).execute(sql).read_all()

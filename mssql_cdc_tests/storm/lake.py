@@ -15,6 +15,7 @@ from deltalake.exceptions import CommitFailedError
 from mssql_cdc.capture import members
 from mssql_cdc.capture.current_tables import mergeable_batch
 from mssql_cdc.capture.database import Database
+from mssql_cdc.check.story import log_start
 from mssql_cdc.config import Connector, connector_from_mapping
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.gaps import Gap, load_gaps
@@ -24,7 +25,7 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import exists, scan
 from mssql_cdc.lake.steps import Entry, IncrementalEnded, Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc_tests.storm.worlds import Interruption
 
 WRITES: tuple[str, ...] = (
@@ -125,8 +126,7 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
         keyed: Whether it has a key.
         part: Of a table without a key, a part was read only: rows that were left out count as -1 once they change.
     """
-    offsets, table = database.offsets(), TableId(database.catalog, "dbo", name)
-    log, entry = change_log(database, name), entry_of(database, name)
+    offsets, log, entry = database.offsets(), change_log(database, name), entry_of(database, name)
     folder = entry.folder if entry is not None else None
     if keyed:
         bound = _sweeps_below(offsets, folder)
@@ -138,7 +138,8 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
             if change["after"] is not None:
                 rows[change["after"]["id"]] = change["after"]["name"]
         return Counter(rows.items())
-    start, snapshot = offsets.log_start(table.text), _last_snapshot(offsets, folder)
+    start = log_start(_versions(database, entry), folder=folder or "", offsets=offsets)
+    snapshot = _last_snapshot(offsets, folder)
     counts: Counter[tuple[int, str]] = Counter()
     for change in log:
         if change["_pos"] < start or (change["op"] == "r" and change["_snapshot"] != snapshot):
@@ -150,6 +151,13 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
         return counts
     assert not -counts, f"{name}: the log removes rows that it never had: {-counts}"
     return +counts
+
+
+def _versions(database: Database, entry: Entry | None) -> list[TableSchema]:
+    """The structures of a table, under whatever names."""
+    history, identity = database.history(), entry.object_id if entry is not None else None
+    found = (one for versions in (*history.versions.values(), *history.former.values()) for one in versions)
+    return sorted((one for one in found if one.object_id == identity), key=lambda one: one.version)
 
 
 def was_read_again(database: Database, name: str, *, keyed: bool) -> bool:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mssql_cdc.capture.requests import refused_stop
 from mssql_cdc.capture.snapshot_controls import Controls, heard_until, stoppable
+from mssql_cdc.check.story import log_start
 from mssql_cdc.config.signals import PauseSnapshot, ResumeSnapshot, StopSnapshot
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, SnapshotEnded, Stamp, signal_answered, snapshot_begun, snapshot_ended
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
-from mssql_cdc_tests.lake_kit import AT, lsn
+from mssql_cdc_tests.lake_kit import AT, lsn, orders
 
 A, B = TableId("shop", "dbo", "a"), TableId("shop", "dbo", "b")
 STAMP = Stamp(at=AT, run_id="run", epoch=0)
@@ -69,4 +72,7 @@ def test_a_stopped_snapshot_is_no_start_of_a_log_that_adds_up_to_the_table() -> 
     whole = SnapshotEnded(number=1, low=lsn(2).text, **facts)
     part = SnapshotEnded(number=2, low=lsn(5).text, stopped="x", **facts)
     offsets = Offsets().with_row(snapshot_ended(STAMP, entry, whole), 1)
-    assert offsets.with_row(snapshot_ended(STAMP, entry, part), 2).log_start(A.text) == offsets.log_start(A.text) != ""
+    versions = [replace(orders(version=1, object_id=1, instance="i"), table_id=A)]
+    start = log_start(versions, folder="dbo/a", offsets=offsets)
+    stopped = offsets.with_row(snapshot_ended(STAMP, entry, part), 2)
+    assert log_start(versions, folder="dbo/a", offsets=stopped) == start != ""

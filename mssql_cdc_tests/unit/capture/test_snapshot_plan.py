@@ -22,6 +22,7 @@ from mssql_cdc.capture.snapshot.chunk_plan import (
     remaining,
     resumed,
 )
+from mssql_cdc.check.story import log_start
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, SnapshotEnded, Stamp, snapshot_ended
@@ -29,7 +30,7 @@ from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import Chunk, LogMark
-from mssql_cdc_tests.lake_kit import AT
+from mssql_cdc_tests.lake_kit import AT, orders
 
 ORDERS, PEOPLE = TableId("db", "dbo", "orders"), TableId("db", "dbo", "people")
 
@@ -269,6 +270,7 @@ def test_rows_that_another_run_has_read_of_the_same_snapshot_are_before_the_star
     facts = {"table": ORDERS.text, "snapshot": "s", "signal": None, "mark": LogMark(lsn(9)), "number": 3}
     ended = SnapshotEnded(low=found.low.text, chunk=found.chunk, **facts)
     row = snapshot_ended(Stamp(at=AT, run_id="run", epoch=0), Entry("streaming", to=lsn(3).text, object_id=1), ended)
-    start = Offsets().with_row(row, 1).log_start(ORDERS.text)
+    versions = [replace(orders(version=1, object_id=1, instance="i"), table_id=ORDERS)]
+    start = log_start(versions, folder="dbo/orders", offsets=Offsets().with_row(row, 1))
     assert snapshot_position_text(0, lsn(2), number=3, chunk=0, row=7) < start
     assert start == snapshot_position_text(0, lsn(2), number=3, chunk=1)

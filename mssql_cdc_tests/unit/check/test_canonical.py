@@ -7,10 +7,13 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mssql_cdc.check.checksums import encode
+from mssql_cdc.check.sides import texts_of
 from mssql_cdc.lake.canonical import lake_text
 from mssql_cdc.schema import Column, SqlServerType
 from mssql_cdc.source.sqlserver.check_texts import source_text
@@ -86,6 +89,30 @@ def test_source_and_lake_match_unless_a_cell_changed(name, sent, held, exact, ot
     wanted = source_text(column(name), sent)
     assert lake_text(column(name), held, exact) == wanted
     assert lake_text(column(name), other, exact) != wanted
+
+
+WIDEST = "9" * 37
+
+
+@pytest.mark.parametrize(
+    ("held", "name", "scale", "text"),
+    [
+        ("1.50", "decimal", 4, "1.5000"),
+        ("1.50", "decimal", 1, "1.5"),
+        ("-2.00", "decimal", 0, "-2"),
+        ("1.55", "decimal", 1, "1.55"),
+        ("1.50", "money", None, "1.5000"),
+        (f"{WIDEST}.0", "decimal", 0, WIDEST),
+        (f"0.{WIDEST}", "decimal", 38, f"0.{WIDEST}0"),
+    ],
+    ids=["wider", "narrower", "whole", "does not fit", "money", "longest", "longest fraction"],
+)
+def test_a_number_has_the_digits_of_its_column_whatever_scale_the_lake_stored_it_in(held, name, scale, text):
+    of_source = column(name, precision=38, scale=scale)
+    values = pa.array([Decimal(held), None], pa.decimal128(38, len(held.partition(".")[2])))
+    nothing = pa.nulls(2, pa.map_(pa.string(), pa.string()))
+    assert list(texts_of([of_source], [values], nothing)) == [(text,), (None,)]
+    assert encode(of_source, values, [None, None]).to_pylist() == [text.encode(), None]
 
 
 @pytest.mark.parametrize("name", ["int", "nvarchar", "datetime2", "sql_variant"])

@@ -1,0 +1,45 @@
+"""Merges the current tables that are behind before they are compared, and keeps what could not be merged.
+
+The comparison takes what the change log adds up to for the row of a key that has changed (`settle`). So it does not see
+that a current table lacks a row for good: that a merge has failed is a result of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mssql_cdc.capture.database import Database
+from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.run.execute import refresh_current
+from mssql_cdc.schema import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Refreshed:
+    """What became of a database's current tables.
+
+    Attributes:
+        errors: The tables that could not be updated, with the reasons.
+        error: Why no table could be updated; None: each could but for these.
+    """
+
+    errors: Mapping[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    error: MssqlCdcError | None = None
+
+
+def refresh(database: Database) -> Refreshed:
+    """Merge every current table of a database up to the last complete cut.
+
+    Args:
+        database: The database.
+
+    Raises:
+        MssqlCdcError: The source, or another run, is in the way, and a retry may help.
+    """
+    try:
+        return Refreshed(refresh_current(database).errors)
+    except MssqlCdcError as error:
+        if error.retriable:
+            raise
+        return Refreshed(error=error)
