@@ -282,7 +282,7 @@ def _state(
         return state, None, None
     try:
         if state is not None:
-            verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version)
+            verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version, batch=entry.batch)
         elif entry.batch:
             raise TamperedTableError(f"The change log {home.changes} is gone. {GONE_ADVICE}")
     except TamperedTableError as error:

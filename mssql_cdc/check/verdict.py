@@ -56,7 +56,7 @@ def judge(database: Database, table: TableId) -> Verdict:
                 problems.append(f"the change log {home.changes} no longer exists")
             return Verdict(tuple(problems), facts)
         facts |= {"delta_version": state.delta_version, "batch": state.batch}
-        verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version)
+        verify_untouched(state, table_id=entry.delta_table_id, delta_version=entry.delta_version, batch=entry.batch)
     except MssqlCdcError as error:
         return Verdict((*problems, str(error)), facts)
     commits = _ranges(state)

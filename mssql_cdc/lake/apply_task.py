@@ -7,7 +7,8 @@ committed it; until then its files are garbage. `lake/shares.py` divides a large
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 from urllib.parse import quote
@@ -17,15 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.fs as pa_fs
 
-from mssql_cdc.lake.arrow_fold import WINDOW_COLUMNS, Folded, fold_rows, new_rows
+from mssql_cdc.lake.arrow_fold import WINDOW_COLUMNS, Folded, Numbers, OldRows, fold_rows, new_rows
 from mssql_cdc.lake.data_file import is_older
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.files import DataFile as WrittenFile
 from mssql_cdc.lake.files import FileTarget, write_files
-from mssql_cdc.lake.fold import FoldPlan, plan_fold, require_known
+from mssql_cdc.lake.fold import FoldPlan, plan_fold
 from mssql_cdc.lake.live_file import LiveFile
-from mssql_cdc.lake.look_up import NO_ROWS, Found, Keys, Touched, look_up, old_rows, stored_names
+from mssql_cdc.lake.look_up import Found, Keys, Touched, look_up, old_rows, stored_names
 from mssql_cdc.lake.partitions import Values, by_partition, folder_of, without_empty_texts
+from mssql_cdc.lake.section_rows import TooWide, rows_to_fold, usable_rows
 from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lake.table_layout import stored
 from mssql_cdc.lake.unknown_columns import ALL_KNOWN, UnknownColumns
@@ -45,6 +47,7 @@ LARGE_ROWS = 500_000
 """A file with more rows keeps them: an update rewrites smaller ones only."""
 _ABSORB = 2.0
 _WRITTEN_ROWS = 250_000
+_WRITTEN_BYTES = 128 * 1024 * 1024
 _HELD_ROWS = 1_000_000
 """So many rows of rewritten files wait for others of their partition."""
 
@@ -113,7 +116,28 @@ class Applied:
 
 def apply_task(task: ApplyTask) -> dict[str, Any]:
     """Run one task; returns JSON-able facts (`Applied.from_value`)."""
-    rows = _rows(task.window, task.usable, WINDOW_COLUMNS)
+    try:
+        return _applied(task)
+    except TooWide as wide:
+        parts = _divided(task, wide.parts)
+    if len(parts) == 1:
+        return _applied(task, bounded=False)
+    return asdict(Applied.together([Applied.from_value(apply_task(part)) for part in parts]))
+
+
+def _divided(task: ApplyTask, parts: int) -> list[ApplyTask]:
+    """The task as shares that are run one after another: the first one deletes all old rows."""
+    windows = task.window.divided(max(1, task.window.most_rows // parts))
+    if len(windows) == 1:
+        return [task]
+    first = replace(task, window=windows[0], section=task.section or task.window)
+    nothing, files = replace(task.window, files=()), (*task.live, *task.others)
+    return [first, *(replace(task, window=one, live=(), section=nothing, others=files) for one in windows[1:])]
+
+
+def _applied(task: ApplyTask, *, bounded: bool = True) -> dict[str, Any]:
+    batches = usable_rows(task.window, task.usable, WINDOW_COLUMNS)
+    rows, count = rows_to_fold(batches, partial(_plan, task), rows=task.window.most_rows, bounded=bounded)
     folded = fold_rows(rows, _plan(task, rows)) if rows is not None else None
     if folded is None and task.section is None:
         return _result()
@@ -125,23 +149,26 @@ def apply_task(task: ApplyTask) -> dict[str, Any]:
         else:
             deleted = _look_up(task, task.live, _section_keys(task), system, opened)
             source = _old_rows_of_a_share(task, folded, system, opened)
-        return _apply(task, folded, source, deleted, system)
+        old = old_rows(folded, source, bounded=bounded) if folded is not None else None
+        return _apply(task, folded, old, source.stale, deleted, system) | {"rows": count}
     finally:
         for found in opened:
             found.close()
 
 
 def _apply(
-    task: ApplyTask, folded: Folded | None, source: Found, deleted: Found, system: pa_fs.FileSystem
+    task: ApplyTask,
+    folded: Folded | None,
+    old: OldRows | None,
+    stale: Numbers,
+    deleted: Found,
+    system: pa_fs.FileSystem,
 ) -> dict[str, Any]:
-    which = NO_ROWS
-    if folded is not None:
-        written = ~folded.deleted
-        written[source.stale] = False
-        which = np.flatnonzero(written)
     new: dict[Values, pa.RecordBatch] = {}
     if folded is not None:
-        rows = new_rows(folded, which, old_rows(folded, source), arrow_of(task.target.schema_json or ""))
+        written = ~folded.deleted
+        written[stale] = False
+        rows = new_rows(folded, np.flatnonzero(written), old, arrow_of(task.target.schema_json or ""))
         new = by_partition(without_empty_texts(rows, task.partition_by, folded.plan.names), task.partition_by)
     vectors = _choose(task, deleted, {values: rows.num_rows for values, rows in new.items()})
     rewritten = [touched for touched in deleted.files if touched.rewritten]
@@ -153,20 +180,13 @@ def _apply(
     for touched, vector in zip(marked, marks, strict=True):
         adds.append(touched.file.file.add(vector=vector, rows=touched.file.rows))
     removed = [touched.file.file.identity for touched in (*rewritten, *marked)]
-    count = folded.window.num_rows if folded is not None else 0
-    return _result(adds=adds, removed=removed, rows=count, vectors=vectors and bool(marked))
+    return _result(adds=adds, removed=removed, vectors=vectors and bool(marked))
 
 
 def _rows(window: Window, usable: Sequence[TableSchema], columns: Sequence[str]) -> pa.RecordBatch | None:
     """The window's rows of usable versions; None without any."""
-    numbers = pa.array([schema.version for schema in usable], pa.int32())
-    batches: list[pa.RecordBatch] = []
-    for batch in window.rows(columns):
-        require_known(window.uri, usable[-1], batch.column("_schema"))
-        known = pc.is_in(batch.column("_schema"), value_set=numbers)
-        batches.append(batch if pc.all(known).as_py() else batch.filter(known))
-    found = pa.concat_batches(batches) if batches else None
-    return found if found is not None and found.num_rows else None
+    batches = list(usable_rows(window, usable, columns))
+    return pa.concat_batches(batches) if batches else None
 
 
 def _plan(task: ApplyTask, rows: pa.RecordBatch) -> FoldPlan:
@@ -296,14 +316,17 @@ def _remaining(absorbed: Sequence[Touched]) -> Iterator[pa.RecordBatch]:
 
 
 def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    for start in range(0, rows.num_rows, _WRITTEN_ROWS):
-        yield rows.slice(start, _WRITTEN_ROWS)
+    # A row group is read at once.
+    step = max(1, min(_WRITTEN_ROWS, rows.num_rows * _WRITTEN_BYTES // max(1, rows.nbytes)))
+    for start in range(0, rows.num_rows, step):
+        yield rows.slice(start, step)
 
 
 def _add(file: WrittenFile, partition: Mapping[str, str | None]) -> dict[str, Any]:
     return {
         "add": {
-            "path": quote(file.path, safe="/="),
+            # As deltalake writes it in its removes (1.6.6); it finds no file with these characters encoded.
+            "path": quote(file.path, safe="/=,@"),
             "partitionValues": dict(partition),
             "size": file.size,
             "modificationTime": file.modified,

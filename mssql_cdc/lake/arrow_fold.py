@@ -31,9 +31,9 @@ NOWHERE = -1
 class Folded:
     """One entry per key of the section; numbers of rows are those of the section.
 
-    `last` is the key's newest row, `deleted` says that it is a delete, `reborn` that an incarnation of the row began
-    within the section. `known` has, for each uncertain column of the plan, the row with its last value that is known
-    within the incarnation, or `NOWHERE`.
+    `last` is the key's newest row, `deleted` says that it is a delete. `began` is the row with which its incarnation
+    began, or `NOWHERE` if that was before the section. `known` has, for each uncertain column of the plan, the row with
+    its last value that is known within the incarnation, or `NOWHERE`.
     """
 
     plan: FoldPlan
@@ -42,8 +42,19 @@ class Folded:
     positions: pa.Array
     last: Numbers
     deleted: Flags
-    reborn: Flags
+    began: Numbers
     known: tuple[Numbers, ...]
+
+    @property
+    def reborn(self) -> Flags:
+        """The keys of which an incarnation began within the section."""
+        return self.began != NOWHERE
+
+    @property
+    def needed(self) -> Numbers:
+        """The rows that decide: a fold of them, with rows of other sections too, is that of all rows."""
+        found = np.unique(np.concatenate([self.last, self.began, *self.known]))
+        return found[found != NOWHERE]
 
     @property
     def incomplete(self) -> Flags:
@@ -93,7 +104,7 @@ def fold_rows(window: pa.RecordBatch, plan: FoldPlan) -> Folded:
         window.column("_pos").take(numbers),
         last,
         deletes[last],
-        incarnation != NOWHERE,
+        np.where(incarnation != NOWHERE, order[incarnation], NOWHERE),
         tuple(known),
     )
 

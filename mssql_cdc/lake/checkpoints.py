@@ -10,6 +10,8 @@ from zlib import crc32
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from mssql_cdc.lake.properties import is_on
+
 _NAME = 3
 """So many last parts of a folder name a table, such as `dbo/orders/current`."""
 
@@ -37,7 +39,7 @@ def checkpoint(table: DeltaTable) -> None:
     """
     try:
         table.create_checkpoint()
-        if table.metadata().configuration.get("delta.enableExpiredLogCleanup") != "false":
+        if is_on(table.metadata().configuration, "delta.enableExpiredLogCleanup", default=True):
             table.cleanup_metadata()
     except (DeltaError, OSError):
         return

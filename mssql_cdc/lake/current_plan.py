@@ -19,12 +19,13 @@ from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lake.fold import same_key
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.progress import applied_batch, progress_id
-from mssql_cdc.lake.properties import STATS, STRUCTURE
+from mssql_cdc.lake.properties import STRUCTURE, listed_stats
 from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.shares import too_large
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.table_layout import LayoutChange, layout_change, layout_of, unwritable_layout, with_layout
 from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.lake.wide_decimals import has_rounded_bounds, widened_stats, without_stats
 from mssql_cdc.schema.arrow import current_schema
 from mssql_cdc.schema.tables import TableSchema
 
@@ -116,6 +117,9 @@ def plan_update(
         configuration = {**log.properties, STRUCTURE: str(newest.version)}
         metadata = {**log.metadata, "configuration": configuration}
     schema_json = str((metadata or log.metadata)["schemaString"])
+    widened = widened_stats(log, arrow_of(schema_json))
+    if widened:
+        metadata = without_stats(metadata or log.metadata, widened)
     layout = layout_of(request.layout, newest, arrow_of(schema_json))
     stats = stats_columns(arrow_of(schema_json), layout)
     change = layout_change(log, layout, stats)
@@ -134,7 +138,7 @@ def plan_update(
         metadata = with_layout(metadata or log.metadata, layout, stats)
         protocol = with_features(protocol or log.protocol, (), layout.features)
         domains = (layout.domain(schema_json),) if layout.cluster_by or log.cluster_by else ()
-    rewriting = _rewriting(wanted, change, replaces=replaces)
+    rewriting = _rewriting(wanted, change, replaces=replaces, rounded=has_rounded_bounds(log, widened))
     target = _target(home, schema_json, (metadata or log.metadata)["configuration"], storage)
     vectors = True if log.has_vectors else False if request.vectors == "false" else None
     task = ApplyTask(
@@ -178,15 +182,16 @@ def work_of(task: ApplyTask) -> int:
     return task.window.size + (stored if task.rewrites else stored // 8)
 
 
-def _rewriting(wanted: StructureChange, layout: LayoutChange | None, *, replaces: bool) -> str | None:
+def _rewriting(wanted: StructureChange, layout: LayoutChange | None, *, replaces: bool, rounded: bool) -> str | None:
     """Why all files are written again; None: they are not."""
     if replaces:
         return "its rows are replaced"
     if wanted:
         return "its structure changes"
+    if rounded:
+        return "the bounds of its decimals are rounded"
     return "its layout changes" if layout and layout.rewrites else None
 
 
 def _target(home: TableHome, schema_json: str, properties: Any, storage: Storage) -> FileTarget:
-    columns = tuple(name.strip(" `") for name in properties.get(STATS, "").split(",") if name)
-    return FileTarget(home.current, schema_json, columns, storage)
+    return FileTarget(home.current, schema_json, listed_stats(properties), storage)

@@ -21,13 +21,14 @@ from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
-from mssql_cdc.lake.properties import MAPPED_IDS, MAPPING, STRUCTURE, TYPE_CHANGES
+from mssql_cdc.lake.properties import MAPPED_IDS, STATS, STRUCTURE, TYPE_CHANGES, is_mapped
 from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_layout import unwritable_layout
-from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.lake.table_log import TableLog, load_log
 from mssql_cdc.lake.unknown_columns import UnknownColumns
+from mssql_cdc.lake.wide_decimals import widened_stats, without_stats
 from mssql_cdc.schema.arrow import current_names, current_schema, former_names
 from mssql_cdc.schema.lives import lives
 from mssql_cdc.schema.tables import TableSchema
@@ -79,7 +80,7 @@ def only_spark(log: TableLog, wanted: StructureChange) -> str | None:
     if because:
         return because
     added = pa.schema([pa.field(path[-1], kind) for path, kind in wanted.change.added])
-    if not _is_mapped(log) and needs_mapping(added):
+    if not is_mapped(log.properties) and needs_mapping(added):
         return "the name of a new column needs column mapping"
     if wanted.change.widened and not wanted.unknown.names and log.rows > LARGE_ROWS:
         return "a column of a large table gets a wider type, which Spark does without writing its rows"
@@ -103,7 +104,7 @@ def restructured(log: TableLog, newest: TableSchema, wanted: StructureChange) ->
     for (name, *_), kind in wanted.change.added:
         number += 1
         fields[name] = _delta_field(name, kind)
-        if _is_mapped(log):
+        if is_mapped(log.properties):
             fields[name]["metadata"] = mapped_column(number)
             configuration[MAPPED_IDS] = str(number)
         fields[name]["metadata"]["comment"] = comments[name]
@@ -139,9 +140,13 @@ def change_structure(
     # Rows that exist already do not know these columns. Marked first: a crash after it does no harm.
     if wanted.unknown.names:
         _mark_unknown(session, home.current, wanted.unknown)
-    table = spark_identifier(home.current)
+    table, properties = spark_identifier(home.current), {STRUCTURE: str(newest.version)}
+    log = load_log(home.current, storage)
+    if log is not None and not log.unreadable and (widened := widened_stats(log, current_schema(newest))):
+        properties[STATS] = without_stats(log.metadata, widened)["configuration"][STATS]
+    texts = ", ".join(f"'{name}' = {literal(value)}" for name, value in properties.items())
     with conflicts_fenced(home.current), private_session(session) as private:
-        run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ('{STRUCTURE}' = '{newest.version}')")
+        run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ({texts})")
     state = load_state(home.current, owner=f"{home.app_id}:current", storage=storage)
     if state is None:
         raise StorageError(f"The Delta table {home.current} is gone")
@@ -157,11 +162,6 @@ def _left(newest: TableSchema, wanted: StructureChange) -> list[str]:
     """The former Delta columns of the unknown ones; their comments say where their values continue."""
     former = former_names(newest)
     return [target for name in wanted.unknown.names for target in former.get(name, {}).values()]
-
-
-def _is_mapped(log: TableLog) -> bool:
-    """Whether the table has column mapping."""
-    return log.properties.get(MAPPING, "none") != "none"
 
 
 def _delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:

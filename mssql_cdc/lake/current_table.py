@@ -29,6 +29,7 @@ from mssql_cdc.lake.properties import (
 from mssql_cdc.lake.table_commit import CHECKPOINT_INTERVAL
 from mssql_cdc.lake.table_layout import PLAIN, TableLayout, check_clusterable, with_layout
 from mssql_cdc.lake.table_log import VECTORS
+from mssql_cdc.lake.wide_decimals import is_wide
 from mssql_cdc.schema.arrow import current_names, current_schema, former_names
 from mssql_cdc.schema.tables import TableSchema
 
@@ -44,7 +45,6 @@ _COMMENTS = {
     "_unavailable": "Columns whose value is unknown",
 }
 _STATS_COLUMNS = 32
-_EXACT_DIGITS = 15
 _IMPLIED = {
     2: ("appendOnly", "invariants"),
     3: ("checkConstraints",),
@@ -150,12 +150,12 @@ def stats_columns(schema: pa.Schema, layout: TableLayout = PLAIN) -> list[str]:
 
 
 def _has_stats(column: pa.Field) -> bool:
-    # The property's text cannot express every name, and a JSON number not every decimal.
+    # The property's text cannot express every name.
     if "," in column.name or "`" in column.name:
         return False
     kind = column.type
     if pa.types.is_decimal(kind):
-        return kind.precision <= _EXACT_DIGITS
+        return not is_wide(kind)
     return (
         pa.types.is_integer(kind)
         or pa.types.is_floating(kind)

@@ -19,7 +19,7 @@ from pyroaring import BitMap64
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.partitions import column_of
-from mssql_cdc.lake.read import lift
+from mssql_cdc.lake.read import lift, parquet_file
 from mssql_cdc.lake.unknown_columns import ALL_KNOWN, UnknownColumns
 from mssql_cdc.lake.vectors import read_vector
 
@@ -95,9 +95,7 @@ class DataFile:
 
     @cached_property
     def _parquet(self) -> pq.ParquetFile:
-        # Other writers may store instants as INT96, which overflows when it is read in nanoseconds.
-        source = self._system.open_input_file(self.file.name)
-        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+        return parquet_file(self._system.open_input_file(self.file.name))
 
     def _logical(self, columns: Sequence[str]) -> pa.Schema:
         all_columns = arrow_of(self._schema_json)

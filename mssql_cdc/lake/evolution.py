@@ -22,7 +22,7 @@ from deltalake.exceptions import CommitFailedError
 from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
 from mssql_cdc.lake.log import SparkStarter, TableState, facts_of, refresh
-from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING
+from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING, is_mapped, is_on
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier, sql_type
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def evolve(
     change = schema_change(state.schema_json, wanted)
     if not change:
         return state
-    mapped = state.properties.get(MAPPING, "none") != "none"
+    mapped = is_mapped(state.properties)
     odd = any(needs_mapping(pa.schema([pa.field(path[-1], kind)])) for path, kind in change.added)
     if committer == "deltalake" and not (mapped or odd or change.widened or state.needs_spark):
         _add_columns(state, change)
@@ -161,7 +161,7 @@ def _alter(
 
     table = spark_identifier(state.uri)
     properties: list[str] = []
-    if change.widened and state.properties.get(WIDENING) != "true":
+    if change.widened and not is_on(state.properties, WIDENING):
         properties.append(f"'{WIDENING}' = 'true'")
     if map_names:
         properties.append(f"'{MAPPING}' = 'name'")

@@ -18,7 +18,7 @@ import pyarrow.fs as pa_fs
 from numpy.typing import NDArray
 
 from mssql_cdc.lake.data_file import DataFile
-from mssql_cdc.lake.storage import LOCAL, Storage, file_system, local_path
+from mssql_cdc.lake.storage import LOCAL, Storage, file_system, local_path, write_bytes
 from mssql_cdc.lake.table_log import load_log
 
 INDEXED_ROWS = 20_000
@@ -63,14 +63,13 @@ def find(file: DataFile, keys: pa.Array, uri: str, system: pa_fs.FileSystem) -> 
     hits: list[Numbers] = []
     numbers: list[Numbers] = []
     left = np.arange(len(keys), dtype=np.int64)
-    # Rows that share the first 64 bits follow each other.
+    # Rows that share the first 64 bits follow each other: those of another key, or that a user has written twice.
     while len(left):
         left = left[found[left] < count]
         left = left[first[found[left]] == wanted[left]]
         same = second[found[left]] == more[left]
         hits.append(rows[found[left[same]]].astype(np.int64))
         numbers.append(left[same])
-        left = left[~same]
         found[left] += 1
     together, which = np.concatenate(hits or [left]), np.concatenate(numbers or [left])
     order = np.argsort(together)
@@ -154,9 +153,11 @@ def _read(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uint
 
 
 def _build(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uint8]:
-    keys = file.column("_key").combine_chunks()
+    keys = file.column("_key")
     seed = int.from_bytes(os.urandom(8), "little")
-    first, second = key_hashes(keys, seed)
+    hashed = [key_hashes(chunk, seed) for chunk in keys.chunks]
+    first = np.concatenate([np.empty(0, np.uint64), *(one for one, _ in hashed)])
+    second = np.concatenate([np.empty(0, np.uint32), *(more for _, more in hashed)])
     order = np.argsort(first, kind="stable")
     parts = [first[order], second[order], order.astype(np.uint32)]
     content = _HEADER.pack(_MAGIC, seed, len(keys)) + b"".join(part.tobytes() for part in parts)
@@ -167,8 +168,7 @@ def _build(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uin
         # shows an object once it is whole.
         local = local_path(uri)
         written = path if local is None else f"{path}.{uuid.uuid4()}"
-        with system.open_output_stream(written) as sink:
-            sink.write(content)
+        write_bytes(system, written, content)
         if local is not None:
             (local / written).replace(local / path)
     except OSError:

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from mssql_cdc.lake.vectors import Vector
 
 Identity = tuple[str, str]
-"""Delta's identity of a file: its path, and that of its deletion vector (empty: it has none)."""
+"""Delta's identity of a file: its decoded path, and that of its deletion vector (empty: it has none)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LiveFile:
     @property
     def identity(self) -> Identity:
         """Delta's identity of a file: its path and its deletion vector."""
-        return self.path, self.vector.identity if self.vector else ""
+        return self.name, self.vector.identity if self.vector else ""
 
     @property
     def name(self) -> str:
@@ -73,15 +73,12 @@ class LiveFile:
             vector: the rows that are deleted now.
             rows: all rows of the file, which the statistics must give beside a vector.
         """
-        stats = {**self.facts, "tightBounds": False}
+        # Bounds stay as they were written: Spark's of decimals are exact, which a double would not be.
+        stats = {**_members(self.stats or "{}"), "tightBounds": "false"}
         if rows is not None:
-            stats["numRecords"] = rows
-        found: dict[str, Any] = {
-            "path": self.path,
-            **self.action,
-            "dataChange": True,
-            "stats": json.dumps(stats, ensure_ascii=False),
-        }
+            stats["numRecords"] = str(rows)
+        text = ", ".join(f"{json.dumps(name)}: {value}" for name, value in stats.items())
+        found: dict[str, Any] = {"path": self.path, **self.action, "dataChange": True, "stats": f"{{{text}}}"}
         return {"add": {**found, "deletionVector": vector.to_action()} if vector else found}
 
     def remove(self, at: datetime) -> dict[str, Any]:
@@ -100,4 +97,24 @@ class LiveFile:
 def identity_of(action: Mapping[str, Any]) -> Identity:
     """The identity of the file of an `add` or `remove` action."""
     vector = action.get("deletionVector")
-    return action["path"], Vector.from_action(vector).identity if vector else ""
+    return unquote(action["path"]), Vector.from_action(vector).identity if vector else ""
+
+
+def _members(text: str) -> dict[str, str]:
+    """The members of a JSON object; their values are the object's own text."""
+    decoder, found = json.JSONDecoder(), dict[str, str]()
+    at = _skipped(text, text.index("{") + 1)
+    while text[at] == '"':
+        name, end = decoder.raw_decode(text, at)
+        begin = _skipped(text, end)
+        _, end = decoder.raw_decode(text, begin)
+        found[name] = text[begin:end]
+        at = _skipped(text, end)
+    return found
+
+
+def _skipped(text: str, at: int) -> int:
+    """The place of the next name, value or end."""
+    while text[at] in " \t\r\n,:":
+        at += 1
+    return at

@@ -22,7 +22,7 @@ from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.opened import find_table
-from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, OWNER, STATS, WIDENING
+from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, OWNER, STATS, WIDENING, is_on, listed_stats
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
 
@@ -76,13 +76,12 @@ class TableState:
     @property
     def needs_spark(self) -> bool:
         """Whether only Spark can commit to the table: after its first widened column."""
-        return self.properties.get(WIDENING) == "true"
+        return is_on(self.properties, WIDENING)
 
     @property
     def target(self) -> FileTarget:
         """The location and schema of files for the next commit."""
-        columns = tuple(name.strip(" `") for name in self.properties.get(STATS, "").split(",") if name)
-        return FileTarget(self.uri, self.schema_json, columns, self.storage)
+        return FileTarget(self.uri, self.schema_json, listed_stats(self.properties), self.storage)
 
 
 def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOCAL) -> TableState | None:

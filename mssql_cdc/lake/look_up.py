@@ -21,6 +21,7 @@ from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import FileTarget
 from mssql_cdc.lake.key_index import INDEXED_ROWS, find
 from mssql_cdc.lake.live_file import LiveFile
+from mssql_cdc.lake.section_rows import MOST_PLAIN_BYTES, TooWide
 from mssql_cdc.lake.unknown_columns import ALL_KNOWN, UnknownColumns
 
 DENSE = 4
@@ -130,12 +131,16 @@ def stored_names(schema_json: str) -> tuple[str, str]:
     return key, position
 
 
-def old_rows(folded: Folded, found: Found) -> OldRows | None:
+def old_rows(folded: Folded, found: Found, *, bounded: bool = True) -> OldRows | None:
     """The old rows that some new row takes values from.
 
     Args:
         folded: The section.
         found: The old rows of its keys.
+        bounded: Whether too many bytes are refused.
+
+    Raises:
+        TooWide: They are too many bytes.
     """
     incomplete = folded.incomplete
     place = np.full(len(folded.last), NOWHERE, dtype=np.int64)
@@ -143,11 +148,14 @@ def old_rows(folded: Folded, found: Found) -> OldRows | None:
     former = (target for name in plan.uncertain for target in plan.former.get(name, {}).values())
     columns = ["_exact", "_unavailable", *(plan.names[name] for name in plan.uncertain), *former]
     parts: list[pa.Table] = []
-    count = 0
+    count = size = 0
     for number, keys, rows in found.place:
         wanted = incomplete[keys]
         if wanted.any():
             part = found.files[number].file.take(rows[wanted], columns)
+            size += part.nbytes
+            if bounded and size > MOST_PLAIN_BYTES:
+                raise TooWide(2)
             place[keys[wanted]] = np.arange(count, count + part.num_rows)
             count += part.num_rows
             parts.append(part)
@@ -164,6 +172,7 @@ def _candidates(keys: pa.Array, low: str | None, high: str | None) -> Numbers:
 
 def _matches(file: DataFile, keys: pa.Array, candidates: Numbers) -> tuple[Numbers, Numbers]:
     """The file's rows with one of these keys, ascending, and the keys' numbers."""
-    places = pc.index_in(file.column("_key").combine_chunks(), value_set=keys.take(pa.array(candidates)))
+    # In chunks, as they are read: the keys of a large file may be too many bytes for an array.
+    places = pc.index_in(file.column("_key"), value_set=keys.take(pa.array(candidates)))
     hits = np.flatnonzero(np.asarray(pc.is_valid(places), dtype=bool))
     return hits, candidates[np.asarray(places.take(pa.array(hits)), dtype=np.int64)]

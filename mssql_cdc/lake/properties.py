@@ -1,5 +1,9 @@
 """Names and values of the connector's Delta table properties; other modules of `lake/` set them."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
 OWNER = "mssql_cdc.owner"
 STRUCTURE = "mssql_cdc.schema"
 RENAMED = "mssql_cdc.renamed"
@@ -18,3 +22,29 @@ CHANGE_LOG_PROPERTIES = {
     "delta.appendOnly": "true",
     "delta.checkpointInterval": "50",
 }
+
+
+def is_on(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    """Whether a table has a property on; Delta takes `true` and `false` in any case of letters.
+
+    Args:
+        properties: The table's properties.
+        name: The property.
+        default: What the table has that does not say it.
+    """
+    return {"true": True, "false": False}.get((properties.get(name) or "").lower(), default)
+
+
+def is_mapped(properties: Mapping[str, str]) -> bool:
+    """Whether the table has column mapping."""
+    return properties.get(MAPPING, "none").lower() != "none"
+
+
+def listed_stats(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The columns whose statistics a table wants."""
+    return tuple(name.strip(" `") for name in properties.get(STATS, "").split(",") if name)
+
+
+def listing(columns: Sequence[str]) -> str:
+    """The value of `STATS` that lists these columns."""
+    return ",".join(f"`{name}`" for name in columns)

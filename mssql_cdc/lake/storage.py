@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import unquote, urlparse
 
 import pyarrow.fs as pa_fs
@@ -94,3 +95,17 @@ def file_system(uri: str, storage: Storage = LOCAL) -> pa_fs.FileSystem:
     from deltalake.fs import DeltaStorageHandler
 
     return pa_fs.PyFileSystem(DeltaStorageHandler(uri, options=storage.resolved()))
+
+
+def write_bytes(system: pa_fs.FileSystem, path: str, content: bytes) -> None:
+    """Write a file with this content.
+
+    Args:
+        system: A folder, local or in an object store.
+        path: The file in it.
+        content: All bytes.
+    """
+    # An object store's stream takes only `bytes` (deltalake 1.6.6). pyarrow hands it those of a buffer in between, if
+    # that is larger than what is written, and else an object of its own.
+    with cast("Any", system).open_output_stream(path, buffer_size=len(content) + 1) as sink:
+        sink.write(content)

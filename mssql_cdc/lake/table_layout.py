@@ -16,7 +16,7 @@ import pyarrow as pa
 from mssql_cdc.config.data_layout import DataLayout
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
-from mssql_cdc.lake.properties import LAYOUT, STATS
+from mssql_cdc.lake.properties import LAYOUT, STATS, listed_stats, listing
 from mssql_cdc.lake.table_log import CLUSTERING, TableLog
 from mssql_cdc.schema.arrow import current_names
 from mssql_cdc.schema.tables import TableSchema
@@ -114,7 +114,7 @@ def layout_change(log: TableLog, layout: TableLayout, clusterable: Sequence[str]
             "delta.current.… back"
         )
     check_clusterable(layout, clusterable)
-    known = {name.strip(" `") for name in log.properties.get(STATS, "").split(",")}
+    known = frozenset(listed_stats(log.properties))
     same = log.partition_by == layout.partition_by
     return LayoutChange(layout, rewrites=not same or not known.issuperset(layout.cluster_by))
 
@@ -125,8 +125,8 @@ def unwritable_layout(log: TableLog) -> str | None:
     for name in log.partition_by:
         if not is_partition_type(schema.field(name).type):
             return f"the table is partitioned by {name}, which is {schema.field(name).type}"
-    known = [name.strip(" `") for name in log.properties.get(STATS, "").split(",")]
-    with_stats = {(name,) for name in stored(log.schema_json, [name for name in known if name in schema.names])}
+    known = [name for name in listed_stats(log.properties) if name in schema.names]
+    with_stats = {(name,) for name in stored(log.schema_json, known)}
     for path in log.cluster_by:
         if path not in with_stats:
             return f"the table is clustered by {'.'.join(path)}, which has no statistics"
@@ -160,7 +160,7 @@ def with_layout(metadata: Mapping[str, Any], layout: TableLayout, stats: Sequenc
     """
     before: dict[str, str] = metadata["configuration"] or {}
     configuration = {name: value for name, value in before.items() if name != LAYOUT}
-    configuration |= {**layout.properties, STATS: ",".join(f"`{name}`" for name in stats)}
+    configuration |= {**layout.properties, STATS: listing(stats)}
     return {**metadata, "configuration": configuration, "partitionColumns": list(layout.partition_by)}
 
 

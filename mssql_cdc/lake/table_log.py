@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.live_file import Identity, LiveFile, identity_of
 from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.properties import is_on
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_restores import restored_after, restored_before
 
@@ -104,7 +105,7 @@ class TableLog:
     @property
     def has_vectors(self) -> bool:
         """Whether deletion vectors may be written."""
-        return self.properties.get(VECTORS) == "true"
+        return is_on(self.properties, VECTORS)
 
     @property
     def rows(self) -> int:
@@ -145,8 +146,10 @@ class TableLog:
         if unknown or self.protocol["minReaderVersion"] > 3 or self.protocol["minWriterVersion"] > 7:
             return f"the table has features that only Spark writes: {', '.join(unknown) or 'a newer protocol'}"
         for name, text in _PROPERTIES.items():
-            if self.properties.get(name) == "true":
+            if is_on(self.properties, name):
                 return f"the table {text}"
+        if ("writer", "rowTracking") in features and not is_on(self.properties, "delta.rowTrackingSuspended"):
+            return "the files of the table have row ids"
         if any(name.startswith("delta.constraints.") for name in self.properties):
             return "the table has constraints"
         for column in json.loads(self.schema_json)["fields"]:
@@ -181,8 +184,9 @@ def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
     if not commits and not checkpoints:
         return None
     blank = TableLog(uri, -1, {}, {}, {}, {}, {}, storage=storage, folder=folder)
+    second_kind = replace(blank, unreadable="the table has checkpoints of the second kind")
     if newer > max(checkpoints, default=-1):
-        return _with_deltalake(replace(blank, unreadable="the table has checkpoints of the second kind"))
+        return _with_deltalake(second_kind)
     replay, version = _Replay(blank), -1
     if checkpoints:
         version = max(checkpoints)
@@ -191,6 +195,8 @@ def load_log(uri: str, storage: Storage = LOCAL) -> TableLog | None:
                 replay.checkpoint(_content(folder, path))
             except pa.ArrowInvalid as error:
                 raise StorageError(f"{uri}/{path} is no readable checkpoint; restore the file, or remove it") from error
+        if replay.has_sidecars:
+            return _with_deltalake(second_kind)
         info_of = cache(partial(commit_facts, folder))  # Its actions are part of the checkpoint.
         replay.told_by(info_of(version))
         replay.restored = restored_before(version, info_of)
@@ -286,6 +292,7 @@ class _Replay:
         self._files, self._txns, self._domains = dict(log.files), dict(log.txns), dict(log.domains)
         self._protocol, self._metadata, self._committed = log.protocol, log.metadata, log.committed
         self.restored = log.restored
+        self.has_sidecars = False
 
     def log(self, version: int) -> TableLog:
         return replace(
@@ -307,6 +314,9 @@ class _Replay:
                 column = table.column(name)
                 for found in column.filter(column.is_valid()).to_pylist():
                     self._apply(name, _plain(found))
+        # Those of the second kind may have the classic name, too; deltalake writes them so, in one piece.
+        if "sidecar" in table.schema.names:
+            self.has_sidecars |= table.column("sidecar").null_count < table.num_rows
 
     def commit(self, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
         found = list(actions)

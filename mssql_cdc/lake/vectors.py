@@ -16,6 +16,7 @@ import pyarrow.fs as pa_fs
 from pyroaring import BitMap64
 
 from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.storage import write_bytes
 
 _MAGIC = 1681511377
 _VERSION = b"\x01"
@@ -120,8 +121,7 @@ def write_vectors(bitmaps: Sequence[BitMap64], system: pa_fs.FileSystem) -> list
         found.append(Vector("u", place, len(body), len(bitmap), len(content)))
         content += struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
     if found:
-        with system.open_output_stream(f"deletion_vector_{identity}.bin") as sink:
-            sink.write(bytes(content))
+        write_bytes(system, f"deletion_vector_{identity}.bin", bytes(content))
     return found
 
 

@@ -18,7 +18,7 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.delta_schema import arrow_of, file_schema
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.opened import open_table
-from mssql_cdc.lake.read import BatchSlice, file_rows
+from mssql_cdc.lake.read import BatchSlice, file_rows, parquet_file
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system
 
 _END = "\U0010ffff"
@@ -48,6 +48,12 @@ class KeyRange:
         below = self.low is not None and largest is not None and largest < self.low
         above = self.high is not None and smallest is not None and smallest >= self.high
         return not below and not above
+
+    def common(self, other: KeyRange) -> KeyRange | None:
+        """The keys that both have; None without any."""
+        low = max((end for end in (self.low, other.low) if end is not None), default=None)
+        high = min((end for end in (self.high, other.high) if end is not None), default=None)
+        return None if low is not None and high is not None and low >= high else KeyRange(low, high)
 
     def inside(self, keys: pa.Array) -> pa.Array:
         """Which of the keys it has."""
@@ -119,7 +125,7 @@ class Window:
         system = file_system(self.uri, self.storage)
         for file in self.files:
             with system.open_input_file(file.path) as source:
-                parquet = pq.ParquetFile(source)
+                parquet = parquet_file(source)
                 groups = None if self.keys.is_all else self._groups(parquet)
                 for batch in file_rows(parquet, physical, logical, self.batches, groups):
                     found = batch if self.keys.is_all else batch.filter(self.keys.inside(batch.column("_key")))
@@ -147,6 +153,15 @@ class Window:
             held = held + count if not inner else count // (len(inner) + 1)
         return [KeyRange(low, high) for low, high in pairwise([None, *sorted(set(cuts)), None])]
 
+    def divided(self, rows: int) -> list[Window]:
+        """Windows that have all rows between them, each about so many; the window itself if it has only one key.
+
+        Raises:
+            StorageError: a file cannot be read.
+        """
+        found = [keys for one in self.ranges(rows) if (keys := self.keys.common(one)) is not None]
+        return [self.within(keys) for keys in found]
+
     def _groups(self, parquet: pq.ParquetFile) -> list[int]:
         """The row groups that may hold keys of the range."""
         stored, found = self._stored_key(), list[int]()
@@ -167,18 +182,25 @@ class Window:
         try:
             for file in files[::step]:
                 with system.open_input_file(file.path) as source:
-                    parquet = pq.ParquetFile(source)
+                    parquet = parquet_file(source)
                     groups = range(parquet.num_row_groups)[:: -(-parquet.num_row_groups // _SAMPLED_GROUPS)]
                     sampled.append(parquet.read_row_groups(list(groups), columns=[stored]).column(0))
         except (OSError, pa.ArrowException) as error:
             kind = type(error).__name__
             raise StorageError(f"{self.uri}: a file of the change log cannot be read ({kind})") from error
         chunks = [chunk for column in sampled for chunk in column.chunks]
-        keys = pa.concat_arrays([chunk.drop_null() for chunk in chunks])
-        thinned = keys.take(pa.array(range(0, len(keys), 1 + len(keys) // (1000 * parts))))
+        every = 1 + sum(map(len, chunks)) // (1000 * parts)
+        # Thinned before they are joined: together they may be too many bytes for an array.
+        found = [chunk.take(pa.array(range(0, len(chunk), every))).drop_null() for chunk in chunks]
+        keys = pa.concat_arrays(found)
+        thinned = keys if self.keys.is_all else keys.filter(self.keys.inside(keys))
         ordered = thinned.take(pc.sort_indices(thinned))
-        places = [len(ordered) * part // parts for part in range(1, parts)]
-        return [ordered[place].as_py() for place in places] if len(ordered) else []
+        if not len(ordered):
+            return []
+        # Nothing lies before the first key, which may have most of the rows.
+        first = pc.index(pc.not_equal(ordered, ordered[0]), value=True).as_py()
+        places = [max(first, len(ordered) * part // parts) for part in range(1, parts)]
+        return [ordered[place].as_py() for place in places] if first >= 0 else []
 
     def _stored_key(self) -> str:
         logical = pa.schema([arrow_of(self.schema_json).field("_key")])

@@ -17,7 +17,9 @@ from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.cli import main
 from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.read import query
 from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lake.table_log import load_log
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -93,6 +95,28 @@ def test_change_logs_and_current_tables_live_in_an_object_store(
     assert SECRET not in "".join(capfd.readouterr())
 
 
+def test_a_current_table_in_an_object_store_has_deletion_vectors(place: Place, options: dict[str, str]):
+    _configure(place, options, {"delta.deletion.vectors": "true"})
+    warehouse = f"s3://lake/{place.database}"
+    run = ["run", "--config", str(place.config), "--warehouse", warehouse, "--until-caught-up"]
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(20) NULL")
+    rows = ", ".join(f"({number}, N'a')" for number in range(40))
+    place.sql(f"INSERT INTO dbo.orders VALUES {rows}")
+    place.settle()
+    assert main(run) == 0
+    place.sql("UPDATE dbo.orders SET name = N'b' WHERE id = 7", "DELETE dbo.orders WHERE id = 8")
+    place.settle()
+    assert main(run) == 0
+
+    uri = f"{warehouse}/shop/{place.database}/dbo/orders/current"
+    log = load_log(uri, Storage(options))
+    assert log is not None
+    assert [file.vector.cardinality for file in log.files.values() if file.vector] == [2]
+    found = {row["id"]: row["name"] for batch in query(uri, "SELECT id, name FROM t", Storage(options))
+             for row in batch.to_pylist()}  # fmt: skip
+    assert found == {number: "a" for number in range(40) if number != 8} | {7: "b"}
+
+
 def test_a_store_that_refuses_is_named_with_the_properties_to_check(
     place: Place, options: dict[str, str], capfd: pytest.CaptureFixture[str]
 ):
@@ -109,7 +133,7 @@ def test_a_store_that_refuses_is_named_with_the_properties_to_check(
             assert SECRET not in out + said
 
 
-def _configure(place: Place, options: dict[str, str]) -> None:
+def _configure(place: Place, options: dict[str, str], more: dict[str, str] | None = None) -> None:
     document = json.loads(place.config.read_text(encoding="utf-8"))
-    document["config"] |= {f"delta.storage.{name}": value for name, value in options.items()}
+    document["config"] |= {f"delta.storage.{name}": value for name, value in options.items()} | (more or {})
     place.config.write_text(json.dumps(document), encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lake import current
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.log import commit, refresh
+from mssql_cdc.lake.properties import STATS
 from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.lake.sweep import Sweep, stale_files, stamped
+from mssql_cdc.lake.table_log import load_log
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.schema import change_log_schema
 from mssql_cdc_tests.lake_kit import AT, Change, append, change_log, column, home_in, lsn, orders
@@ -148,6 +151,25 @@ def test_widening_after_another_run_added_rows_is_fenced(spark: SparkSession, tm
     with pytest.raises(FencedError, match="Another run"):
         evolve(late, change_log_schema(new), lambda: spark)
     assert spark.read.format("delta").load(home.changes).count() == 1
+
+
+def test_a_column_that_spark_widens_to_more_digits_than_statistics_may_have_is_listed_no_longer(
+    spark: SparkSession, tmp_path: Path
+):
+    home = home_in(tmp_path)
+    old = orders(column("id", "int"), column("n", "bigint"))
+    new = orders(column("id", "int"), column("n", "decimal", precision=20, scale=0), version=2)
+    state = append(change_log(home, old), old, Change(1, "c", after={"id": 1, "n": 1}))
+    current.apply(spark, home, [old], up_to=state.batch)
+    spark.sql(f"ALTER TABLE {spark_identifier(home.current)} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    state = evolve(state, change_log_schema(new), lambda: spark)
+    state = append(state, new, Change(2, "c", after={"id": 3, "n": Decimal(2**53 + 1)}), spark=lambda: spark)
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    log = load_log(home.current)
+    assert log is not None
+    assert "typeWidening" in log.protocol["readerFeatures"]
+    assert log.properties[STATS] == "`id`,`_key`,`_pos`,`_batch`"
+    assert spark.sql(f"SELECT id FROM {spark_identifier(home.current)} WHERE n = {2**53 + 1}").count() == 1
 
 
 def test_of_many_concurrent_runs_that_widen_and_commit_one_commits(spark: SparkSession, tmp_path: Path):

@@ -354,7 +354,7 @@ class ModelWriter:
 class ModelFile:
     """`pyarrow.parquet.ParquetFile`."""
 
-    def __init__(self, groups: list[pa.RecordBatch]) -> None:
+    def __init__(self, groups: list[pa.RecordBatch], **_: object) -> None:
         self._groups = groups
         self.num_row_groups = len(groups)
         self.schema_arrow = groups[0].schema if groups else pa.schema([])

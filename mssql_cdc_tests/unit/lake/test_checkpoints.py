@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 
-from mssql_cdc.lake.checkpoints import is_due
+from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.log import commit, load_state
+from mssql_cdc.lake.table_log import load_log
 from mssql_cdc_tests.lake_kit import change_log, home_in, lsn, orders
 
 INTERVAL = 50
@@ -49,3 +53,24 @@ def test_a_change_log_has_checkpoints_at_its_turns_and_at_no_others(tmp_path: Pa
     assert checkpoints(home.changes) == [version for version in (first, first + INTERVAL) if version <= 2 * INTERVAL]
     assert state == load_state(home.changes, owner=home.app_id)
     assert DeltaTable(home.changes).version() == state.delta_version
+
+
+@pytest.mark.parametrize(("value", "kept"), [("false", True), ("False", True), ("TRUE", False), (None, False)])
+def test_a_checkpoint_leaves_the_log_of_a_table_whose_user_keeps_it(tmp_path: Path, value: str | None, *, kept: bool):
+    home = home_in(tmp_path)
+    change_log(home, orders())
+    found = load_log(home.changes)
+    assert found is not None
+    wanted = {"delta.logRetentionDuration": "interval 1 days"}
+    wanted |= {} if value is None else {"delta.enableExpiredLogCleanup": value}
+    metadata = {**found.metadata, "configuration": {**found.properties, **wanted}}
+    log = Path(home.changes, "_delta_log")
+    commits = [log / f"{version:020}.json" for version in range(3)]
+    info = {"commitInfo": {"timestamp": 0, "operation": "SET TBLPROPERTIES"}}
+    commits[1].write_text("\n".join(map(json.dumps, [info, {"metaData": metadata}])))
+    commits[2].write_text(json.dumps(info))
+    for path in commits:
+        os.utime(path, (0, 0))
+    checkpoint(DeltaTable(home.changes))
+    assert checkpoints(home.changes) == [2]
+    assert commits[0].exists() == kept

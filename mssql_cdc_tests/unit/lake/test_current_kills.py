@@ -87,8 +87,8 @@ class HalfSystem:
     def __init__(self, system: Any) -> None:
         self._system = system
 
-    def open_output_stream(self, path: str) -> HalfSink:
-        return HalfSink(self._system.open_output_stream(path))
+    def open_output_stream(self, path: str, **more: Any) -> HalfSink:
+        return HalfSink(self._system.open_output_stream(path, **more))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._system, name)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from deltalake import DeltaTable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
 from mssql_cdc.errors import MssqlCdcError, OvertakenError
 from mssql_cdc.lake import current, shares
 from mssql_cdc.lake.apply_task import ApplyTask
@@ -21,11 +25,13 @@ from mssql_cdc.lake.current_plan import CurrentRequest, Handed
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
+from mssql_cdc.lake.properties import STATS
 from mssql_cdc.lake.read import query
 from mssql_cdc.lake.table_log import TableLog, load_log
 from mssql_cdc.lake.unknown_columns import UnknownColumns
 from mssql_cdc.schema import TableSchema, change_log_schema
 from mssql_cdc_tests.lake_kit import Change, append, change_log, column, excluding, home_in, orders
+from mssql_cdc_tests.unit.lake.test_current_tables import _commit
 
 FIRST = orders()
 PRICED = orders(*FIRST.columns, column("price", "int", description="Net price"), column("at", "datetime"), version=2)
@@ -36,8 +42,10 @@ def no_spark() -> NoReturn:
     raise AssertionError("Spark was started")
 
 
-def apply(home: TableHome, versions: Sequence[TableSchema], up_to: int) -> CurrentResult:
-    (result,) = CurrentTables(no_spark).apply_all([CurrentRequest(home, versions, up_to)])
+def apply(
+    home: TableHome, versions: Sequence[TableSchema], up_to: int, layout: DataLayout = AS_IT_COMES
+) -> CurrentResult:
+    (result,) = CurrentTables(no_spark).apply_all([CurrentRequest(home, versions, up_to, layout=layout)])
     if isinstance(result, MssqlCdcError):
         raise result
     return result
@@ -193,6 +201,99 @@ def test_a_name_that_needs_column_mapping_is_sparks_unless_the_table_has_it(tmp_
     request = CurrentRequest(home, [FIRST, odd], state.batch)
     because = "the name of a new column needs column mapping"
     assert CurrentTables(no_spark).apply_quick([request]) == [Handed(request, because, merges=False)]
+
+
+# -- Decimals with more digits than every reader takes from statistics ------------------------------
+
+NARROW = orders(
+    column("id", "int"), column("n", "bigint"), column("m", "decimal", precision=10, scale=2), column("s", "smallmoney")
+)
+WIDE = orders(
+    column("id", "int"),
+    column("n", "decimal", precision=20, scale=0),
+    column("m", "decimal", precision=20, scale=2),
+    column("s", "money"),
+    version=2,
+)
+EXACT = {"n": Decimal(2**53 + 1), "m": Decimal("12345678901234564.99"), "s": Decimal("922337203685477.5300")}
+"""Each lies above the nearest double."""
+BY_N = DataLayout(cluster_by=("n",))
+
+
+def narrow(home: TableHome, layout: DataLayout = AS_IT_COMES) -> TableState:
+    """The table with a row of the narrow types; the change log takes the wide ones, as if Spark had widened it."""
+    small = {"n": 5, "m": Decimal("1.00"), "s": Decimal("0.5")}
+    state = append(change_log(home, WIDE), NARROW, Change(1, "c", after={"id": 1, **small}))
+    apply(home, [NARROW], state.batch, layout)
+    return state
+
+
+def widened(home: TableHome, layout: DataLayout = AS_IT_COMES) -> TableState:
+    state = append(narrow(home, layout), WIDE, Change(3, "c", after={"id": 2, **EXACT}))
+    apply(home, [NARROW, WIDE], state.batch, layout)
+    return state
+
+
+def found_by_value(home: TableHome) -> dict[str, tuple[int, int]]:
+    """How many rows two readers find by the exact value of each column."""
+    dataset = DeltaTable(home.current).to_pyarrow_dataset()
+    counts: dict[str, tuple[int, int]] = {}
+    for name, value in EXACT.items():
+        kind = dataset.schema.field(name).type
+        sql = f"SELECT id FROM t WHERE {name} = CAST('{value}' AS DECIMAL({kind.precision}, {kind.scale}))"
+        rows = sum(batch.num_rows for batch in query(home.current, sql))
+        counts[name] = (rows, dataset.to_table(filter=ds.field(name) == pa.scalar(value, kind)).num_rows)
+    return counts
+
+
+ONCE = dict.fromkeys(EXACT, (1, 1))
+
+
+def test_a_row_is_found_by_the_exact_value_of_a_column_that_got_more_digits(tmp_path: Path):
+    home = home_in(tmp_path)
+    widened(home)
+    assert found_by_value(home) == ONCE
+    assert newest(home).properties[STATS] == "`id`,`_key`,`_pos`,`_batch`"
+
+
+def test_a_row_is_found_by_the_exact_value_of_a_column_that_the_table_is_clustered_by(tmp_path: Path):
+    home = home_in(tmp_path)
+    widened(home, BY_N)
+    assert found_by_value(home) == ONCE
+    assert newest(home).properties[STATS] == "`n`,`id`,`_key`,`_pos`,`_batch`"
+
+
+def listing_wide_columns(home: TableHome, *, rounded: bool) -> TableState:
+    """A table as earlier versions left it: wide decimals are listed, their bounds perhaps rounded."""
+    state = widened(home)
+    log = newest(home)
+    (file,) = log.files.values()
+    listed = {**log.metadata, "configuration": {**log.properties, STATS: "`id`,`n`,`m`,`s`,`_key`,`_pos`,`_batch`"}}
+    facts = file.facts
+    for name, value in EXACT.items():
+        bounds = (float(value), float(value)) if rounded else (5, 6)
+        facts["minValues"][name], facts["maxValues"][name] = bounds
+    add = file.add()["add"] | {"stats": json.dumps(facts)}
+    _commit(home, [{"metaData": listed}, {"add": add}])
+    return state
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+def test_the_next_update_of_a_table_with_rounded_bounds_writes_its_files_again(tmp_path: Path, *, rounded: bool):
+    home = home_in(tmp_path)
+    state = listing_wide_columns(home, rounded=rounded)
+    if rounded:
+        assert found_by_value(home) != ONCE
+    before = set(newest(home).files)
+    state = append(state, WIDE, Change(4, "c", after={"id": 7}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mssql_cdc.lake.apply_task._ABSORB", 0)
+        apply(home, [NARROW, WIDE], state.batch)
+    log = newest(home)
+    assert log.properties[STATS] == "`id`,`_key`,`_pos`,`_batch`"
+    assert before.isdisjoint(log.files) == rounded
+    if rounded:
+        assert found_by_value(home) == ONCE
 
 
 NAMES = st.sampled_from(["a", "b", "c", "größe"])

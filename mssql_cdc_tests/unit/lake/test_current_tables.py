@@ -392,6 +392,8 @@ def test_a_gap_in_the_log_is_an_error(tmp_path: Path):
         ({"configuration": {"delta.enableChangeDataFeed": "true"}}, "change data feed"),
         ({"configuration": {"delta.enableRowTracking": "true"}}, "row tracking"),
         ({"configuration": {"delta.enableInCommitTimestamps": "true"}}, "in-commit timestamps"),
+        ({"configuration": {"delta.enableInCommitTimestamps": "TRUE"}}, "in-commit timestamps"),
+        ({"configuration": {"delta.appendOnly": "True"}}, "append-only"),
         ({"configuration": {"delta.constraints.positive": "id > 0"}}, "constraints"),
         ({"schemaString": '{"fields":[{"name":"id","metadata":{"delta.generationExpression":"1"}}]}'}, "generation"),
     ],
@@ -420,6 +422,38 @@ def test_a_table_with_a_foreign_protocol_says_so(tmp_path: Path, action: dict[st
     grown(home)
     _commit(home, [action])
     assert because in (newest(home).writable() or "")
+
+
+@pytest.mark.parametrize(
+    ("suspended", "because"), [(None, "row ids"), ("false", "row ids"), ("true", None), ("True", None)]
+)
+def test_a_table_whose_files_have_row_ids_is_sparks_unless_these_are_suspended(
+    tmp_path: Path, suspended: str | None, because: str | None
+):
+    """Delta asks for `baseRowId` in each file as soon as the feature is supported, whether or not it is enabled."""
+    home = home_in(tmp_path)
+    grown(home)
+    log = newest(home)
+    protocol = {**log.protocol, "minWriterVersion": 7, "writerFeatures": ["domainMetadata", "rowTracking"]}
+    more = {} if suspended is None else {"delta.rowTrackingSuspended": suspended}
+    off = {**log.properties, "delta.enableRowTracking": "false", **more}
+    _commit(home, [{"protocol": protocol}, {"metaData": {**log.metadata, "configuration": off}}])
+    found = newest(home).writable()
+    assert found is None if because is None else because in (found or "")
+
+
+@pytest.mark.parametrize("value", ["true", "True", "TRUE"])
+def test_a_table_that_its_user_gave_deletion_vectors_keeps_them(tmp_path: Path, value: str):
+    home = home_in(tmp_path)
+    state = grown(home)
+    log = newest(home)
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
+    protocol |= {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+    configuration = {**log.properties, "delta.enableDeletionVectors": value}
+    _commit(home, [{"protocol": protocol}, {"metaData": {**log.metadata, "configuration": configuration}}])
+    assert newest(home).has_vectors
+    apply(home, state.batch)
+    assert newest(home).properties["delta.enableDeletionVectors"] == value
 
 
 def test_a_feature_that_was_switched_off_again_is_no_reason(tmp_path: Path):

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from mssql_cdc.errors import FencedError, TamperedTableError
 from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.evolution import evolve
+from mssql_cdc.lake.layout import TableHome
+from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.schema import change_log_schema
@@ -112,3 +116,80 @@ def test_a_commit_without_others_before_it_is_the_version_that_the_next_look_goe
     home = home_in(tmp_path)
     state = append(change_log(home, OLD), OLD, Change(1, "c", after=row(1)))
     assert state.known_version == state.delta_version == 1
+
+
+def streamed(home: TableHome, keys: range) -> TableState:
+    state = change_log(home, OLD)
+    for number in keys:
+        state = append(state, OLD, Change(number, "c", after=row(number)))
+    return state
+
+
+def test_an_older_copy_is_noticed_when_harmless_commits_have_brought_it_to_the_recorded_version(tmp_path: Path):
+    home = home_in(tmp_path)
+    streamed(home, range(1, 4))
+    shutil.copytree(home.changes, tmp_path / "copy")
+    recorded = streamed(home, range(4, 6))
+    shutil.rmtree(home.changes)
+    shutil.copytree(tmp_path / "copy", home.changes)
+    DeltaTable(home.changes).optimize.compact()
+    DeltaTable(home.changes).alter.set_table_properties({"delta.logRetentionDuration": "interval 60 days"})
+    found = change_log(home, OLD)
+    assert (found.delta_version, found.batch) == (recorded.delta_version, recorded.batch - 2)
+    with pytest.raises(TamperedTableError, match="lacks its newest commits: it ends with batch 3, expected 5"):
+        verify_untouched(found, table_id=recorded.table_id, delta_version=recorded.delta_version, batch=recorded.batch)
+
+
+def test_a_newest_commit_that_a_power_loss_has_emptied_is_noticed(tmp_path: Path):
+    """It is opened as the version before, under the number of the empty one."""
+    home = home_in(tmp_path)
+    recorded = streamed(home, range(1, 4))
+    Path(home.changes, "_delta_log", f"{recorded.delta_version:020}.json").write_bytes(b"")
+    found = change_log(home, OLD)
+    assert found.delta_version == recorded.delta_version
+    with pytest.raises(TamperedTableError, match="it ends with batch 2, expected 3"):
+        verify_untouched(found, table_id=recorded.table_id, delta_version=recorded.delta_version, batch=recorded.batch)
+
+
+def test_a_log_that_goes_on_counting_behind_a_restore_has_all_commits(tmp_path: Path):
+    """The restore itself is noticed before; RESTORE keeps the counter."""
+    home = home_in(tmp_path)
+    recorded = streamed(home, range(1, 4))
+    DeltaTable(home.changes).restore(1)
+    after = streamed(home, range(4, 5))
+    assert after.batch == recorded.batch + 1
+    verify_untouched(after, table_id=after.table_id, delta_version=after.delta_version, batch=after.batch)
+    verify_untouched(after, table_id=after.table_id, delta_version=after.delta_version, batch=recorded.batch)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "COMPUTE STATS",
+        "DOMAIN METADATA CLEANUP",
+        "DROP CONSTRAINT",
+        "DROP FEATURE",
+        "ROW TRACKING BACKFILL",
+        "UNSET TBLPROPERTIES",
+        "UPDATE FIELD METADATA",
+        "UPDATE TABLE METADATA",
+    ],
+)
+def test_an_operation_that_leaves_the_rows_as_they_are_is_no_tampering(tmp_path: Path, operation: str):
+    home = home_in(tmp_path)
+    state = streamed(home, range(1, 2))
+    commit = {"commitInfo": {"timestamp": 0, "operation": operation, "operationParameters": {}}}
+    Path(home.changes, "_delta_log", f"{state.delta_version + 1:020}.json").write_text(json.dumps(commit))
+    after = change_log(home, OLD)
+    assert after.delta_version == state.delta_version + 1
+    verify_untouched(after, table_id=state.table_id, delta_version=state.delta_version, batch=state.batch)
+
+
+@pytest.mark.parametrize("operation", ["UPDATE", "DELETE", "STREAMING UPDATE", "DROP COLUMNS", "TRUNCATE", "CLONE"])
+def test_an_operation_that_may_change_rows_is_tampering(tmp_path: Path, operation: str):
+    home = home_in(tmp_path)
+    state = streamed(home, range(1, 2))
+    commit = {"commitInfo": {"timestamp": 0, "operation": operation, "operationParameters": {}}}
+    Path(home.changes, "_delta_log", f"{state.delta_version + 1:020}.json").write_text(json.dumps(commit))
+    with pytest.raises(TamperedTableError, match=f"was changed by {operation} in Delta version 2"):
+        verify_untouched(change_log(home, OLD), table_id=state.table_id, delta_version=state.delta_version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -9,13 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.fs as pa_fs
+import pyarrow.parquet as pq
 import pytest
+from deltalake.fs import DeltaStorageHandler
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mssql_cdc.lake import key_index
 from mssql_cdc.lake.data_file import DataFile
 from mssql_cdc.lake.key_index import find, index_path, key_hashes, remove_unused
+from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.storage import file_system
 from mssql_cdc.lake.table_log import load_log
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in
@@ -63,6 +68,18 @@ def test_find_gives_the_rows_of_the_keys_it_knows(table: DataFile, tmp_path: Pat
     assert (Path(uri) / index_path(table.file.name)).is_file()
 
 
+def test_the_index_of_a_file_in_an_object_store_is_built_and_read(table: DataFile, tmp_path: Path):
+    uri = Path(home_in(tmp_path).current).as_uri()
+    store = pa_fs.PyFileSystem(DeltaStorageHandler(uri))
+    # Any URI but a file's is a store's.
+    remote = uri.replace("file:", "s3:")
+    built = key_index._build(table, remote, store)
+    found = key_index._read(table, remote, store)
+    assert found is not None
+    assert bytes(found) == bytes(built)
+    assert find(table, pa.array(["1:7"]), remote, store)[0].tolist() == [7]
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * (24 + 16 * 2000)])
 def test_a_damaged_index_is_built_again(table: DataFile, tmp_path: Path, damage: bytes):
     uri = home_in(tmp_path).current
@@ -105,6 +122,22 @@ def test_keys_that_share_half_of_their_hash_are_told_apart(
     uri = home_in(tmp_path).current
     found, which = find(table, keys, uri, file_system(uri))
     assert found.tolist() == which.tolist() == list(range(2000))
+
+
+def test_find_gives_every_row_of_a_key_that_a_user_has_doubled(table: DataFile, tmp_path: Path):
+    """The next change of the row removes them all (docs/lake.md); one of each file was left."""
+    home = home_in(tmp_path)
+    path = Path(home.current, table.file.name)
+    stored = pq.read_table(path)
+    pq.write_table(pa.concat_tables([stored, stored, stored.slice(7, 1)]), path)
+    facts = {**table.file.facts, "numRecords": 4001}
+    double = DataFile(
+        LiveFile.of_add({**table.file.add()["add"], "stats": json.dumps(facts)}),
+        newest(home).schema_json,
+        file_system(home.current),
+    )
+    found, which = find(double, pa.array(["1:7", "no key", "1:9"]), home.current, file_system(home.current))
+    assert list(zip(found.tolist(), which.tolist(), strict=True)) == [(7, 0), (9, 2), (2007, 0), (2009, 2), (4000, 0)]
 
 
 def test_folds_with_an_index_give_the_same_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

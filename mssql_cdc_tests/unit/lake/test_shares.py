@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake import current, shares
+from mssql_cdc.lake import apply_task, current, look_up, section_rows, shares
 from mssql_cdc.lake.apply_task import ApplyTask
+from mssql_cdc.lake.arrow_fold import Folded, OldRows, fold_rows
 from mssql_cdc.lake.current import CurrentRequest, CurrentTables
 from mssql_cdc.lake.current_table import Vectors
+from mssql_cdc.lake.fold import FoldPlan
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.window import KeyRange, WindowFile, _overlapping, window
@@ -139,3 +143,130 @@ def test_a_change_log_that_cannot_be_read_is_the_error_of_its_table(tmp_path: Pa
     monkeypatch.setattr(shares, "MOST_ROWS", 4)
     with pytest.raises(StorageError, match="cannot be read"):
         apply(home, state.batch)
+
+
+# -- More plain bytes than one array takes ----------------------------------------------------------
+
+
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes of each section that is folded at once, of which few are allowed."""
+    sizes: list[int] = []
+
+    def spied(rows: pa.RecordBatch, plan: FoldPlan) -> Folded:
+        sizes.append(rows.nbytes)
+        return fold_rows(rows, plan)
+
+    monkeypatch.setattr(apply_task, "fold_rows", spied)
+    limit(monkeypatch, 20_000)
+    return sizes
+
+
+def limit(patch: pytest.MonkeyPatch, size: int) -> None:
+    patch.setattr(section_rows, "MOST_PLAIN_BYTES", size)
+    patch.setattr("mssql_cdc.lake.look_up.MOST_PLAIN_BYTES", size)
+
+
+def padded(at: int, keys: Sequence[int], note: str = " " * 1000, op: str = "c") -> list[Change]:
+    """Changes with a text that takes little space in a file, and much in memory."""
+    rows = ({"id": n, "name": f"{at}", "note": note} for n in keys)
+    return [Change(at, op, row, row, sequence=place) for place, row in enumerate(rows, start=1)]
+
+
+def test_rows_that_are_too_many_bytes_are_folded_in_parts_by_their_keys(tmp_path: Path, folded: list[int]):
+    """As char(4000) is, whose blanks take 18 bytes a row: 540,000 rows had more than Arrow's texts may have."""
+    home = home_in(tmp_path)
+    state = change_log(home, SCHEMA)
+    for at in range(1, 7):
+        state = append(state, SCHEMA, *padded(at, range(at, 60, 6)))
+    result = apply(home, state.batch)
+    assert result.rows == 59
+    assert rows(home) == {n: (f"{1 + (n - 1) % 6}", " " * 1000) for n in range(1, 60)}
+    assert len(folded) > 2
+    assert max(folded) <= 20_000
+
+
+def test_of_many_changes_of_one_row_only_those_are_held_that_decide(tmp_path: Path, folded: list[int]):
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, *padded(1, [1, 2]))
+    for at in range(2, 52):
+        state = append(state, SCHEMA, *padded(at, [1], op="u"))
+    unknown = {"id": 1, "name": "last", "note": None}
+    state = append(state, SCHEMA, Change(60, "u", unknown, unknown, unavailable=["note"]))
+    result = apply(home, state.batch)
+    assert result.rows == 53
+    assert rows(home) == {1: ("last", " " * 1000), 2: ("1", " " * 1000)}
+    assert max(folded) <= 20_000
+
+
+def test_rows_beside_one_that_has_most_of_the_changes_are_folded_in_parts(tmp_path: Path, folded: list[int]):
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, *padded(1, [1]))
+    for at in range(2, 32):
+        state = append(state, SCHEMA, *padded(at, [1] * 8, op="u"), *padded(at, [8 * at + n for n in range(2)]))
+    apply(home, state.batch)
+    found = rows(home)
+    assert found.pop(1) == ("31", " " * 1000)
+    assert found == {8 * at + n: (f"{at}", " " * 1000) for at in range(2, 32) for n in range(2)}
+    assert max(folded) <= 20_000
+
+
+def test_one_row_that_is_too_many_bytes_is_folded_nevertheless(tmp_path: Path, folded: list[int]):
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, *padded(1, [1], note="x" * 30_000), *padded(2, range(2, 8)))
+    apply(home, state.batch)
+    assert {number: len(note or "") for number, (_, note) in rows(home).items()} == {
+        1: 30_000, **dict.fromkeys(range(2, 8), 1000)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_old_values_that_are_too_many_bytes_are_taken_over_in_parts(
+    tmp_path: Path, vectors: Vectors, monkeypatch: pytest.MonkeyPatch
+):
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, *padded(1, range(60)))
+    apply(home, state.batch, vectors)
+    taken: list[int] = []
+
+    def spied(folded: Folded, found: look_up.Found, *, bounded: bool = True) -> OldRows | None:
+        old = look_up.old_rows(folded, found, bounded=bounded)
+        taken.append(old.rows.nbytes if old is not None else 0)
+        return old
+
+    monkeypatch.setattr(apply_task, "old_rows", spied)
+    limit(monkeypatch, 20_000)
+    after = ({"id": n, "name": "b", "note": None} for n in range(60))
+    updates = [Change(2, "u", row, row, unavailable=["note"], sequence=n) for n, row in enumerate(after, start=1)]
+    state = append(state, SCHEMA, *updates)
+    apply(home, state.batch, vectors)
+    assert rows(home) == dict.fromkeys(range(60), ("b", " " * 1000))
+    assert newest(home).rows == 60
+    assert max(taken) <= 20_000
+
+
+@pytest.mark.long
+@FORCED
+@given(
+    seed=st.integers(0, 2**32),
+    modes=st.lists(st.sampled_from(["auto", "true", "false"]), min_size=1, max_size=6),
+    size=st.sampled_from([1, 500, 3_000]),
+    shared=st.booleans(),
+)
+def test_any_history_in_parts_is_the_model(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, modes: list[Vectors], size: int, *, shared: bool
+):
+    random_, model = random.Random(seed), Model()
+    home = home_in(tmp_path_factory.mktemp("lake"))
+    state = change_log(home, SCHEMA)
+    with pytest.MonkeyPatch.context() as patch:
+        limit(patch, size)
+        if shared:
+            patch.setattr(shares, "MOST_ROWS", 4)
+            patch.setattr(shares, "LOOK_UP_SECONDS", 1e-9)
+        for at, vectors in enumerate(modes, start=1):
+            for part in range(random_.randint(1, 3)):
+                state = append(state, SCHEMA, *mutate(random_, model, 10 * at + part, random_.randint(1, 30)))
+            apply(home, state.batch, vectors)
+            assert rows(home) == model
+            assert newest(home).rows == len(model)

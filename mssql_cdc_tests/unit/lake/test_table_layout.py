@@ -47,7 +47,7 @@ SCHEMA = orders(
 PLAIN = DataLayout()
 BY_REGION = DataLayout(partition_by=("region",))
 LAYOUTS = (PLAIN, BY_REGION, DataLayout(partition_by=("day", "VIP", "size")), DataLayout(cluster_by=("size", "region")))
-REGIONS = (None, "", "ünï", "a/b=c%20 d", "x" * 40)
+REGIONS = (None, "", "ünï", "a/b=c%20 d", "a, b@c", "x" * 40)
 Rows = dict[int, tuple[Any, ...]]
 
 
@@ -374,3 +374,50 @@ def test_the_check_reads_every_text_as_the_source_has_it(tmp_path: Path, layout:
     found = {row["id"]: row for batch in pinned.read() for row in batch.to_pylist()}
     assert {number: row["region"] for number, row in found.items()} == {**dict(enumerate(REGIONS)), 9: "?"}
     assert {number: dict(row["_exact"]) for number, row in found.items() if row["_exact"]} == {9: exact["after"]}
+
+
+def regional(home: TableHome, rounds: int = 1) -> int:
+    """A table with a row in each region for each round; the last `_batch`."""
+    state = change_log(home, SCHEMA)
+    for number in range(rounds):
+        keys = range(100 * number, 100 * number + len(REGIONS))
+        new = [Change(1 + number, "c", after={"id": key, "region": region}, sequence=key + 1)
+               for key, region in zip(keys, REGIONS, strict=True)]  # fmt: skip
+        state = append(state, SCHEMA, *new)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("mssql_cdc.lake.apply_task._ABSORB", 0)
+            apply(home, state.batch, BY_REGION)
+    return state.batch
+
+
+def test_files_that_deltalake_removes_are_gone_whatever_their_partition_s_name(tmp_path: Path):
+    home = home_in(tmp_path)
+    regional(home)
+    DeltaTable(home.current).delete("id >= 0")
+    assert newest(home).files == {}
+
+
+def test_deltalake_compacts_files_whatever_their_partition_s_name(tmp_path: Path):
+    home = home_in(tmp_path)
+    regional(home, 2)
+    before = rows(home)
+    assert len(newest(home).files) == 2 * (len(REGIONS) - 1), "NULL and the empty text share a partition"
+    DeltaTable(home.current).optimize.compact()
+    assert rows(home) == before
+    assert newest(home).rows == len(before)
+    assert len(newest(home).files) == len(REGIONS) - 1
+
+
+def test_a_path_that_another_writer_encodes_in_another_way_is_the_same_file(tmp_path: Path):
+    """Earlier versions wrote `%2C` and `%40`, which deltalake's removes write as `,` and `@`."""
+    home = home_in(tmp_path)
+    regional(home)
+    files = list(newest(home).files.values())
+    odd = next(file for file in files if "@" in file.name)
+    path = odd.path.replace(",", "%2C").replace("@", "%40")
+    encoded = {"add": {**odd.add()["add"], "path": path}}
+    _commit(home, [{"remove": {"path": odd.path, "dataChange": True}}])
+    _commit(home, [encoded])
+    assert len(newest(home).files) == len(files)
+    _commit(home, [{"remove": {"path": odd.path, "dataChange": True}}])
+    assert len(newest(home).files) == len(files) - 1

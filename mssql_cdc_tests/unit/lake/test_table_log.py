@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from mssql_cdc.lake.live_file import LiveFile
-from mssql_cdc.lake.table_log import TableLog
+from mssql_cdc.lake.table_commit import checkpoint
+from mssql_cdc.lake.table_log import TableLog, load_log
 from mssql_cdc.lake.vectors import Vector
+from mssql_cdc_tests.lake_kit import home_in
+from mssql_cdc_tests.unit.lake.test_current_tables import _commit, grown, newest
 
 
 def log_of(*files: LiveFile) -> TableLog:
@@ -41,3 +48,39 @@ def test_rows_are_counted_only_where_each_file_tells(files: list[LiveFile], rows
 
 def test_rows_of_a_log_that_cannot_be_read_are_not_counted():
     assert replace(log_of(), unreadable="checkpoints of the second kind").counted is None
+
+
+def move_to_sidecar(log: Path, version: int) -> None:
+    """Move the files of a checkpoint of the second kind, which deltalake writes in one piece, to a sidecar."""
+    (log / "_last_checkpoint").unlink()
+    path = log / f"{version:020}.checkpoint.parquet"
+    found = pq.read_table(path)
+    adds = pc.is_valid(found.column("add"))
+    other = log / "_sidecars" / "a.parquet"
+    other.parent.mkdir()
+    pq.write_table(found.filter(adds).select(["add"]), other)
+    told = {"path": other.name, "sizeInBytes": other.stat().st_size, "modificationTime": 0, "tags": None}
+    kept = found.filter(pc.invert(adds))
+    row = pa.table([pa.array([told if name == "sidecar" else None], kept.schema.field(name).type)
+                    for name in kept.schema.names], schema=kept.schema)  # fmt: skip
+    pq.write_table(pa.concat_tables([kept, row]), path)
+
+
+@pytest.mark.parametrize("sidecar", [True, False])
+def test_a_checkpoint_whose_files_are_in_sidecars_is_not_read_as_a_whole_one(tmp_path: Path, *, sidecar: bool):
+    home = home_in(tmp_path)
+    grown(home)
+    before = newest(home)
+    features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint"]}
+    _commit(home, [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}])
+    checkpoint(newest(home))
+    log = Path(home.current, "_delta_log")
+    for path in log.glob("*.json"):
+        path.unlink()
+    if sidecar:
+        move_to_sidecar(log, before.version + 1)
+    found = load_log(home.current)
+    assert found is not None
+    assert (found.table_id, found.version) == (before.table_id, before.version + 1)
+    assert found.unreadable == ("the table has checkpoints of the second kind" if sidecar else None)
+    assert found.files.keys() == (set() if sidecar else before.files.keys())

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pyarrow.fs as pa_fs
 import pytest
+from deltalake.fs import DeltaStorageHandler
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
@@ -18,6 +19,12 @@ from mssql_cdc.lake.vectors import Vector, read_vector, write_vectors, z85_decod
 @pytest.fixture
 def folder(tmp_path: Path) -> pa_fs.FileSystem:
     return file_system(str(tmp_path))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> pa_fs.FileSystem:
+    """The folder as `deltalake` opens an object store."""
+    return pa_fs.PyFileSystem(DeltaStorageHandler(tmp_path.as_uri()))
 
 
 @given(st.binary(max_size=400).map(lambda data: data + bytes(-len(data) % 4)))
@@ -49,6 +56,13 @@ def test_the_vectors_of_a_commit_share_a_file(folder: pa_fs.FileSystem, tmp_path
     assert [vector.cardinality for vector in vectors] == [len(bitmap) for bitmap in bitmaps]
     assert [read_vector(Vector.from_action(vector.to_action()), folder) for vector in vectors] == bitmaps
     assert len({vector.identity for vector in vectors}) == 4
+
+
+@pytest.mark.parametrize("rows", [2, 300_000])
+def test_vectors_are_written_to_an_object_store(store: pa_fs.FileSystem, rows: int):
+    bitmaps = [BitMap64(range(0, 7 * rows, 7)), BitMap64([0, 2**33])]
+    vectors = write_vectors(bitmaps, store)
+    assert [read_vector(vector, store) for vector in vectors] == bitmaps
 
 
 def test_no_vectors_make_no_file(folder: pa_fs.FileSystem, tmp_path: Path):
