@@ -20,11 +20,11 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, create_table, load_state
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
-from mssql_cdc.lake.steps import Entry, Reached
+from mssql_cdc.lake.steps import Entry, Reached, witness_of_text
 from mssql_cdc.lake.tamper import last_streamed_position, verify_untouched
 from mssql_cdc.lsn import Lsn, Position
 from mssql_cdc.schema import TableId, TableSchema, UniqueKey, change_log_schema
-from mssql_cdc.source.values import CapturedTable, CaptureInstance
+from mssql_cdc.source.values import CapturedTable, CaptureInstance, Witness
 
 STREAM = ""
 SNAPSHOT = "snapshot"
@@ -75,6 +75,13 @@ class LakeTable:
         """Whether the change log, which was loaded, holds what the table's entry says: nobody has moved it on since."""
         known, own = self.entry.reached if self.entry is not None else None, self.own()
         return not self.tampered and not self.problem and (own is None or (known is not None and own <= known))
+
+    @property
+    def own_witness(self) -> Witness | None:
+        """What proves that the source's history is that of the table's own commits which no row tells of (A7)."""
+        if self.is_as_recorded or self.state is None or self.state.own is None:
+            return None
+        return witness_of_text(self.state.own.get("witness"))
 
     def reached(self, epoch: int) -> Reached | None:
         """The table's position in this epoch, from its own commits and its entry (rule A1)."""

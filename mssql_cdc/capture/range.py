@@ -19,7 +19,7 @@ from mssql_cdc.errors import MssqlCdcError, StaleReaderError, TaskError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import Entry, OffsetRow, Status, range_done, status_changed
+from mssql_cdc.lake.steps import Entry, OffsetRow, Status, range_done, status_changed, witness_text
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.decisions import Range, Slice
 from mssql_cdc.schema import TableId, TableSchema
@@ -97,13 +97,17 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
     with database.session() as session:
         if decision.slices:
             session.require_visible(decision.range.to)
-            counts = _counts(session, survey, decision)
-            outcomes, history = _read_and_commit(database, session, survey, decision, counts)
-            _check_quiet(session, outcomes, counts)
-        # Also after a range that only opens tables: detect a source that goes back right after its first snapshot.
+        # Before the commits, which have it, too: if this run dies behind them, nothing else tells of their history.
+        # Also of a range that only opens tables: detect a source that goes back right after its first snapshot.
         witness = session.witness(decision.range.to)
         _require_same_history(session, survey)
         _require_nothing_between(survey, witness)
+        if decision.slices:
+            counts = _counts(session, survey, decision)
+            outcomes, history = _read_and_commit(database, session, survey, decision, counts, witness)
+            _check_quiet(session, outcomes, counts)
+            if witness is not None:
+                session.require_witness(witness)
     row = _offset_row(database, survey, decision, outcomes, witness)
     if row is None:
         return RangeResult(decision, outcomes, None, survey.offsets, history)
@@ -169,6 +173,7 @@ def _read_and_commit(
     survey: Survey,
     decision: Range,
     counts: Mapping[TableId, int],
+    witness: Witness | None,
 ) -> tuple[dict[TableId, TableOutcome], SchemaHistory]:
     busy = [s for s in decision.slices if counts[s.table]]
     outcomes = {s.table: TableOutcome(s, state=survey.tables[s.table].state) for s in decision.slices}
@@ -204,7 +209,7 @@ def _read_and_commit(
         for table, result in zip(owners, done, strict=True):
             results[table].append(result)
     commits = {
-        part.table: partial(_commit, database, survey, decision, part, states[part.table], results[part.table])
+        part.table: partial(_commit, database, survey, decision, part, states[part.table], results[part.table], witness)
         for part in busy
         if part.table in states
     }
@@ -252,6 +257,7 @@ def _commit(
     part: Slice,
     state: TableState,
     results: list[TaskResult],
+    witness: Witness | None,
 ) -> TableOutcome:
     """Commit one table: all files of all of its tasks or none (rule E29)."""
     try:
@@ -270,6 +276,7 @@ def _commit(
                 "instance": part.instance.identity,
                 "shown": survey.tables[part.table].shown,
                 "offsets": survey.offsets.number,
+                "witness": witness_text(witness),
             },
             spark=database.spark,
         )

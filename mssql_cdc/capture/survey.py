@@ -135,7 +135,6 @@ def _survey(
 ) -> Survey | None:
     """Take a survey that reads these logs; None if the logs of changed tables show that all have to be read."""
     offsets = database.offsets()
-    history = database.history()
     requests, controls = open_requests(database, offsets), load_controls(database)
     idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()
@@ -144,17 +143,19 @@ def _survey(
         if not offsets.number:
             _require_real_name(database, name)
         source = _source(session, offsets, idle_for)
-        present = {table.table_id: table.object_id for table in source.tables}
-        met = offsets.met(present) if source.restored is None else offsets.named_as(present)
-        history = history.identified(present, met)
         states = logs == "all" or not _settled(offsets, cursor)
-        loaded = load_tables(database, source.tables, offsets, history, states=states)
+        history, loaded = _loaded(database, source, offsets, states=states)
         members = _seen_as(database, loaded, source, offsets, history, retry_failed)
         spared = not states and logs == "of changed tables"
         begins = bool(requests) or any(member.status == "new" for member in members)
         if spared and (source.restored is not None or begins or not _unread(source.standing.captured, members)):
             # Then the decision is hardly a range.
             loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
+            members = _seen_as(database, loaded, source, offsets, history, retry_failed)
+        restored = _restored_behind_commits(session, offsets, loaded.values()) if source.restored is None else None
+        if restored is not None:
+            source, spared = replace(source, restored=restored), False
+            history, loaded = _loaded(database, source, offsets, states=True)
             members = _seen_as(database, loaded, source, offsets, history, retry_failed)
         require_newest(database, offsets, loaded.values())
         tables = {table: lake for table, lake in loaded.items() if lake.problem is None}
@@ -302,6 +303,27 @@ def require_history(session: SourceSession, offsets: Offsets) -> None:
         session.require_complete(Lsn.parse(cut.to), cut.witness)
     for mark in {mark.fork: mark for mark in offsets.unwitnessed_marks}.values():
         session.require_mark(mark)
+
+
+def _loaded(
+    database: Database, source: _Source, offsets: Offsets, *, states: bool
+) -> tuple[SchemaHistory, Mapping[TableId, LakeTable]]:
+    """The structures of the captured tables, under the names that they have, and these tables as the lake has them."""
+    present = {table.table_id: table.object_id for table in source.tables}
+    met = offsets.met(present) if source.restored is None else offsets.named_as(present)
+    history = database.history().identified(present, met)
+    return history, load_tables(database, source.tables, offsets, history, states=states)
+
+
+def _restored_behind_commits(session: SourceSession, offsets: Offsets, tables: Iterable[LakeTable]) -> str | None:
+    """What tells of a restore if a run has died between the commits of tables and the row of `_offsets` about them."""
+    committed = (table for table in tables if (own := table.own()) is not None and own.epoch == offsets.epoch)
+    try:
+        for witness in {witness for table in committed if (witness := table.own_witness) is not None}:
+            session.require_witness(witness)
+    except SourceRestoredError as error:
+        return str(error)
+    return None
 
 
 def _restored(session: SourceSession, offsets: Offsets) -> str | None:

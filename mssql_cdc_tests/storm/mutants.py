@@ -141,6 +141,14 @@ MUTANTS = (
         "in ():",
     ),
     Mutant(
+        "A7", "a restore behind the commits of a run that has died is not noticed",
+        "capture.survey:_restored_behind_commits", "session.require_witness(witness)", "pass",
+    ),
+    Mutant(
+        "A7", "transactions that come where capture had passed are not noticed behind a read",
+        "capture.range:_require_nothing_between", "captured < witness.start_lsn <= scanned", "False",
+    ),
+    Mutant(
         "15", "a second snapshot of a table without a key doubles its rows",
         "check.story:log_start", "if facts.stopped is None:", "if facts.stopped is None and not start:",
     ),

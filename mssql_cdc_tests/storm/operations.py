@@ -450,6 +450,7 @@ class Operations(Schedule):
         call=st.integers(1, 2),
         after=st.booleans(),
         looks=FEW,
+        restored=st.none() | TRANSACTIONS,
     )
     def run_dies_in_a_range(
         self,
@@ -458,11 +459,21 @@ class Operations(Schedule):
         call: int,
         after: bool,  # noqa: FBT001 (drawn)
         looks: int,
+        restored: list[list[Change]] | None = None,
     ) -> None:
-        """A run ends between two writes of a range, and others go on."""
+        """A run ends between two writes of a range, and others go on, perhaps on a source without the range.
+
+        Nothing but the commits of the dead run tells then that the source was restored.
+        """
+        if restored is not None:
+            self.world.back_up()
         self._write(work)
         self.world.scan(500)
         self.look_and_die(f"mssql_cdc.capture.{write}", call, after=after)
+        if restored is not None:
+            self.brought_back()
+            self._write(restored)
+            self.world.scan(500)
         self.look(looks)
 
     def is_read_now(self, name: str) -> bool:

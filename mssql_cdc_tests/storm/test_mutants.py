@@ -31,6 +31,9 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "the stream begins at the snapshot, though it stood before": fixed.test_changes_before_a_snapshot_are_read_too,
     "a second loss after the same position is not recorded": fixed.test_second_loss_behind_the_same_position_is_named,
     "no witness is looked at": fixed.test_restore_takes_transactions_back,
+    "a restore behind the commits of a run that has died is not noticed": partial(
+        fixed.test_restore_behind_commits_whose_run_has_died_is_noticed, names=["orders"], later=1
+    ),
     "a restore behind a snapshot's end is not noticed": (
         fixed.test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured
     ),

@@ -562,6 +562,35 @@ def test_restore_between_a_survey_and_the_cut_that_it_decides_on_is_noticed(stor
     storm.come_to_rest()
 
 
+@pytest.mark.parametrize("later", [1, 3])
+@pytest.mark.parametrize("names", [["orders"], ["orders", "people"]])
+def test_restore_behind_commits_whose_run_has_died_is_noticed(storm: Storm, names: list[str], later: int):
+    """Nothing told it: the tables stood where the lost transaction was, and what came below was never read."""
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a"), ("people", 0, "a")])
+    storm.come_to_rest()
+    work, new = [[(name, 1, "lost") for name in names]], [(name, 2, "new") for name in names]
+    storm.run_dies_in_a_range(
+        work=work, write="range.append_offsets", call=1, after=False, looks=1, restored=[new] * later
+    )
+    storm.come_to_rest()
+
+
+@pytest.mark.parametrize("at", range(1, 10))
+def test_restore_while_a_range_is_read_is_noticed(storm: Storm, at: int):
+    storm.come_to_rest()
+    storm.transaction([("orders", 0, "a"), ("people", 0, "a")])
+    storm.come_to_rest()
+    storm.back_up()
+    storm.transaction([("orders", 1, "lost"), ("people", 1, "lost")])
+    storm.scan(1)
+    storm.step_while_it_is_restored(at=at)
+    for number in range(3):
+        storm.transaction([("orders", 2 + number, "new")])
+    storm.scan(10)
+    storm.come_to_rest()
+
+
 def test_bounded_range_ends_at_a_transaction_though_a_table_stands_at_the_logs_end(storm: Storm):
     """`notes`, read whole, stands between two transactions; no range can end there, and none may end before it."""
     storm.begin(storm.profile, [], running=False, bound=1, pause=None, beside=True)
