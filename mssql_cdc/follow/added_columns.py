@@ -3,12 +3,17 @@
 An update that touched only a new column wrote no change row before the capture instance had it, and a default added by
 DDL never does: only reading the table shows what its rows have there. The request is an ordinary signal, so it is seen,
 stopped and paused like any other.
+
+What the rows of before have is the structure that the whole table was read under last, or was requested to be: not the
+newest version, which others record before the stream comes to it (a snapshot of some rows, one that is stopped, a
+repair, an incremental snapshot that looks ahead).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import IGNORED, SignalRow, ask_for_snapshot, note_signal
@@ -22,10 +27,9 @@ CHANNEL = "capture instance"
 
 
 def request_added_columns(database: Database, seen: Survey, decision: Range) -> None:
-    """Request a snapshot of each table that the range takes to a capture instance with further columns.
+    """Request a snapshot of each table that the range reads from a capture instance with further columns.
 
-    Called before the range is read, which records the new structure: a run that dies in between asks again, and finds
-    that it has asked.
+    Called before the range is read: a run that dies in between asks again, and finds that it has asked.
 
     Args:
         database: The database.
@@ -36,13 +40,15 @@ def request_added_columns(database: Database, seen: Survey, decision: Range) -> 
     if not (is_wanted and policy.data and policy.stream):
         return
     filters, rows_of = database.connector.filters.tables, database.connector.snapshot.collections
-    for schema, added in _switches(seen, decision):
-        table = schema.table_id
+    asked = _Asked(database, seen.offsets.epoch)
+    for table, object_id in _read(seen, decision):
         if filters.is_signal_table(*table.parts) or not rows_of.matches(*table.parts):
             continue
-        id_, columns = f"added-columns-{schema.capture_object_id}", ", ".join(added)
-        if _is_known(database, id_):
+        schema, known = seen.instance(table, object_id).schema, seen.history.versions.get(table.text, ())
+        added = added_columns(schema, known, _since(seen, table, schema, asked))
+        if not added:
             continue
+        id_, columns = asked.id_of(object_id), ", ".join(added)
         if schema.key_columns:
             what = ask_for_snapshot(database, id_, [_pattern(table)], channel=CHANNEL, kind="incremental")
             what = f"requested: {what}"
@@ -52,49 +58,90 @@ def request_added_columns(database: Database, seen: Survey, decision: Range) -> 
         database.log(f"{table}: rows that were read before have no value of {columns}; {what}")
 
 
-def added_columns(schema: TableSchema, versions: Sequence[TableSchema]) -> list[str]:
-    """The columns of a structure whose values the rows of the newest version do not have.
+def added_columns(
+    schema: TableSchema, versions: Sequence[TableSchema], since: Sequence[TableSchema] | None
+) -> list[str]:
+    """The columns of a structure whose values the rows of before do not have.
 
     Those are columns that are new, that were dropped and added again, or that continue in another Delta column.
 
     Args:
         schema: The structure of the rows to come.
         versions: The table's versions, oldest first.
+        since: Those of them that the rows of before have: a column that one of them lacks begins anew behind it. None:
+            nothing is missed.
     """
-    known = {(column.name, column.position, column.stored_name) for column in versions[-1].value_columns}
+    if since is None:
+        return []
+    known = [{(column.name, column.position, column.stored_name) for column in one.value_columns} for one in since]
     return [
         column.name
         for column in with_delta_columns(schema, versions).value_columns
-        if (column.name, column.position, column.stored_name) not in known
+        if not all((column.name, column.position, column.stored_name) in one for one in known)
     ]
 
 
-def _switches(seen: Survey, decision: Range) -> Iterator[tuple[TableSchema, list[str]]]:
-    """Yield the structures that the range takes tables to, with the columns that they add."""
+class _Asked:
+    """What was asked for in this epoch: behind a restore, the source gives an instance's object id to another one."""
+
+    def __init__(self, database: Database, epoch: int) -> None:
+        self._database, self._epoch = database, epoch
+
+    def id_of(self, object_id: int) -> str:
+        """The id of the signal that asks for the columns of a capture instance."""
+        return f"added-columns-{object_id}" + (f"-e{self._epoch}" if self._epoch else "")
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        table = small_table(self._database.layout, "signals", self._database.storage)
+        rows = self._database.tables.get(table.uri, table.rows, self._database.storage)
+        return frozenset(row["id"] for row in rows if row["channel"] == CHANNEL)
+
+    def __contains__(self, object_id: int | None) -> bool:
+        """Whether the columns of a capture instance were asked for."""
+        return object_id is not None and self.id_of(object_id) in self._ids
+
+
+def _read(seen: Survey, decision: Range) -> Iterator[tuple[TableId, int]]:
+    """Yield the tables of a range with the object ids of the capture instances that it reads, or would read next."""
     for part in decision.slices:
-        yield from _switch(seen, part.table, part.instance.object_id)
+        yield part.table, part.instance.object_id
     members = {one.table: one for one in seen.facts.members} if decision.idle else {}
     for table in decision.idle:
         member = members.get(table)
         instance = member.instance_at(decision.range.to) if member is not None else None
         if instance is not None:
-            yield from _switch(seen, table, instance.object_id)
+            yield table, instance.object_id
 
 
-def _switch(seen: Survey, table: TableId, object_id: int) -> Iterator[tuple[TableSchema, list[str]]]:
-    schema, known = seen.instance(table, object_id).schema, seen.history.versions.get(table.text, ())
-    if not known or known[-1].capture_object_id == schema.capture_object_id:
-        return
-    if known[-1].key_fingerprint != schema.key_fingerprint:
-        return  # Its rows are read anyway, under the new key.
-    if added := added_columns(schema, known):
-        yield schema, added
+def _since(seen: Survey, table: TableId, schema: TableSchema, asked: _Asked) -> list[TableSchema] | None:
+    """The structures of a table's rows since it was read whole, or since that was requested; None: that is to come.
+
+    A snapshot may have been ahead of the stream, which then comes through an earlier instance to that one.
+    """
+    known, entry = seen.history.versions.get(table.text, ()), seen.tables[table].entry
+    filled = entry.filled if entry is not None else None
+    whole = next((one for one in known if one.version == filled), known[-1] if known else None)
+    own = schema.capture_object_id
+    if whole is None or all(one.capture_object_id == own for one in known if one.version >= whole.version):
+        return None
+    if own in asked:
+        return None
+    # Of a requested instance the first version: what its columns became afterwards was perhaps not read.
+    first = {one.capture_object_id: one for one in reversed(known) if one.version > whole.version}
+    requested = [one for number, one in first.items() if number in asked]
+    base = max([whole, *requested], key=lambda one: one.version)
+    if _is_earlier(seen, table, schema, base) or base.key_fingerprint != schema.key_fingerprint:
+        return None  # Behind another key, its rows are read anyway.
+    later = [one for one in known if one.version > base.version and one.capture_object_id not in {own, None}]
+    return [*([] if base.capture_object_id == own else [base]), *later]
 
 
-def _is_known(database: Database, id_: str) -> bool:
-    table = small_table(database.layout, "signals", database.storage)
-    rows = database.tables.get(table.uri, table.rows, database.storage)
-    return any(row["id"] == id_ for row in rows)
+def _is_earlier(seen: Survey, table: TableId, schema: TableSchema, base: TableSchema) -> bool:
+    """Whether the capture instance of a structure comes before that of a version."""
+    there = [one.object_id for one in seen.tables[table].captured.instances]
+    other = base.capture_object_id
+    return other in there and there.index(other) > there.index(schema.capture_object_id or 0)
 
 
 def _pattern(table: TableId) -> str:

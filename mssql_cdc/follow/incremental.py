@@ -15,7 +15,7 @@ from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, StaleStructureError
 from mssql_cdc.follow.incremental_budget import Budget, Clock
-from mssql_cdc.follow.incremental_control import obey
+from mssql_cdc.follow.incremental_control import begin_anew, obey
 from mssql_cdc.follow.incremental_step import Step
 from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.history import SchemaHistory
@@ -65,11 +65,14 @@ class IncrementalSnapshots:
             return Advanced(offsets)
         work = Step(database, seen, offsets, history, self._budgeted(database), self.thread)
         try:
+            work.follow_names()
+            if stored.lost:
+                begin_anew(work, stored)
             if stored.commands:
                 obey(work, stored)
             if not self.rests:
                 work.take()
-                self._failures = 0
+                self._failures = 0 if work.has_read else self._failures
         except FencedError:
             work.moved = False
         except MssqlCdcError as error:

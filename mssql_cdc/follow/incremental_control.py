@@ -13,7 +13,7 @@ from mssql_cdc.capture.incremental.store import Command, Stored, taken
 from mssql_cdc.capture.requests import IGNORED
 from mssql_cdc.config.filters import split_name
 from mssql_cdc.config.signals import ExecuteSnapshot, PauseSnapshot, ResumeSnapshot, StopSnapshot, expand_collections
-from mssql_cdc.follow.incremental_step import Step
+from mssql_cdc.follow.incremental_step import Step, unseen
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.schema import TableId
 
@@ -40,12 +40,30 @@ def obey(step: Step, stored: Stored) -> None:
     step.save(taken(state, stored))
 
 
+def begin_anew(step: Step, stored: Stored) -> None:
+    """Begin behind the newest signal: what was known of the snapshots is gone, also which signals took effect.
+
+    Args:
+        step: The step that does so.
+        stored: The state before the first one.
+    """
+    if not step.store.is_new:
+        return  # Another run has begun.
+    step.database.log(
+        "what was known of incremental snapshots is gone: _incremental_snapshots was removed, or RESTORE took it back; "
+        "signals until now do not take effect again; send what is still wanted once more"
+    )
+    step.save(taken(step.store.state, stored))
+
+
 def _obey(step: Step, state: State, command: Command) -> State:
     match command:
         case ExecuteSnapshot():
-            after = state.asked(wanted(command, _names(step)))
+            tables = [_identified(step, one) for one in wanted(command, _names(step))]
+            after = state.asked(tables)
             if after == state:
-                _refused(step, command, "the same incremental snapshot waits already")
+                nothing = f"none of its tables is captured ({', '.join(command.collections)})"
+                _refused(step, command, "the same incremental snapshot waits already" if tables else nothing)
                 return state
             if not state.is_running:
                 step.notes.told(after, "STARTED")
@@ -69,6 +87,12 @@ def _obey(step: Step, state: State, command: Command) -> State:
     return after
 
 
+def _identified(step: Step, one: Wanted) -> Wanted:
+    """The same with the table's identity, under which it is found if it is renamed before its turn."""
+    known = step.seen.tables.get(one.table)
+    return one if known is None else replace(one, object_id=known.captured.object_id, epoch=step.offsets.epoch)
+
+
 def _concerns_blocking(step: Step, command: Command) -> bool:
     """Whether a blocking snapshot that has begun or is requested may obey it (`capture/snapshot_controls`)."""
     ended = (row.facts for row in step.offsets.noted if isinstance(row.facts, SnapshotEnded))
@@ -83,8 +107,10 @@ def _refused(step: Step, command: Command, reason: str) -> None:
 
 
 def _names(step: Step) -> list[TableId]:
-    filters = step.database.connector.filters.tables
-    return [table for table in step.seen.tables if not filters.is_signal_table(*table.parts)]
+    """The tables that can be snapshotted, also those that have to wait because they cannot be captured now."""
+    filters, absent = step.database.connector.filters.tables, (one.table for one in step.seen.facts.absent)
+    away = [table for table in absent if table not in step.seen.tables and unseen(step.seen, table) is not None]
+    return [table for table in (*step.seen.tables, *away) if not filters.is_signal_table(*table.parts)]
 
 
 def _removed(state: State, collections: Collection[str]) -> list[TableId]:

@@ -22,7 +22,7 @@ from mssql_cdc.capture.incremental.chunks import (
 from mssql_cdc.capture.incremental.state import Group, Reading, State
 from mssql_cdc.capture.incremental.store import Store
 from mssql_cdc.capture.survey import Survey
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, SourceUnavailableError
 from mssql_cdc.follow.incremental_budget import Budget
 from mssql_cdc.follow.incremental_notes import Notes, without_hidden
 from mssql_cdc.follow.incremental_thread import GroupThread
@@ -38,6 +38,9 @@ from mssql_cdc.source.values import Bound
 MOST_STAGED = 8
 """How many groups may wait for the stream at a time."""
 
+_STAY = {"new", "streaming", "snapshot"}
+"""What a table is that cannot be captured for a moment, because of rights or of its change log, and goes on later."""
+
 
 @dataclass
 class Step:
@@ -51,6 +54,7 @@ class Step:
         budget: Says whether chunks may be read now.
         thread: Reads groups while the stream goes on; None: a step reads its own.
         moved: Whether the state has changed.
+        has_read: Whether a group was read to its end, or a table left: that one was only begun is no success.
     """
 
     database: Database
@@ -60,6 +64,7 @@ class Step:
     budget: Budget
     thread: GroupThread | None = None
     moved: bool = False
+    has_read: bool = False
     notes: Notes = field(init=False)
     store: Store = field(init=False)
 
@@ -71,6 +76,8 @@ class Step:
         state = self.store.state
         if state.reading is None and (state.paused or not state.queue):
             return
+        if state.reading is None:
+            state = self._in_turn(state)
         name = state.reading.wanted.table if state.reading is not None else state.queue[0].table
         object_id = state.reading.object_id if state.reading is not None else None
         found = self._streaming(name, object_id)
@@ -87,8 +94,26 @@ class Step:
             self._emit(session, found)
             self._read(session, found)
 
+    def follow_names(self) -> None:
+        """Call tables by the names that they have now (B15)."""
+        names = {one.captured.object_id: one.table for one in self.seen.tables.values()}
+        state = self.store.state.named(names, self.offsets.epoch)
+        if state != self.store.state:
+            self.save(state)
+
+    def _in_turn(self, state: State) -> State:
+        """The state whose first table can be captured, if one of them can: the others wait behind it."""
+        away = [one for one in state.queue if unseen(self.seen, one.table) is not None]
+        if away and away[0] is state.queue[0] and len(away) < len(state.queue):
+            self.save(replace(state, queue=(*(one for one in state.queue if one not in away), *away)))
+        return self.store.state
+
     def _streaming(self, name: TableId, object_id: int | None) -> Streaming | str | None:
-        """The table as its stream sees it; a text says why it is never read, None that it has to wait."""
+        """The table as its stream sees it; a text says why it is never read, None that it has to wait.
+
+        Raises:
+            SourceUnavailableError: It cannot be captured at the moment.
+        """
         member = next(
             (
                 one
@@ -99,6 +124,9 @@ class Step:
         )
         known = self.seen.member(member.table) if member is not None else None
         if member is None or known is None:
+            reason = unseen(self.seen, name)
+            if reason is not None:
+                raise SourceUnavailableError(f"{name} cannot be captured: {reason}")
             return "it is not captured"
         if not self.seen.facts.policy.stream:
             return f"snapshot.mode={self.seen.facts.policy.mode} does not stream, which incremental snapshots need"
@@ -156,7 +184,9 @@ class Step:
         if stream_end(self.database, table) > table.position:
             return  # A run ended before it could say how far it had come; the next range says so.
         groups = emission.passed_groups(session, reading, table.position)
-        if groups:
+        if groups and emission.was_repaired(groups, log):
+            self._read_again(log)
+        elif groups:
             self._emit_groups(session, table, groups, log)
 
     def _emit_groups(self, session: SourceSession, table: Streaming, groups: list[Group], log: TableState) -> None:
@@ -226,6 +256,7 @@ class Step:
 
     def _stage(self, reading: Reading, group: Group) -> Reading:
         found = reading.having(group)
+        self.has_read = True
         self.save(replace(self.store.state, reading=found, rest=self.budget.rest_after(group.rows)))
         return found
 
@@ -249,6 +280,7 @@ class Step:
     def _leave(self, before: State, status: str, reason: str) -> None:
         table, rows = before.tables[0], before.reading.rows if before.reading is not None else 0
         state = before.next_table()
+        self.has_read = True
         self.notes.left(before, state, rows, status)
         self.save(state.settled())
         said = f": {reason}" if reason else f", {rows} rows" if rows else ""
@@ -282,6 +314,17 @@ class Step:
     def _replace(self, state: State) -> None:
         self.notes.tell(self.store.state)
         self.store.save(self.notes.kept_in(state))
+
+
+def unseen(seen: Survey, table: TableId) -> str | None:
+    """Why a table cannot be captured at the moment; None if it is, or never will be.
+
+    Args:
+        seen: The survey.
+        table: The table.
+    """
+    waits = (one for one in seen.facts.absent if one.former is None and not one.lost and one.status in _STAY)
+    return next((one.reason for one in waits if one.table == table), None)
 
 
 def _read_apart(database: Database, *, table: Streaming, reading: Reading, most: int | None) -> Group:

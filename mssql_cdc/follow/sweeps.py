@@ -21,7 +21,7 @@ from mssql_cdc.follow.current import merge_table
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.lake.log import TableState, commit, load_state
+from mssql_cdc.lake.log import TableState, commit, facts_of, load_state
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import IncrementalEnded, SnapshotEnded, Swept, rows_swept
 from mssql_cdc.lake.sweep import Sweep, may_hold_stale, stale_files, stamped
@@ -34,13 +34,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A pending sweep: it deletes the rows below the bound of snapshot `number`."""
+    """A pending sweep: it deletes the rows below the bound of snapshot `number`, whose last rows `batch` has."""
 
     table: TableId
     number: int
     low: Lsn
     epoch: int
     at: datetime
+    batch: int = field(default=0, compare=False)
 
     @property
     def mark(self) -> str:
@@ -141,7 +142,8 @@ class _Work:
         entry = offsets.entry(due.table.text)
         if entry is None or not self.history.is_filled(schema, entry.filled):
             return offsets  # The key has another definition since: the next snapshot replaces the table.
-        if (state.own or {}).get("sweep") != due.mark:
+        batch = _committed(state, due)
+        if batch is None:
             if behind_cut(database, [table], offsets, self.history):
                 return offsets  # Rows that the snapshot read are not merged yet, so they would look deleted.
             found = self.found.get(due.table)
@@ -150,13 +152,14 @@ class _Work:
             if found is None:
                 return offsets
             state = self._commit(state, found)
+            batch = state.own_batch
         # Perhaps committed by a run that ended before it could continue.
-        if waits_for_cut(state, mergeable_batch(due.table, offsets, entry), state.own_batch):
+        if waits_for_cut(state, mergeable_batch(due.table, offsets, entry), batch):
             return offsets
         applied = self.applied.get(due.table)
         if applied is None or applied.due != due:
             # The deletes belong to no range, so no cut would include them.
-            applied = self._long(due, Applied, partial(_apply, database, table, self.history, state.own_batch, due))
+            applied = self._long(due, Applied, partial(_apply, database, table, self.history, batch, due))
         return offsets if applied is None else _note(database, offsets, due, table.captured.object_id)
 
     def _long(self, due: Due, kind: type[T], action: Callable[[], T]) -> T | None:
@@ -174,6 +177,24 @@ class _Work:
         if count:
             database.log(f"{due.table}: {count} rows from before the snapshot no longer exist at the source")
         return after
+
+
+def _committed(state: TableState, due: Due) -> int | None:
+    """The `_batch` of the commit that has the deletes; None: they are not committed.
+
+    The newest commit beside the stream's may be another one's: a repair, or a snapshot that was given up, has followed.
+    """
+    if (state.own or {}).get("sweep") == due.mark:
+        return state.own_batch
+    if state.own_batch <= due.batch:
+        return None
+    for limit in (16, None):
+        entries = state.table.history(limit)
+        known = [facts for entry in entries if (facts := facts_of(entry)) is not None and "batch" in facts]
+        found = next((facts["batch"] for facts in known if facts.get("sweep") == due.mark), None)
+        if found is not None or any(facts["batch"] <= due.batch for facts in known):
+            return found
+    return None
 
 
 def _find(database: Database, table: LakeTable, schema: TableSchema, state: TableState, due: Due) -> Found:
@@ -215,7 +236,8 @@ def due_sweeps(identities: Mapping[TableId, int], offsets: Offsets) -> Iterator[
             if table in newest and newest[table].number == facts.number:
                 del newest[table]
         elif facts.sweep is not None:
-            due = Due(table, facts.sweep.number, Lsn.parse(facts.sweep.low), row.epoch, row.at)
+            own = facts.batch if isinstance(facts, IncrementalEnded) else row.tables[facts.table].batch or 0
+            due = Due(table, facts.sweep.number, Lsn.parse(facts.sweep.low), row.epoch, row.at, own)
             # An incremental snapshot that began before the one of the pending sweep has the lower bound.
             newest[table] = max(due, newest.get(table, due), key=lambda one: one.bound)
             batch = facts.batch if isinstance(facts, IncrementalEnded) else 0

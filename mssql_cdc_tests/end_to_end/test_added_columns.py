@@ -10,7 +10,7 @@ import pytest
 
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
-from mssql_cdc_tests.storm.lake import Killed, killed_at
+from mssql_cdc_tests.storm.lake import Killed, happening_at, killed_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -139,3 +139,125 @@ def test_a_table_without_a_key_is_told_once_to_need_a_snapshot(place: Place, cap
     place.sql("INSERT INTO dbo.notes VALUES (N'two', 2)")
     place.settle()
     assert place.catch_up() == 0
+
+
+@pytest.mark.feature("EVO-09")
+def test_the_rest_of_a_table_gets_its_added_column_behind_a_snapshot_of_some_rows(orders: Place):
+    """The snapshot reads the new instance before the stream does, so that the lake knows its structure by then."""
+    place = orders
+    add_amount(place)
+    assert place.command("snapshot", "--table", "dbo.orders", "--where", "id = 1") == 0
+    place.settle()
+    assert place.catch_up() == 0
+    assert amounts(place) == [(1, 5, ()), (2, 7, ())]
+    assert place.check() == 0
+
+
+@pytest.mark.feature("EVO-09")
+def test_the_rest_of_a_table_gets_its_added_column_behind_a_snapshot_that_is_stopped(orders: Place):
+    place = orders
+    add_amount(place)
+    assert place.command("snapshot", "--table", "dbo.orders") == 0
+    with (
+        pytest.raises(Killed),
+        killed_at("mssql_cdc.capture.snapshot.chunk_groups.commit", 1, after=False),
+    ):
+        place.catch_up()
+    assert place.command("snapshot", "--table", "dbo.orders", "--stop") == 0
+    place.settle()
+    assert place.catch_up() == 0
+    assert amounts(place) == [(1, 5, ()), (2, 7, ())]
+    assert place.check() == 0
+
+
+@pytest.mark.feature("EVO-09")
+def test_an_added_column_is_read_although_an_incremental_snapshot_of_some_rows_runs(signalled: Place):
+    """A range ends just below the new instance; the snapshot beside it looks at the structure that comes next."""
+    place = signalled
+    name = f"{place.database}.dbo.orders"
+    some = [{"data-collection": name, "filter": "id = 1"}]
+    place.signal("i1", **{"data-collections": [name], "additional-conditions": some})
+    place.settle()
+
+    def meanwhile() -> None:
+        place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+        add_amount(place)
+        place.settle()
+
+    with happening_at("mssql_cdc.follow.incremental_step.open_table", 1, meanwhile):
+        assert place.catch_up() == 0
+    place.sql("INSERT INTO dbo.orders VALUES (4, N'four', 4)")
+    place.settle()
+    assert place.catch_up() == 0
+    assert amounts(place) == [(1, 5, ()), (2, 7, ()), (3, 7, ()), (4, 4, ())]
+    assert place.check() == 0
+
+
+@pytest.mark.feature("EVO-09")
+def test_a_table_that_was_read_whole_with_its_added_column_is_not_read_again(orders: Place):
+    place = orders
+    add_amount(place)
+    assert place.command("snapshot", "--table", "dbo.orders") == 0
+    for number in (3, 4):
+        place.sql(f"INSERT INTO dbo.orders VALUES ({number}, N'new', {number})")
+        place.settle()
+        assert place.catch_up() == 0
+    assert amounts(place) == [(1, 5, ()), (2, 7, ()), (3, 3, ()), (4, 4, ())]
+    assert [signal["channel"] for signal in asked(place)] == ["command"]
+
+
+@pytest.mark.feature("EVO-09")
+def test_an_added_column_is_read_again_if_the_stream_still_had_rows_without_it(orders: Place):
+    """Behind these, the column begins another life, in which what the snapshot has read of it does not count."""
+    place = orders
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    add_amount(place)
+    assert place.command("snapshot", "--table", "dbo.orders") == 0
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("INSERT INTO dbo.orders VALUES (4, N'four', 4)")
+    place.settle()
+    assert place.catch_up() == 0
+    assert amounts(place) == [(1, 5, ()), (2, 7, ()), (3, 7, ()), (4, 4, ())]
+    assert place.check() == 0
+
+
+@pytest.mark.feature("EVO-09")
+def test_an_instance_that_adds_nothing_asks_for_nothing(orders: Place):
+    """What an earlier instance has added was read then."""
+    place = orders
+    add_amount(place)
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'dbo_orders'")
+    place.enable("orders", instance="orders_3")
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three', 3)")
+    place.settle()
+    assert place.catch_up() == 0
+    assert len(asked(place)) == 1
+    assert amounts(place) == [(1, 5, ()), (2, 7, ()), (3, 3, ())]
+
+
+@pytest.mark.sandbox
+@pytest.mark.feature("EVO-09")
+def test_an_added_column_is_read_again_behind_a_restore(orders: Place):
+    """The server gives the same object ids again: the instance is another one that looks like the first."""
+    place = orders
+    place.settle()
+    place.sql("EXEC sandbox.restore_point")
+    add_amount(place)
+    place.settle()
+    assert place.catch_up() == 0
+    assert amounts(place) == [(1, 5, ()), (2, 7, ())]
+    place.sql("EXEC sandbox.restore_database")
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'in the new history')")
+    place.settle()
+    assert place.catch_up() == 4
+    assert place.command("acknowledge", "--restored") == 0
+    assert place.catch_up() == 0
+    add_amount(place)
+    place.settle()
+    assert place.catch_up() == 0
+    assert [signal["channel"] for signal in asked(place)] == ["capture instance"] * 2
+    assert amounts(place) == [(1, 5, ()), (2, 7, ()), (3, 7, ())]
+    assert place.check() == 0

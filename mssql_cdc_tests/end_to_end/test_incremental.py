@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.load import writing
 from mssql_cdc_tests.end_to_end.test_reading_settings import statements
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
-from mssql_cdc_tests.storm.lake import Killed, killed_at
+from mssql_cdc_tests.storm.lake import Killed, happening_at, killed_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -557,3 +558,113 @@ def test_a_snapshot_waits_while_capture_stands_still(place: Place, capsys: pytes
     place.settle()
     assert place.catch_up() == 0
     assert len(place.query(CHUNKS, "orders", "changes")) == 2
+
+
+def test_a_staged_row_that_a_repair_has_deleted_meanwhile_does_not_come_back(signalled: Place):
+    """Nothing captured says that it is gone: it was switched out, and only the repair knows."""
+    place = signalled
+    place.sql(
+        "CREATE PARTITION FUNCTION halves (int) AS RANGE RIGHT FOR VALUES (100)",
+        "CREATE PARTITION SCHEME both AS PARTITION halves ALL TO ([PRIMARY])",
+        "CREATE TABLE dbo.sales (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL) ON both (id)",
+        "CREATE TABLE dbo.aside (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL)",
+        "INSERT dbo.sales VALUES (1, 1), (2, 2), (200, 1), (201, 2)",
+    )
+    place.enable("sales")
+    place.settle()
+    assert place.catch_up() == 0
+    ask(place, "i1", "sales")
+    with killed_at("mssql_cdc.capture.incremental.emission.commit", 1, after=False), pytest.raises(Killed):
+        place.catch_up()
+    place.sql("ALTER TABLE dbo.sales SWITCH PARTITION 2 TO dbo.aside", "INSERT dbo.sales VALUES (3, 3)")
+    place.settle()
+    assert place.command("check", "--repair") == 0
+    assert [row["id"] for row in place.query("SELECT id FROM t ORDER BY id", "sales")] == [1, 2, 3]
+    assert place.catch_up() == 0
+    assert [row["id"] for row in place.query("SELECT id FROM t ORDER BY id", "sales")] == [1, 2, 3]
+    assert place.check() == 0
+
+
+def test_the_deletes_of_a_sweep_are_written_once_although_a_repair_commits_behind_them(signalled: Place, spark: Any):
+    """The current table does not have them yet, and the newest commit beside the stream's is not the sweep's."""
+    place = signalled
+    table = f"delta.`{place.uri('orders')}`"
+    spark.sql(f"UPDATE {table} SET name = 'wrong' WHERE id = 1").collect()
+
+    def swept() -> None:
+        spark.sql(
+            f"INSERT INTO {table} SELECT 1000000, 'extra', '7:1000000', _pos, _batch, _exact, _unavailable "
+            f"FROM {table} WHERE id = 2"
+        ).collect()
+        ask(place, "i1", "orders")
+        place.settle()
+        with killed_at("mssql_cdc.follow.sweeps.commit", 1, after=True), pytest.raises(Killed):
+            place.catch_up()
+
+    found: list[int] = []
+    with (
+        happening_at("mssql_cdc.check.repair._stage", 1, swept, after=True),
+        happening_at("mssql_cdc.check.repair.merge_table", 1, lambda: found.append(place.catch_up())),
+    ):
+        place.command("check", "--repair")
+    assert found == [0]
+    deletes = place.query("SELECT _key FROM t WHERE _snapshot LIKE 'sweep:%'", "orders", "changes")
+    assert [row["_key"] for row in deletes] == ["7:1000000"]
+    assert place.query("SELECT id FROM t ORDER BY id", "orders") == [{"id": 1}, {"id": 2}]
+    assert place.check() == 0
+
+
+@pytest.mark.feature("BLK-06")
+def test_a_blocking_snapshot_whose_only_table_cannot_be_planned_is_answered_and_told_once(
+    signalled: Place, capsys: pytest.CaptureFixture[str]
+):
+    """It began again with each step, and told of its begin and end each time."""
+    place = signalled
+    place.create("people", "mail nvarchar(40) NOT NULL PRIMARY KEY")
+    place.configure(
+        signal_data_collection=f"{place.database}.dbo.signals",
+        snapshot_mode="no_data",
+        column_mask_with_3_chars="dbo.people.mail",
+    )
+    place.settle()
+    assert place.catch_up() == 0
+    place.signal("s1", type="blocking", **{"data-collections": [f"{place.database}.dbo.people"]})
+    for _ in range(2):
+        place.settle()
+        place.catch_up()
+    assert "set delta.key.secret" in capsys.readouterr().err
+    query = "SELECT type FROM t WHERE id = 's1' ORDER BY _batch, timestamp_ms"
+    assert [row["type"] for row in own_rows(place, "notifications", query)] == [
+        "STARTED",
+        "TABLE_SCAN_COMPLETED",
+        "ABORTED",
+    ]
+    place.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
+    place.settle()
+    assert place.catch_up() == 0
+
+
+@pytest.mark.parametrize("how", ["removed", "restored"])
+def test_signals_do_not_take_effect_again_when_the_state_of_the_snapshots_is_gone(
+    signalled: Place, capsys: pytest.CaptureFixture[str], how: str
+):
+    place = signalled
+    ask(place, "i1", "orders")
+    place.settle()
+    assert place.catch_up() == 0
+    assert len(place.query(READS, "orders", "changes")) == 4
+    states = f"{place.warehouse}/shop/{place.database}/_incremental_snapshots"
+    if how == "removed":
+        shutil.rmtree(states)
+    else:
+        DeltaTable(states).restore(1)
+    capsys.readouterr()
+    for _ in range(2):
+        assert place.catch_up() == 0
+    assert capsys.readouterr().err.count("signals until now do not take effect again") == 1
+    assert len(place.query(READS, "orders", "changes")) == 4
+    ask(place, "i2", "orders")
+    place.settle()
+    assert place.catch_up() == 0
+    assert len(place.query(READS, "orders", "changes")) == 6
+    assert place.check() == 0

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 import pytest
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.chunks import Streaming
+from mssql_cdc.capture.incremental.state import Group, Reading
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
-from mssql_cdc.errors import FencedError, SourceUnavailableError
+from mssql_cdc.errors import FencedError, SourceUnavailableError, StaleStructureError
 from mssql_cdc.follow import incremental, incremental_step
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
@@ -19,6 +21,7 @@ from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Range, Wait
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
@@ -51,8 +54,8 @@ def follower(database: Database, source: ModelSource) -> Iterator[Follower]:
     found.close()
 
 
-def reads(database: Database) -> int:
-    return [op for op, _, _ in changes(database, "orders")].count("r")
+def reads(database: Database, table: str = "orders") -> int:
+    return [op for op, _, _ in changes(database, table)].count("r")
 
 
 def is_read(follower: Follower) -> bool:
@@ -117,6 +120,33 @@ def test_a_group_that_cannot_be_read_is_read_again(
     steps(follower, read_again)
     assert reads(database) == 2 * before
     assert next(failures, None) is None
+
+
+def test_a_table_that_never_fits_its_stream_is_left_so_that_the_others_are_read(
+    follower: Follower, database: Database, source: ModelSource, monkeypatch: pytest.MonkeyPatch
+):
+    """The step that only begins the next attempt counted as a success: the table was tried for ever."""
+    monkeypatch.setattr(incremental, "REST_SECONDS", 0.0)
+    read, orders = incremental_step.read_group, TableId("shop", "dbo", "orders")
+
+    def altered(
+        own: Database, session: SourceSession, table: Streaming, reading: Reading, *, most: int | None
+    ) -> Group:
+        if table.member.table == orders:
+            raise StaleStructureError(f"{orders} has other columns")
+        return read(own, session, table, reading, most=most)
+
+    monkeypatch.setattr(incremental_step, "read_group", altered)
+    ask_for_snapshot(database, "people", ["shop.dbo.people"], channel="test", kind="incremental")
+    before, others = reads(database), reads(database, "people")
+
+    def read_to_the_end() -> bool:
+        source.capture()
+        return is_read(follower)
+
+    steps(follower, read_to_the_end)
+    assert reads(database) == before
+    assert reads(database, "people") == 2 * others > 0
 
 
 def test_a_group_that_nothing_takes_does_not_keep_the_loop_from_pausing(

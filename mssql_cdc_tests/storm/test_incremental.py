@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -16,12 +17,24 @@ from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 
 from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
+from mssql_cdc.errors import StorageError
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_budget import Clock
-from mssql_cdc.lake import small_tables
+from mssql_cdc.lake import log, small_tables
+from mssql_cdc.lake.log import TableState
 from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut
 from mssql_cdc_tests.storm.incremental import Incremental
-from mssql_cdc_tests.storm.lake import Killed, change_log, happening_at, killed_at, rows_by_the_log, unopened
+from mssql_cdc_tests.storm.lake import (
+    Killed,
+    change_log,
+    entry_of,
+    happening_at,
+    home_of,
+    killed_at,
+    rows_by_the_log,
+    unopened,
+)
 
 
 def play(*, schedules: int, steps: int, seed: int, shrink: bool = False) -> None:
@@ -282,3 +295,130 @@ def test_rows_per_second_are_kept_by_all_runs_together(schedule: Incremental):
         times[0] += timedelta(seconds=1)
     schedule.world.database = unlimited
     assert found == [2, 2, 4, 4, 6, 6, 6, 6]
+
+
+@contextmanager
+def uncommitted(schedule: Incremental, name: str) -> Iterator[None]:
+    """The rows of a range are not written for one of its tables: its store does not answer."""
+    real, uri = log.commit, home_of(schedule.world.database, name).changes
+
+    def refused(state: TableState, *arguments: Any, **more: Any) -> TableState:
+        if state.uri == uri:
+            raise StorageError(f"{uri} cannot be reached")
+        return real(state, *arguments, **more)
+
+    with patch("mssql_cdc.capture.range.commit", refused):
+        yield
+
+
+def test_emitted_rows_leave_the_newest_witness_of_the_source(schedule: Incremental):
+    """Another table is ahead of the one that is emitted: a restore between the two was not noticed (A7)."""
+    staged(schedule)
+    schedule.world.change(("orders", 8, "behind the end of what is staged"))
+    schedule.world.scan(500)
+    with killed_at(f"{EMISSION}.commit", 1, after=False), suppress(Killed):
+        schedule.step(1)
+    schedule.world.change(("people", 1, "ahead"))
+    schedule.world.change(("orders", 9, "left behind"))
+    schedule.world.scan(500)
+    with uncommitted(schedule, "orders"):
+        schedule.step(1)
+    assert emitted(schedule)
+    behind, ahead = (entry_of(schedule.world.database, name) for name in ("orders", "people"))
+    assert behind is not None
+    assert ahead is not None
+    assert behind.to is not None
+    assert ahead.to is not None
+    assert behind.to < ahead.to
+    witness = schedule.world.database.offsets().witness
+    assert witness is not None
+    assert witness.start_lsn.text == ahead.to
+
+
+KEYS = ["1:0", "1:1", "1:2", "1:4", "1:6", "1:8"]
+
+
+def keys(schedule: Incremental, name: str) -> list[str]:
+    """The keys of the emitted rows of a table."""
+    found = change_log(schedule.world.database, name)
+    return sorted(row["_key"] for row in found if str(row["_snapshot"]).startswith("incremental"))
+
+
+@pytest.mark.feature("INC-12")
+def test_a_request_waits_for_a_table_that_cannot_be_captured_for_a_moment(schedule: Incremental):
+    """Its signal was taken for one that nothing is left to do of; another table is read meanwhile."""
+    one_snapshot(schedule)
+    with unopened(schedule.world.database, "orders"):
+        schedule.incremental_snapshot_is_asked_for("people")
+        for _ in range(8):
+            schedule.world.scan(500)
+            schedule.step(0)
+        assert keys(schedule, "people") == [one for one in KEYS if one != "1:1"]
+    takes(schedule, 0)
+    assert keys(schedule, "orders") == KEYS
+
+
+@pytest.mark.feature("INC-11")
+def test_a_snapshot_goes_on_behind_a_moment_in_which_its_table_cannot_be_captured(schedule: Incremental):
+    staged(schedule)
+    with unopened(schedule.world.database, "orders"):
+        schedule.steps(1, 3)
+    takes(schedule, 1)
+    assert keys(schedule, "orders") == KEYS
+    assert schedule.told() == TOLD_OF_ORDERS
+
+
+@pytest.mark.feature("INC-03", "INC-12")
+def test_a_request_of_tables_that_are_not_captured_any_more_is_answered_with_the_reason(schedule: Incremental):
+    lines: list[str] = []
+    one_snapshot(schedule)
+    takes(schedule, 0)
+    ask_for_snapshot(schedule.world.database, "late", ["dbo.nothing"], channel="storm", kind="incremental")
+    follower = schedule.followers[0]
+    follower.database = replace(follower.database, log=lines.append)
+    schedule.steps(0, 2)
+    assert [line for line in lines if "late" in line] == [
+        "signal late (execute-snapshot) is ignored: none of its tables is captured (dbo.nothing)"
+    ]
+
+
+@pytest.fixture
+def renamed() -> Iterator[Incremental]:
+    """A schedule whose tables have other names in the end: `orders` is read first, then `people`."""
+    played = Incremental()
+    with played.stack:
+        one_snapshot(played)
+        played.incremental_snapshot_is_asked_for("people")
+        for _ in range(8):
+            played.step(0)
+            reading = load(played.world.database).state.reading
+            if reading is not None and reading.staged:
+                break
+        played.world.rename("people", "persons")
+        yield played
+
+
+@pytest.mark.feature("INC-12")
+def test_a_queued_table_is_read_under_the_name_that_it_has_in_its_turn(renamed: Incremental):
+    takes(renamed, 0)
+    assert keys(renamed, "persons") == [one for one in KEYS if one != "1:1"]
+
+
+@pytest.mark.feature("INC-12")
+def test_a_queued_table_is_read_although_another_one_has_its_name_by_then(renamed: Incremental):
+    renamed.world.rename("notes", "people")
+    takes(renamed, 0)
+    assert keys(renamed, "persons") == [one for one in KEYS if one != "1:1"]
+    assert keys(renamed, "people") == []
+
+
+@pytest.mark.feature("INC-13")
+@pytest.mark.parametrize(("name", "others"), [("persons", "orders"), ("bought", "persons")])
+def test_a_stop_names_tables_as_they_are_called_now(renamed: Incremental, name: str, others: str):
+    if name == "bought":
+        renamed.world.rename("orders", "bought")
+    stop = json.dumps({"type": "incremental", "data-collections": [f"shop.dbo.{name}"]})
+    note_signal(renamed.world.database, SignalRow("stop", "stop-snapshot", stop), "storm", REQUESTED, "")
+    takes(renamed, 0)
+    assert keys(renamed, name) == []
+    assert keys(renamed, others) != []

@@ -6,7 +6,7 @@ Both marks may be off in one direction only: L earlier, E later, which leaves mo
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from mssql_cdc.capture.database import Database
@@ -93,14 +93,15 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
         surrogate: The column that the signal names.
 
     Raises:
-        ConfigurationError: There are none, the surrogate key is no captured column, or bounds do not hold its values.
+        ConfigurationError: There are none, the surrogate key is no captured column, bounds do not hold its values, or
+            events do not have them.
     """
     table = schema.table_id
     if surrogate is not None:
         found = [column.name for column in schema.value_columns if column.name.lower() == surrogate.lower()]
         if not found:
             raise ConfigurationError(f"{table} has no captured column {surrogate!r}; name one as surrogate-key")
-        return _bounded(schema.keyed_by(found), "surrogate-key")
+        return _bounded(_known(schema, found, "surrogate-key"), "surrogate-key")
     if schema.key_columns:
         return schema
     names = connector.records.keys.columns_for(*table.parts, [column.name for column in schema.value_columns])
@@ -108,7 +109,19 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
         raise ConfigurationError(
             f"{table} has no key that orders its chunks; name a column as surrogate-key, or take a blocking snapshot"
         )
-    return _bounded(schema.keyed_by(names), "message.key.columns")
+    return _bounded(_known(schema, names, "message.key.columns"), "message.key.columns")
+
+
+def _known(schema: TableSchema, names: Sequence[str], named: str) -> TableSchema:
+    """The table in this order, if events tell which of its rows they change: by its key, else by these columns."""
+    by = schema.keyed_by(names)
+    computed = [] if schema.key_columns else [column.name for column in by.keys if column.computed]
+    if computed:
+        raise ConfigurationError(
+            f"{by.table_id} cannot be read in the order of {', '.join(computed)}: the table has no key, and CDC does "
+            f"not deliver values of computed columns, so no change would tell its row; name another one in {named}"
+        )
+    return by
 
 
 def _bounded(by: TableSchema, named: str) -> TableSchema:

@@ -20,14 +20,15 @@ from mssql_cdc.capture.incremental.state import Group, Reading
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.events import check_batch
 from mssql_cdc.lake.files import write_files
-from mssql_cdc.lake.log import TableState, commit
+from mssql_cdc.lake.log import TableState, commit, kinds_between
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.staged import staged_rows
-from mssql_cdc.lake.steps import chunks_emitted
+from mssql_cdc.lake.steps import Entry, OffsetRow, chunks_emitted
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.schema.arrow import SOURCE_BLOCK
 from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import Witness
 
 _COLUMNS = ("_pos", "_key", "before", "after", "_snapshot")
 
@@ -94,6 +95,18 @@ def was_given_up(reading: Reading, state: TableState) -> bool:
     own = state.own or {}
     given_up = int(own.get("given_up", 0)) if own.get("number") == reading.number else 0
     return bool(reading.staged) and reading.staged[0].number <= given_up
+
+
+def was_repaired(groups: Collection[Group], state: TableState) -> bool:
+    """Whether rows of the table were repaired since groups were read: what CDC missed is in no event behind them.
+
+    Which of the two is newer, no position tells; what is read now is.
+
+    Args:
+        groups: Staged groups.
+        state: The state of the change log.
+    """
+    return "repair" in kinds_between(state, min(group.batch for group in groups), state.batch)
 
 
 def give_up(database: Database, reading: Reading, state: TableState) -> TableState:
@@ -189,19 +202,39 @@ def record(
         batch=state.batch,
         schema=table.schema.version,
     )
-    is_known = cut is not None and (cut.epoch, cut.to) == (entry.epoch, entry.to)
     row = chunks_emitted(
         database.stamp(offsets.epoch),
         entries,
         to=table.position.text,
         # A table that its snapshot closes is opened by the range that passes it. A cut goes on without other tables.
         complete=all(offsets.closed_until(name, found) is None for name, found in entries.items()),
-        witness=cut.witness if cut is not None and is_known else session.witness(table.position),
+        witness=_witness(database, session, table, entry, cut),
     )
     members = seen.identities if row.complete else None
     return append_offsets(
         database.layout, row, seen=offsets, members=members, new=new, storage=database.storage, known=database.tables
     )
+
+
+def _witness(
+    database: Database, session: SourceSession, table: Streaming, entry: Entry, cut: OffsetRow | None
+) -> Witness | None:
+    """The newest witness: other tables may be ahead of this one, and a restore to below them has to be noticed (A7).
+
+    It stands for this position, too: the history that has its transaction is the one that was read up to here.
+
+    Raises:
+        SourceRestoredError: The source shows another history.
+    """
+    newest = database.offsets().witness
+    if cut is not None and (cut.epoch, cut.to) == (entry.epoch, entry.to):
+        own = cut.witness
+    else:
+        if newest is not None:
+            session.require_witness(newest)
+        own = session.witness(table.position)
+    known = [one for one in (own, newest) if one is not None]
+    return max(known, key=lambda one: one.start_lsn, default=None)
 
 
 def _rows(

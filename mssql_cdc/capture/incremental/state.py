@@ -6,7 +6,7 @@ mark L and a log end E, and wait as files until the stream has passed E. `store.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -29,6 +29,8 @@ class Wanted:
         condition: Only the rows that fulfill it (INC-04).
         surrogate: The column that orders the chunks instead of the key (INC-05).
         refused: Why the condition is not run, so that the table is not read.
+        object_id: Identifies the table across renames, within its epoch; None: it was not captured.
+        epoch: The epoch in which it was requested.
     """
 
     table: TableId
@@ -36,6 +38,20 @@ class Wanted:
     condition: str | None = None
     surrogate: str | None = None
     refused: str | None = None
+    object_id: int | None = None
+    epoch: int = 0
+
+    def named(self, names: Mapping[int, TableId], epoch: int) -> Wanted:
+        """The same under the name that its table has now.
+
+        Args:
+            names: The names of the captured tables by their identities.
+            epoch: The current epoch: in another one, an identity may be another table's.
+        """
+        if self.object_id is None or self.epoch != epoch:
+            return self
+        table = names.get(self.object_id, self.table)
+        return self if table == self.table else replace(self, table=table)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +218,20 @@ class State:
     def has_staged(self) -> bool:
         """Whether chunks wait for the stream."""
         return self.reading is not None and bool(self.reading.staged)
+
+    def named(self, names: Mapping[int, TableId], epoch: int) -> State:
+        """The same under the names that the tables have now: signals name these, and others may have the former ones.
+
+        Args:
+            names: The names of the captured tables by their identities.
+            epoch: The current epoch.
+        """
+        queue, reading = tuple(one.named(names, epoch) for one in self.queue), self.reading
+        if reading is not None:
+            known = replace(reading.wanted, object_id=reading.object_id, epoch=reading.epoch).named(names, epoch)
+            if known.table != reading.wanted.table:
+                reading = replace(reading, wanted=known)
+        return self if (queue, reading) == (self.queue, self.reading) else replace(self, queue=queue, reading=reading)
 
     def asked(self, wanted: Collection[Wanted]) -> State:
         """Append tables to the queue (INC-12), unless the same already waits."""

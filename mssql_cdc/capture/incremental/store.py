@@ -6,6 +6,7 @@ counts. A step that begins from an older one is fenced, so of two runs one reads
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,24 +28,29 @@ from mssql_cdc.lake.small_tables import SmallTable, small_table
 
 Command = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot
 _COMPACT_EVERY = 50
+_NUMBERED = re.compile(r"incremental-\d+")
+"""The id under which a snapshot got its number (`capture/snapshot/begin.take_number`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
     """The newest state, and the signals that have not changed it yet, oldest first.
 
-    `open` says whether it is one of the hours at which chunks may be read.
+    `open` says whether it is one of the hours at which chunks may be read; `lost`, that there were states and are none.
     """
 
     state: State = field(default_factory=State)
     commands: Sequence[Command] = ()
     signals: int = 0
     open: bool = True
+    lost: bool = False
 
     @property
     def is_due(self) -> bool:
         """Whether there is something to do."""
-        return bool(self.commands or self.state.notes) or (self.state.is_due if self.open else self.state.has_staged)
+        return bool(self.lost or self.commands or self.state.notes) or (
+            self.state.is_due if self.open else self.state.has_staged
+        )
 
 
 def load(database: Database, *, now: datetime | None = None) -> Stored:
@@ -54,18 +60,25 @@ def load(database: Database, *, now: datetime | None = None) -> Stored:
         database: The database.
         now: The time; by default the current one.
     """
-    state = _known_state(database)
+    known = _known_state(database)
+    state = known or State()
     table = small_table(database.layout, "signals", database.storage)
     rows = database.tables.get(table.uri, table.rows, database.storage)
     waiting = [row for row in rows if row["_batch"] > state.taken and row["status"] == REQUESTED]
+    newest = max((row["_batch"] for row in waiting), default=state.taken)
+    is_open = database.connector.snapshot.incremental.is_open(now or datetime.now(UTC))
+    if known is None and waiting and _had_states(database):
+        return Stored(replace(state, taken=newest), signals=newest, open=is_open, lost=True)
     parsed = (parse_signal(row["id"], row["type"], row["data"]) for row in waiting)
     commands = [one for one in parsed if isinstance(one, Command) and _is_incremental(one)]
-    is_open = database.connector.snapshot.incremental.is_open(now or datetime.now(UTC))
-    return Stored(state, commands, max((row["_batch"] for row in waiting), default=state.taken), is_open)
+    return Stored(state, commands, newest, is_open)
 
 
 class Store:
-    """The table of the states, as one step writes it: each state is based on the one before."""
+    """The table of the states, as one step writes it: each state is based on the one before.
+
+    `is_new` says whether it had no state when it was opened.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -75,7 +88,8 @@ class Store:
             self._table.compact()
             self._log = self._table.state()
         self._seal = Seal(database.connector.delta.key_secret)
-        self.state = _newest(self._table, self._log.batch, self._seal)
+        found = _newest(self._table, self._log.batch, self._seal)
+        self.state, self.is_new = found or State(), found is None
 
     def save(self, state: State) -> None:
         """Append a state.
@@ -94,22 +108,35 @@ def taken(state: State, stored: Stored) -> State:
     return replace(state, taken=stored.signals)
 
 
-def _known_state(database: Database) -> State:
+def _known_state(database: Database) -> State | None:
     table = small_table(database.layout, "incremental_snapshots", database.storage)
     seal = Seal(database.connector.delta.key_secret)
     return database.tables.get(table.uri, lambda: _existing(table, seal), database.storage)
 
 
-def _existing(table: SmallTable, seal: Seal) -> State:
-    return _newest(table, table.state().batch, seal) if exists(table.uri, table.storage) else State()
+def _existing(table: SmallTable, seal: Seal) -> State | None:
+    return _newest(table, table.state().batch, seal) if exists(table.uri, table.storage) else None
 
 
-def _newest(table: SmallTable, batch: int, seal: Seal) -> State:
-    """The state of the newest commit: a large table has thousands, and the others are not read."""
+def _newest(table: SmallTable, batch: int, seal: Seal) -> State | None:
+    """The state of the newest commit: a large table has thousands, and the others are not read. None: it has none."""
     newest = BatchSlice(batch - 1, batch)
     for rows in scan(table.uri, batches=newest, columns=["state"], storage=table.storage):
         return state_of_text(seal.opened(rows.column("state")[0].as_py()))
-    return State()
+    return None
+
+
+def _had_states(database: Database) -> bool:
+    """Whether there have been states: commits of a table that was restored, or snapshots that have got their numbers.
+
+    RESTORE takes back rows, and keeps the number of the newest commit.
+    """
+    own = small_table(database.layout, "incremental_snapshots", database.storage)
+    if exists(own.uri, own.storage) and own.state().batch:
+        return True
+    plans = small_table(database.layout, "snapshots", database.storage)
+    rows = database.tables.get(plans.uri, plans.rows, database.storage)
+    return any(_NUMBERED.fullmatch(row["id"]) for row in rows)
 
 
 def _is_incremental(command: Command) -> bool:

@@ -14,7 +14,15 @@ from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.offsets import append_offsets
-from mssql_cdc.lake.steps import CHANGES_WENT, OffsetRow, SnapshotEnded, SweepBound, snapshot_ended, status_changed
+from mssql_cdc.lake.steps import (
+    CHANGES_WENT,
+    OffsetRow,
+    SnapshotEnded,
+    SweepBound,
+    signal_answered,
+    snapshot_ended,
+    status_changed,
+)
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
@@ -141,8 +149,14 @@ def _fence_groups(run: Run, table: TableId, facts: Mapping[str, Any]) -> None:
 def give_back(run: Run) -> None:
     """Let tables stream on whose requested snapshot cannot be read, and of which nothing was read (BLK-06).
 
-    Another attempt would fail like this one, and meanwhile their changes would wait; the signal can be sent again.
+    Another attempt would fail like this one, and meanwhile their changes would wait; the signal can be sent again. If
+    no table could even be planned, no row names the signal, and it gets its answer here.
     """
+    signal = run.plan.signal
+    if signal is not None and run.failed and not run.tables and signal not in run.offsets.answered_signals:
+        _append(run, signal_answered(run.database.stamp(run.epoch), snapshot=run.plan.id, signal=signal))
+        names = ", ".join(sorted(table.text for table in run.failed))
+        run.database.log(f"{names}: the requested snapshot is given up; send the signal again once it can be read")
     entries = {
         table.text: member.new_entry(status="streaming")
         for table, error in run.failed.items()
@@ -196,6 +210,10 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> None:
     # A stream that goes on before the snapshot's rows stands in the instance that it was read from (B14).
     goes_on = member.entry if ended.position < ended.low else None
     instance = goes_on.instance if goes_on is not None else member.captured.newest.identity
+    table_plan, version = run.plan.of(table), run.schemas[table].version
+    # A part does not stand for the rows beside it: they are as the whole table was read last.
+    is_part = table_plan.select is not None and table_plan.held is not None
+    filled = member.entry.filled if is_part and member.entry is not None else None
     entry = member.new_entry(
         status="streaming",
         to=ended.position.text,
@@ -206,10 +224,9 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> None:
         batch=state.batch,
         instance=instance,
         shown=goes_on.shown if goes_on is not None else member.shown,
-        schema=run.schemas[table].version,
-        filled=run.schemas[table].version,
+        schema=version,
+        filled=filled or version,
     )
-    table_plan = run.plan.of(table)
     # What a statement leaves out may exist; of a table that never streamed, all rows are of such statements.
     again = table_plan.again or ended.again
     sweeps = again and not table_plan.locked and (table_plan.select is None or table_plan.held is None)
