@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from mssql_cdc.lake.offset_entries import Entries, Group
 from mssql_cdc.lake.offset_rows import Rows
-from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotEnded
+from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotEnded, witness_of_text
 from mssql_cdc.source.values import Witness
 
 _READ = ("snapshot", "streaming")
@@ -66,7 +66,7 @@ class Digest:
         in_cut: `largest_in` as it was at that cut.
         ends_with_cut: Whether no row since has tables.
         keys: The partition keys of the newest complete cuts.
-        witness: The newest witness of this epoch.
+        witness: The furthest witness of this epoch, as it was written last: a table that is behind writes others, too.
         noted: The rows with facts.
         cuts: The number of complete cuts.
         steps: The steps of snapshots, and those that say what became of tables.
@@ -167,7 +167,6 @@ class Digest:
         noted = rows.at(_places(pc.is_valid(table.column("facts"))))
         newest = rows.at([table.num_rows - 1])[0]
         of_epoch = pc.equal(table.column("epoch"), epoch)
-        witnesses = _places(pc.and_(of_epoch, pc.is_valid(table.column("witness"))))
         moved = _places(pc.is_in(table.column("kind"), value_set=pa.array(["range", "idle"])))
         has_key = pc.and_(table.column("complete"), pc.is_valid(table.column("partition")))
         keys = table.select(["partition"]).filter(has_key).column("partition").to_pylist()
@@ -184,7 +183,7 @@ class Digest:
             advanced_at=table.column("at")[moved[-1]].as_py() if moved else self.advanced_at,
             newest=newest,
             keys=(*self.keys, *keys)[-KNOWN_KEYS:],
-            witness=rows.at(witnesses[-1:])[0].witness if witnesses else self.witness if epoch == self.epoch else None,
+            witness=_furthest(self.witness if epoch == self.epoch else None, table.column("witness").filter(of_epoch)),
             noted=(*self.noted, *noted) if noted else self.noted,
             cuts=int(cuts[-1]),
             steps=(*self.steps, *map(Step, rows.at(others), before)) if others else self.steps,
@@ -288,6 +287,14 @@ class _Decoded:
             flat = [row.tables[name] for row in self.known for name in sorted(row.tables)]
             return {place: flat[place] for place in places}
         return dict(zip(places, entries.at(places), strict=True))
+
+
+def _furthest(known: Witness | None, texts: pa.ChunkedArray) -> Witness | None:
+    for text in dict.fromkeys(text for text in texts.to_pylist() if text is not None):
+        found = witness_of_text(text)
+        if found is not None and (known is None or found.start_lsn >= known.start_lsn):
+            known = found
+    return known
 
 
 def _places(wanted: Any) -> list[int]:

@@ -438,7 +438,7 @@ class Offsets:
 
     @property
     def witness(self) -> Witness | None:
-        """The newest witness of the current epoch (rule A7)."""
+        """The furthest witness of the current epoch (rule A7)."""
         return self._digest.witness
 
     @property
