@@ -562,6 +562,19 @@ def test_restore_between_a_survey_and_the_cut_that_it_decides_on_is_noticed(stor
     storm.come_to_rest()
 
 
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_rows_that_a_user_took_from_a_log_during_its_first_snapshot_are_read_again(storm: Storm, call: int):
+    """Their chunk counted as read: a table without a position had nothing to lose."""
+    storm.transaction([("orders", 1, "a"), ("people", 1, "a")])
+    storm.transaction([("notes", 1, "a")])
+    storm.scan(500)
+    for _ in range(2):
+        storm.killed_step(storm.write("snapshot.chunk_groups.commit"), call, after=True)
+    storm.user_restores_a_change_log("orders", 1)
+    storm.transaction([("orders", 2, "b")])
+    storm.come_to_rest()
+
+
 @pytest.mark.parametrize("later", [1, 3])
 @pytest.mark.parametrize("names", [["orders"], ["orders", "people"]])
 def test_restore_behind_commits_whose_run_has_died_is_noticed(storm: Storm, names: list[str], later: int):

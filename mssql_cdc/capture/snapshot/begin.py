@@ -217,11 +217,11 @@ def _plan(
 ) -> tuple[SnapshotPlan, bool, dict[TableId, MssqlCdcError]]:
     """The snapshot's plan, whether it was made now, and the tables that could not be planned.
 
-    It is made once and kept; the chunks of a table are planned while they are read. Two kinds of tables are planned
-    anew, as another edition: those whose key has changed since, because the bounds of their chunks are of another key,
-    and those whose snapshot has not begun, or no longer counts: another run may have read them and moved their stream
-    on since they were planned. A snapshot that was planned and never began keeps its id, and may want other tables by
-    then.
+    It is made once and kept; the chunks of a table are planned while they are read. Some tables are planned anew, as
+    another edition: those whose key has changed since, because the bounds of their chunks are of another key; those
+    whose snapshot has not begun, or no longer counts, since another run may have read them and moved their stream on;
+    and those whose change logs another program has changed. A snapshot that was planned and never began keeps its id,
+    and may want other tables by then.
     """
     store = small_table(database.layout, "snapshots", database.storage)
     state = store.state()
@@ -258,8 +258,12 @@ def _plan(
 
 
 def _still_holds(known: TablePlan, survey: Survey, snapshot: str) -> bool:
-    """Whether the plan is that of a table which this snapshot reads already, and by the key that the table has now."""
-    return survey.offsets.is_in(snapshot, known.table.text) and known.key == _key(survey.tables[known.table])
+    """Whether the plan is that of a table which this snapshot reads already, and by the key that the table has now.
+
+    What another program has done to the change log may have taken rows that count as read (A5).
+    """
+    member = survey.tables[known.table]
+    return survey.offsets.is_in(snapshot, known.table.text) and known.key == _key(member) and not member.tampered
 
 
 def _table_plan(
@@ -311,11 +315,19 @@ def _held(member: LakeTable, epoch: int) -> Lsn | None:
 def _take_over(database: Database, members: Mapping[TableId, LakeTable], offsets: Offsets, epoch: int) -> Offsets:
     """Write that this run goes on with the snapshot: the one that read it until now can no longer end it (A3).
 
-    Otherwise a group that is read from now on could be committed behind its end (C18).
+    Otherwise a group that is read from now on could be committed behind its end (C18). A change log that another
+    program has changed counts as it is now: it was planned anew.
     """
-    entries = {table.text: member.entry for table, member in members.items() if member.entry is not None}
+    entries = {table.text: _seen_now(member, member.entry) for table, member in members.items() if member.entry}
     row = status_changed(database.stamp(epoch), entries)
     return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
+
+
+def _seen_now(member: LakeTable, entry: Entry) -> Entry:
+    state = member.state
+    if state is None or not member.tampered:
+        return entry
+    return replace(entry, delta_table_id=state.table_id, delta_version=state.known_version, batch=state.batch)
 
 
 def _write_status(
