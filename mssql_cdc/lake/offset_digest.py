@@ -166,7 +166,7 @@ class Digest:
         epoch = max(self.epoch, pc.max(table.column("epoch")).as_py() or 0)
         noted = rows.at(_places(pc.is_valid(table.column("facts"))))
         newest = rows.at([table.num_rows - 1])[0]
-        of_epoch = pc.equal(table.column("epoch"), epoch)
+        witnesses = table.select(["witness"]).filter(pc.equal(table.column("epoch"), epoch)).column("witness")
         moved = _places(pc.is_in(table.column("kind"), value_set=pa.array(["range", "idle"])))
         has_key = pc.and_(table.column("complete"), pc.is_valid(table.column("partition")))
         keys = table.select(["partition"]).filter(has_key).column("partition").to_pylist()
@@ -183,7 +183,7 @@ class Digest:
             advanced_at=table.column("at")[moved[-1]].as_py() if moved else self.advanced_at,
             newest=newest,
             keys=(*self.keys, *keys)[-KNOWN_KEYS:],
-            witness=_furthest(self.witness if epoch == self.epoch else None, table.column("witness").filter(of_epoch)),
+            witness=_furthest(self.witness if epoch == self.epoch else None, witnesses),
             noted=(*self.noted, *noted) if noted else self.noted,
             cuts=int(cuts[-1]),
             steps=(*self.steps, *map(Step, rows.at(others), before)) if others else self.steps,
