@@ -94,3 +94,20 @@ def stoppable(offsets: Offsets, table: TableId) -> bool:
     """
     entry = offsets.entry(table.text)
     return entry is not None and entry.to is not None
+
+
+def paused_snapshots(offsets: Offsets, controls: Controls, tables: Collection[TableId]) -> frozenset[str]:
+    """The snapshots that must not go on: paused, and without a table that is to be given up first.
+
+    Args:
+        offsets: The offsets.
+        controls: The control signals.
+        tables: The captured tables.
+    """
+    found: set[str] = set()
+    for key in {*offsets.begun_snapshots.values()}:
+        since = heard_until(offsets, key)
+        own = [table for table in tables if offsets.is_in(key, table.text)]
+        if controls.paused(since) and not any(stoppable(offsets, one) for one in controls.stopped(own, since)):
+            found.add(key)
+    return frozenset(found)

@@ -15,7 +15,7 @@ from mssql_cdc.capture.current_tables import behind_cut, is_due
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import LakeTable, load_tables, require_newest, with_state
 from mssql_cdc.capture.requests import Request, open_requests
-from mssql_cdc.capture.snapshot_controls import Controls, heard_until, load_controls, stoppable
+from mssql_cdc.capture.snapshot_controls import Controls, load_controls, paused_snapshots
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.errors import ConfigurationError, SourceRestoredError
 from mssql_cdc.lake.history import SchemaHistory
@@ -176,7 +176,7 @@ def _survey(
             idle_for=idle_for,
             restored=source.restored,
             asked=tuple(_asked(one, source.tables, controls) for one in requests),
-            paused=_paused(offsets, controls, tables),
+            paused=paused_snapshots(offsets, controls, tables),
             snapshots=frozenset(row.partition for row in offsets.snapshot_rows if row.partition),
             behind=tuple(behind),
             due=tuple(table for table, is_due in behind.items() if is_due),
@@ -258,17 +258,6 @@ def _asked(request: Request, tables: Sequence[CapturedTable], controls: Controls
     left = tuple(table for table in wanted if table not in stopped)
     # A request of which nothing is left is looked at all the same, so that it gets its answer.
     return Asked(request.key, left or wanted, request.signal_id, bool(left) and controls.paused(request.batch))
-
-
-def _paused(offsets: Offsets, controls: Controls, tables: Collection[TableId]) -> frozenset[str]:
-    """The snapshots that must not go on: paused, and without a table that is to be given up first."""
-    found: set[str] = set()
-    for key in {*offsets.begun_snapshots.values()}:
-        since = heard_until(offsets, key)
-        own = [table for table in tables if offsets.is_in(key, table.text)]
-        if controls.paused(since) and not any(stoppable(offsets, one) for one in controls.stopped(own, since)):
-            found.add(key)
-    return frozenset(found)
 
 
 def _behind(

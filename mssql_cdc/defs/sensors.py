@@ -18,7 +18,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.requests import open_requests
-from mssql_cdc.capture.snapshot_controls import heard_until, load_controls, stoppable
+from mssql_cdc.capture.snapshot_controls import load_controls, paused_snapshots
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.asked import report_absent
 from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
@@ -33,7 +33,6 @@ from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import record_signals
 from mssql_cdc.lake.known_states import KnownTables
-from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
 from mssql_cdc.plan.planner import next_cursor, plan
@@ -199,20 +198,14 @@ class Tick:
         if streams:
             offsets = self.database.offsets()
             taken = any(run.kind == "snapshot" for run in active)
-            due = not taken and any(self._goes_on(offsets, one) for one in set(offsets.begun_snapshots.values()))
+            begun: frozenset[str] = frozenset(() if taken else offsets.begun_snapshots.values())
+            due = begun and begun - paused_snapshots(offsets, load_controls(self.database), self.setup.names.tables)
             return None if due or open_requests(self.database, offsets) else Wait("a run streams the changes")
         if active:
             return None
         wait, offsets = quiet_look(self.database)
         cut = offsets.last_cut()
         return wait if cut is not None and merged == cut.number else None
-
-    def _goes_on(self, offsets: Offsets, snapshot: str) -> bool:
-        """Whether a snapshot that has begun is not paused, or a table of it is to be given up."""
-        controls, since = load_controls(self.database), heard_until(offsets, snapshot)
-        own = [one for one in self.setup.names.tables if offsets.begun_snapshots.get(one.text) == snapshot]
-        stopped = controls.stopped(own, since)
-        return not controls.paused(since) or any(stoppable(offsets, one) for one in stopped)
 
     def _wait(self, decision: Wait, *, able: bool) -> dg.SensorResult:
         """Skip, unless a run is needed although there is nothing to read.

@@ -24,7 +24,7 @@ from mssql_cdc.lake.log import TableState, commit, kinds_between
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.staged import staged_rows
-from mssql_cdc.lake.steps import Entry, OffsetRow, chunks_emitted
+from mssql_cdc.lake.steps import Entry, chunks_emitted
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.schema.arrow import SOURCE_BLOCK
 from mssql_cdc.source.protocol import SourceSession
@@ -182,7 +182,7 @@ def record(
     Raises:
         FencedError: Another run has advanced the table; its own row names the commit.
     """
-    member, cut = table.member, offsets.last_cut()
+    member = table.member
     entry = member.entry_in(offsets)
     if entry is None or state.own_batch <= (entry.batch or 0):
         return offsets
@@ -208,7 +208,7 @@ def record(
         to=table.position.text,
         # A table that its snapshot closes is opened by the range that passes it. A cut goes on without other tables.
         complete=all(offsets.closed_until(name, found) is None for name, found in entries.items()),
-        witness=_witness(database, session, table, entry, cut),
+        witness=_witness(session, table, entry, offsets),
     )
     members = seen.identities if row.complete else None
     return append_offsets(
@@ -216,25 +216,18 @@ def record(
     )
 
 
-def _witness(
-    database: Database, session: SourceSession, table: Streaming, entry: Entry, cut: OffsetRow | None
-) -> Witness | None:
-    """The newest witness: other tables may be ahead of this one, and a restore to below them has to be noticed (A7).
-
-    It stands for this position, too: the history that has its transaction is the one that was read up to here.
+def _witness(session: SourceSession, table: Streaming, entry: Entry, offsets: Offsets) -> Witness | None:
+    """What proves later that the source's history is still the same up to the table's position (A7).
 
     Raises:
         SourceRestoredError: The source shows another history.
     """
-    newest = database.offsets().witness
+    cut = offsets.last_cut()
     if cut is not None and (cut.epoch, cut.to) == (entry.epoch, entry.to):
-        own = cut.witness
-    else:
-        if newest is not None:
-            session.require_witness(newest)
-        own = session.witness(table.position)
-    known = [one for one in (own, newest) if one is not None]
-    return max(known, key=lambda one: one.start_lsn, default=None)
+        return cut.witness
+    if offsets.witness is not None:  # One of another history would hide that the source went back.
+        session.require_witness(offsets.witness)
+    return session.witness(table.position)
 
 
 def _rows(
