@@ -76,6 +76,17 @@ class Place:
         self.settle()
         assert self.catch_up() == 0
 
+    def create_sales(self) -> None:
+        """Create a partitioned table `sales` of four rows, two in each partition, and `aside` to switch with."""
+        self.sql(
+            "CREATE PARTITION FUNCTION halves (int) AS RANGE RIGHT FOR VALUES (100)",
+            "CREATE PARTITION SCHEME both AS PARTITION halves ALL TO ([PRIMARY])",
+            "CREATE TABLE dbo.sales (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL) ON both (id)",
+            "CREATE TABLE dbo.aside (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL)",
+            "INSERT dbo.sales VALUES (1, 1), (2, 2), (200, 1), (201, 2)",
+        )
+        self.enable("sales")
+
     def signal(self, key: str, **data: object) -> None:
         """Request a snapshot in the signal table."""
         text = json.dumps(data).replace("'", "''")

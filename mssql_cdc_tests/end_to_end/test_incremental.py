@@ -563,14 +563,7 @@ def test_a_snapshot_waits_while_capture_stands_still(place: Place, capsys: pytes
 def test_a_staged_row_that_a_repair_has_deleted_meanwhile_does_not_come_back(signalled: Place):
     """Nothing captured says that it is gone: it was switched out, and only the repair knows."""
     place = signalled
-    place.sql(
-        "CREATE PARTITION FUNCTION halves (int) AS RANGE RIGHT FOR VALUES (100)",
-        "CREATE PARTITION SCHEME both AS PARTITION halves ALL TO ([PRIMARY])",
-        "CREATE TABLE dbo.sales (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL) ON both (id)",
-        "CREATE TABLE dbo.aside (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL)",
-        "INSERT dbo.sales VALUES (1, 1), (2, 2), (200, 1), (201, 2)",
-    )
-    place.enable("sales")
+    place.create_sales()
     place.settle()
     assert place.catch_up() == 0
     ask(place, "i1", "sales")

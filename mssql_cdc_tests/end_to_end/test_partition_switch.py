@@ -19,14 +19,7 @@ NOTICE = "is partitioned, and its capture instance dbo_sales allows ALTER TABLE 
 @pytest.fixture
 def sales(place: Place) -> Place:
     """A partitioned table of four rows, two in each partition, that is in the lake, and a table to switch with."""
-    place.sql(
-        "CREATE PARTITION FUNCTION halves (int) AS RANGE RIGHT FOR VALUES (100)",
-        "CREATE PARTITION SCHEME both AS PARTITION halves ALL TO ([PRIMARY])",
-        "CREATE TABLE dbo.sales (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL) ON both (id)",
-        "CREATE TABLE dbo.aside (id int NOT NULL PRIMARY KEY CLUSTERED, v int NULL)",
-        "INSERT dbo.sales VALUES (1, 1), (2, 2), (200, 1), (201, 2)",
-    )
-    place.enable("sales")
+    place.create_sales()
     place.settle()
     assert place.catch_up() == 0
     return place
