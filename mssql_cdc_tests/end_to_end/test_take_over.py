@@ -322,7 +322,7 @@ def test_changes_that_cleanup_has_removed_are_named_and_nothing_is_written(
     place.sql("INSERT INTO dbo.a VALUES (1, 1)", "INSERT INTO dbo.b VALUES (2, 1)")
     place.settle()
     position = place.control.value("SELECT CONVERT(char(20), MIN(__$start_lsn), 2) FROM cdc.dbo_a_CT", doing="reading")
-    place.sql("INSERT INTO dbo.a VALUES (3, 1)")
+    place.sql("WAITFOR DELAY '00:00:00.050'", "INSERT INTO dbo.a VALUES (3, 1)")
     place.settle()
     newest = place.control.value("SELECT CONVERT(char(22), MAX(__$start_lsn), 1) FROM cdc.dbo_a_CT", doing="reading")
     place.sql(f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_a', @low_water_mark = {newest}")
