@@ -324,7 +324,7 @@ class Schedule(RuleBasedStateMachine):
             if looks == ENOUGH:
                 break
             is_due = load(self.database).is_due  # Chunks take three looks each, and are as many as there are signals.
-            if next(beats, None) is not None:
+            if is_due or next(beats, None) is not None:  # Without scans, each group of chunks waits for a transaction.
                 self.world.beat()
             self.world.scan(500)
             self._step(follower)
