@@ -13,9 +13,10 @@ from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
-from mssql_cdc.capture.survey import Survey, require_history
+from mssql_cdc.capture.source_history import witness_of
+from mssql_cdc.capture.survey import Survey
 from mssql_cdc.capture.write_task import WriteTask, Written, write, write_together
-from mssql_cdc.errors import MssqlCdcError, StaleReaderError, TaskError
+from mssql_cdc.errors import MssqlCdcError, TaskError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.offsets import Offsets, append_offsets
@@ -99,9 +100,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
             session.require_visible(decision.range.to)
         # Before the commits, which have it, too: if this run dies behind them, nothing else tells of their history.
         # Also of a range that only opens tables: detect a source that goes back right after its first snapshot.
-        witness = session.witness(decision.range.to)
-        _require_same_history(session, survey)
-        _require_nothing_between(survey, witness)
+        witness = witness_of(session, survey.offsets, survey.facts, decision.range.to)
         if decision.slices:
             counts = _counts(session, survey, decision)
             outcomes, history = _read_and_commit(database, session, survey, decision, counts, witness)
@@ -298,39 +297,6 @@ def _check_quiet(session: SourceSession, outcomes: dict[TableId, TableOutcome], 
             session.require_held(part.instance.name, minima.get(part.instance.name), part.read_from)
         except MssqlCdcError as error:
             outcomes[part.table] = TableOutcome(part, error=error)
-
-
-def _require_same_history(session: SourceSession, survey: Survey) -> None:
-    """The witness is of the history that was surveyed: one of another history would hide that the source went back.
-
-    Raises:
-        SourceRestoredError: what was captured before is gone.
-        StaleReaderError: less is captured than when the range was planned.
-    """
-    require_history(session, survey.offsets)
-    planned, captured = survey.facts.captured, session.captured()
-    if planned is not None and (captured is None or captured < planned):
-        raise StaleReaderError(
-            f"The source shows changes only up to {captured.text if captured else 'nothing'}, expected {planned.text}, "
-            "which it showed when the range was planned. It will be planned anew"
-        )
-
-
-def _require_nothing_between(survey: Survey, witness: Witness | None) -> None:
-    """No transaction has come where capture had passed without one: tables that advance would never read it (A7, A8).
-
-    Nothing that the lake has is gone, or `_require_same_history` finds that out.
-
-    Raises:
-        StaleReaderError: there is one: the source was restored since the range was planned.
-    """
-    captured, scanned = survey.facts.captured, survey.facts.scanned
-    if witness is None or captured is None or scanned is None or not captured < witness.start_lsn <= scanned:
-        return
-    raise StaleReaderError(
-        f"Transaction {witness.start_lsn.text} of {witness.tran_end_time} has come below {scanned.text}, up to which "
-        "capture had passed when the range was planned: the source was restored meanwhile. It will be planned anew"
-    )
 
 
 def _offset_row(

@@ -17,7 +17,8 @@ from mssql_cdc.capture.members import LakeTable, load_tables, require_newest, wi
 from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.capture.snapshot_controls import Controls, load_controls, paused_snapshots
 from mssql_cdc.capture.snapshot_extensions import policy
-from mssql_cdc.errors import ConfigurationError, SourceRestoredError
+from mssql_cdc.capture.source_history import restore_behind_commits, restore_since
+from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
@@ -152,7 +153,7 @@ def _survey(
             # Then the decision is hardly a range.
             loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
             members = _seen_as(database, loaded, source, offsets, history, retry_failed)
-        restored = _restored_behind_commits(session, offsets, loaded.values()) if source.restored is None else None
+        restored = restore_behind_commits(session, offsets, loaded.values()) if source.restored is None else None
         if restored is not None:
             source, spared = replace(source, restored=restored), False
             history, loaded = _loaded(database, source, offsets, states=True)
@@ -233,7 +234,7 @@ def _require_real_name(database: Database, name: str) -> None:
 
 
 def _source(session: SourceSession, offsets: Offsets, idle_for: timedelta) -> _Source:
-    restored = _restored(session, offsets)
+    restored = restore_since(session, offsets)
     marks = offsets.unwitnessed_marks.union(offsets.closed_tables.values())
     passed = session.newest_passed(marks)
     # Before the schemas: a row that is already captured was never written under a newer schema.
@@ -275,25 +276,6 @@ def _behind(
     return {table: is_due(database, tables[table]) for table in found}
 
 
-def require_history(session: SourceSession, offsets: Offsets) -> None:
-    """The source still has the history that the lake was read from (A7).
-
-    Args:
-        session: A session on the database.
-        offsets: What was read.
-
-    Raises:
-        SourceRestoredError: it was restored, or a failover lost transactions.
-    """
-    if offsets.witness is not None:
-        session.require_witness(offsets.witness)
-    cut = offsets.last_cut()
-    if cut is not None and cut.to is not None and cut.epoch == offsets.epoch:
-        session.require_complete(Lsn.parse(cut.to), cut.witness)
-    for mark in {mark.fork: mark for mark in offsets.unwitnessed_marks}.values():
-        session.require_mark(mark)
-
-
 def _loaded(
     database: Database, source: _Source, offsets: Offsets, *, states: bool
 ) -> tuple[SchemaHistory, Mapping[TableId, LakeTable]]:
@@ -302,25 +284,6 @@ def _loaded(
     met = offsets.met(present) if source.restored is None else offsets.named_as(present)
     history = database.history().identified(present, met)
     return history, load_tables(database, source.tables, offsets, history, states=states)
-
-
-def _restored_behind_commits(session: SourceSession, offsets: Offsets, tables: Iterable[LakeTable]) -> str | None:
-    """What tells of a restore if a run has died between the commits of tables and the row of `_offsets` about them."""
-    committed = (table for table in tables if (own := table.own()) is not None and own.epoch == offsets.epoch)
-    try:
-        for witness in {witness for table in committed if (witness := table.own_witness) is not None}:
-            session.require_witness(witness)
-    except SourceRestoredError as error:
-        return str(error)
-    return None
-
-
-def _restored(session: SourceSession, offsets: Offsets) -> str | None:
-    try:
-        require_history(session, offsets)
-    except SourceRestoredError as error:
-        return str(error)
-    return None
 
 
 def _before(session: SourceSession, tables: Iterable[CapturedTable]) -> dict[Lsn, Lsn | None]:

@@ -8,14 +8,17 @@ from datetime import datetime
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.remaining_snapshots import request_remaining
+from mssql_cdc.capture.source_history import witness_of
 from mssql_cdc.capture.survey import Survey, survey
-from mssql_cdc.errors import ConfigurationError, DataLostError
+from mssql_cdc.errors import ConfigurationError, DataLostError, SourceRestoredError, StaleReaderError
 from mssql_cdc.lake.offsets import append_offsets
 from mssql_cdc.lake.steps import Entry, positions_taken
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.facts import Instance, Member
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.protocol import SourceSession
+from mssql_cdc.source.values import Witness
 
 _ID = "take-over"
 
@@ -34,6 +37,7 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
         ConfigurationError: The lake has begun, the offset has no position to stream from, or the source captures
             nothing that could be taken over.
         DataLostError: The source no longer has all changes behind the position.
+        SourceRestoredError: The source does not have the offset's commit: it has another history.
     """
     commit = offset.commit
     if commit is None or offset.begins_again:
@@ -44,10 +48,16 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
             f"{database.layout.root} already has the state of {database.catalog}; expected none. Take over into a new "
             "folder, or leave the offsets out to go on from this state"
         )
+    with database.session() as session:
+        known = session.witness(commit)
+        if known is not None:
+            _require_commit(session, commit)
+        witness = witness_of(session, seen.offsets, seen.facts, commit)
     is_part = offset.change_lsn is not None or offset.is_unfinished_snapshot
     position = commit.decrement() if is_part else commit
     taken = {one.table: found for one in seen.facts.members if (found := _instance(one, position)) is not None}
-    lost = _lost(database, seen, [one for one in seen.facts.members if one.table not in taken], commit)
+    at = datetime.fromisoformat(known.tran_end_time) if known is not None and known.start_lsn == commit else None
+    lost = _lost(seen, [one for one in seen.facts.members if one.table not in taken], at)
     lost += [
         f"{table} (its oldest change is {instance.min_lsn.text})"
         for table, instance in taken.items()
@@ -65,7 +75,7 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
         )
     # Before the state: a process that dies in between asks for the same again.
     request_remaining(database, offset, tuple(seen.tables))
-    _write(database, seen, taken, position)
+    _write(database, seen, taken, position, witness)
     return tuple(taken)
 
 
@@ -75,14 +85,24 @@ def _instance(member: Member, position: Lsn) -> Instance | None:
     return begun[-1] if begun else None
 
 
-def _lost(database: Database, seen: Survey, members: Sequence[Member], commit: Lsn) -> list[str]:
-    """Return the tables that were captured at the commit, and whose changes behind it are gone.
+def _require_commit(session: SourceSession, commit: Lsn) -> None:
+    """The source has the commit of the offset, if cleanup has left any that is as old."""
+    try:
+        session.require_visible(commit)
+    except StaleReaderError:
+        raise SourceRestoredError(
+            f"The source has older commits than {commit.text}, at which the offset stands, but not this one: it was "
+            "restored, a failover lost it, or the offsets are those of another database. Changes on either side of it "
+            "may be missing: take a snapshot, that is, start without the offsets. (A replica that has not come so far "
+            "will have the commit later: try again then.)"
+        ) from None
+
+
+def _lost(seen: Survey, members: Sequence[Member], at: datetime | None) -> list[str]:
+    """Return the tables that were captured at the time of the commit, and whose changes behind it are gone.
 
     Cleanup raises the start of a capture instance, so only its date tells whether it is younger than the commit.
     """
-    with database.session() as session:
-        known = session.witness(commit)
-    at = datetime.fromisoformat(known.tran_end_time) if known is not None and known.start_lsn == commit else None
     return [
         f"{one.table} (its capture instances begin at {one.instances[0].start.text})"
         for one in members
@@ -94,7 +114,9 @@ def _created(seen: Survey, table: TableId) -> list[datetime]:
     return [instance.created for instance in seen.tables[table].captured.instances]
 
 
-def _write(database: Database, seen: Survey, taken: dict[TableId, Instance], position: Lsn) -> None:
+def _write(
+    database: Database, seen: Survey, taken: dict[TableId, Instance], position: Lsn, witness: Witness | None
+) -> None:
     epoch = seen.facts.epoch
     known = {table: seen.tables[table] for table in taken}
     captured = {
@@ -115,5 +137,5 @@ def _write(database: Database, seen: Survey, taken: dict[TableId, Instance], pos
             schema=number,
             filled=number,
         )
-    row = positions_taken(database.stamp(epoch), entries, snapshot=_ID)
+    row = positions_taken(database.stamp(epoch), entries, snapshot=_ID, witness=witness)
     append_offsets(database.layout, row, seen=seen.offsets, storage=database.storage)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -305,15 +305,16 @@ def snapshot_begun(
     return _snapshot(stamp, tables, begun)
 
 
-def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str) -> OffsetRow:
+def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, witness: Witness | None) -> OffsetRow:
     """These tables stream from here on, without a read of their rows (SNP-05).
 
     Args:
         stamp: When, by which run, in which epoch.
         tables: The new entries by `TableId.text`.
         snapshot: The snapshot's partition key.
+        witness: What proves later that the source's history is still the same (A7).
     """
-    return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, data=False))
+    return replace(_snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, data=False)), witness=witness)
 
 
 def snapshot_ended(stamp: Stamp, entry: Entry, ended: SnapshotEnded) -> OffsetRow:

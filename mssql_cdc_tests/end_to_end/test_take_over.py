@@ -336,6 +336,48 @@ def test_changes_that_cleanup_has_removed_are_named_and_nothing_is_written(
     assert not (place.warehouse / "shop").exists()
 
 
+def test_an_offset_of_a_history_that_a_restore_took_back_is_refused(place: Place, capsys: pytest.CaptureFixture[str]):
+    """The tables would stream from it on, and what the source has committed below it since would be missing."""
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1)")
+    place.settle()
+    place.sql("EXEC sandbox.restore_point", "INSERT INTO dbo.a VALUES (2, 1)", "INSERT INTO dbo.a VALUES (3, 1)")
+    place.settle()
+    newest = place.control.value("SELECT CONVERT(char(20), MAX(__$start_lsn), 2) FROM cdc.dbo_a_CT", doing="reading")
+    lsn = f"{newest[:8]}:{newest[8:16]}:{newest[16:]}".lower()
+    path = place.folder / "offsets.json"
+    offset = {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
+    partition = {"server": "shop", "database": place.database}
+    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    place.sql("EXEC sandbox.restore_database", "INSERT INTO dbo.a VALUES (4, 1)")
+    place.settle()
+    assert place.command("take-over", "--offsets", str(path)) == 4
+    assert "not this one: it was restored" in capsys.readouterr().err
+    place.sql(*(f"INSERT INTO dbo.a VALUES ({key}, 1)" for key in range(5, 15)))
+    place.settle()
+    assert place.command("take-over", "--offsets", str(path)) == 4, "the source has newer commits meanwhile"
+    assert not (place.warehouse / "shop").exists()
+
+
+def test_a_restore_right_behind_a_take_over_is_noticed(place: Place, capsys: pytest.CaptureFixture[str]):
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1)")
+    place.settle()
+    place.sql("EXEC sandbox.restore_point", "INSERT INTO dbo.a VALUES (2, 1)", "INSERT INTO dbo.a VALUES (3, 1)")
+    place.settle()
+    newest = place.control.value("SELECT CONVERT(char(20), MAX(__$start_lsn), 2) FROM cdc.dbo_a_CT", doing="reading")
+    lsn = f"{newest[:8]}:{newest[8:16]}:{newest[16:]}".lower()
+    path = place.folder / "offsets.json"
+    offset = {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
+    partition = {"server": "shop", "database": place.database}
+    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    assert place.command("take-over", "--offsets", str(path)) == 0
+    place.sql("EXEC sandbox.restore_database", "INSERT INTO dbo.a VALUES (4, 1)")
+    place.settle()
+    assert place.catch_up() == 4
+    assert "restored" in capsys.readouterr().err
+
+
 @pytest.mark.feature("INC-11", "STR-22")
 def test_an_incremental_snapshot_that_was_not_finished_is_requested_anew(
     place: Place, capsys: pytest.CaptureFixture[str]

@@ -142,11 +142,11 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "a restore behind the commits of a run that has died is not noticed",
-        "capture.survey:_restored_behind_commits", "session.require_witness(witness)", "pass",
+        "capture.source_history:restore_behind_commits", "session.require_witness(witness)", "pass",
     ),
     Mutant(
         "A7", "transactions that come where capture had passed are not noticed behind a read",
-        "capture.range:_require_nothing_between", "captured < witness.start_lsn <= scanned", "False",
+        "capture.source_history:_require_nothing_between", "captured < witness.start_lsn <= scanned", "False",
     ),
     Mutant(
         "15", "a second snapshot of a table without a key doubles its rows",
@@ -177,19 +177,19 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "no witness is looked at",
-        "capture.survey:require_history", "session.require_witness(offsets.witness)", "pass",
+        "capture.source_history:_require_history", "session.require_witness(offsets.witness)", "pass",
     ),
     Mutant(
         "A7", "transactions that come below a complete cut are not noticed",
-        "capture.survey:require_history", "session.require_complete(Lsn.parse(cut.to), cut.witness)", "pass",
+        "capture.source_history:_require_history", "session.require_complete(Lsn.parse(cut.to), cut.witness)", "pass",
     ),
     Mutant(
         "A7", "a restore behind a snapshot's end is not noticed",
-        "capture.survey:require_history", "offsets.unwitnessed_marks", "offsets.begun_marks",
+        "capture.source_history:_require_history", "offsets.unwitnessed_marks", "offsets.begun_marks",
     ),
     Mutant(
         "A7", "a restore during a snapshot is not noticed when it is resumed",
-        "capture.survey:require_history", "offsets.unwitnessed_marks",
+        "capture.source_history:_require_history", "offsets.unwitnessed_marks",
         "set(offsets.closed_tables.values())",
     ),
     Mutant(
@@ -381,7 +381,7 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "the witness of a range may be of another history than was surveyed",
-        "capture.range:capture_range", "_require_same_history(session, survey)", "pass",
+        "capture.source_history:witness_of", "_require_same_history(session, offsets, facts)", "pass",
         also=((
             "lake.offset_digest:_furthest",
             "found is not None and (known is None or found.start_lsn >= known.start_lsn)", "found is not None",

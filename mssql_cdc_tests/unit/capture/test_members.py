@@ -65,7 +65,9 @@ def stream(database: Database) -> Survey:
         )
         for t, known in seen.tables.items()
     }
-    append_offsets(database.layout, positions_taken(database.stamp(0), entries, snapshot="s"), seen=seen.offsets)
+    append_offsets(
+        database.layout, positions_taken(database.stamp(0), entries, snapshot="s", witness=None), seen=seen.offsets
+    )
     return survey(database)
 
 
@@ -121,7 +123,9 @@ def written(database: Database) -> None:
         entries[table.text] = replace(
             known.new_entry(), delta_table_id=after.table_id, delta_version=after.delta_version, batch=after.batch
         )
-    append_offsets(database.layout, positions_taken(database.stamp(0), entries, snapshot="t"), seen=seen.offsets)
+    append_offsets(
+        database.layout, positions_taken(database.stamp(0), entries, snapshot="t", witness=None), seen=seen.offsets
+    )
 
 
 @pytest.mark.parametrize("also", [(), ("schema_history", "snapshots", "gaps")])
