@@ -59,7 +59,7 @@ def unread_lag(position: Lsn | None, health: CaptureHealth) -> float | None:
 def captured_until(health: CaptureHealth) -> datetime | None:
     """Return the commit time up to which capture has every change, by the source's clock; None: that is unknown.
 
-    A scan that has no end counts as one of now. It may be the first one in hours, and is far from the log's end then.
+    The first scan of all counts as one of now while it is at work, and may be far from the log's end then.
 
     Args:
         health: How capture does. What is read must have been read after it was asked for.

@@ -127,3 +127,20 @@ def test_a_capture_job_that_is_behind_is_seen_by_the_age_of_what_it_found_last(s
         assert capture_health(shop.control, shop.connection, []).behind == timedelta(0), "nothing was left to find"
     finally:
         shop.set_clock(datetime.now(UTC))
+
+
+@pytest.mark.feature("STR-14")
+def test_a_scan_behind_an_outage_does_not_count_as_one_of_now(shop: Shop) -> None:
+    """It is the first one in an hour, and far from the log's end: the lag was zero until it had ended."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY")
+    shop.run("INSERT dbo.t VALUES (1)")
+    shop.scan()
+    try:
+        shop.run("EXEC sandbox.advance_clock @seconds = 3600", "EXEC sandbox.capture_hang")
+        health = capture_health(shop.control, shop.connection, [])
+        assert health.problem is None, "it has just begun"
+        assert health.scanned is not None
+        assert timedelta(seconds=3599) <= health.now - health.scanned < timedelta(seconds=3700)
+    finally:
+        shop.run("EXEC sandbox.capture_resume")
+        shop.set_clock(datetime.now(UTC))

@@ -38,8 +38,8 @@ SELECT TOP (1) end_time AS at, session_id, start_time, scan_phase, current_lsn, 
     log_record_count, command_count, {_CLOCKS}
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id DESC"""
 # A scan has its latency when it has ended.
-_LATENCY = """
-SELECT TOP (1) latency
+_ENDED = f"""
+SELECT TOP (1) end_time AS at, latency, {_CLOCKS}
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 AND end_time IS NOT NULL ORDER BY session_id DESC"""
 _MAPPED = f"SELECT TOP (1) tran_end_time AS at, {_CLOCKS} FROM {MAPPING} ORDER BY start_lsn DESC"
 _ENABLED = f"SELECT MIN(create_date) AS at, {_CLOCKS} FROM cdc.change_tables"
@@ -138,6 +138,11 @@ class _LastScan:
     patience: timedelta
     unchanged: timedelta | None = None
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether it has begun and not ended, not long ago."""
+        return self.at is None and not self.ago
+
 
 def capture_health(
     control: Control, connection: Connection, positions: Collection[Lsn], seen: SeenScans | None = None
@@ -152,12 +157,16 @@ def capture_health(
     """
     clocks = Clocks.of(control.row(f"SELECT {_CLOCKS}", doing="reading the server's clock"))
     now, last, zone = clocks.utc, _last_scan(control, connection, seen), connection.server_timezone
+    ended = _of_state(control, _ENDED, doing="asking how far capture is behind")
+    behind = timedelta(seconds=(ended.latency or 0) if ended is not None else 0)
+    # What a scan that is at work has not reached may be as old as the end of the one before it.
+    ago = _ago(ended, ended.at, connection) if last.is_at_work and ended is not None else last.ago
     unread: dict[Lsn, datetime] = {}
     for position in set(positions):
         found = control.row(_FIRST_BEHIND, digits(position), doing="looking for changes that were not read")
         if found is not None:
             unread[position] = min(clocks.instant(found.at, zone), now)
-    return CaptureHealth(now, now - last.ago, _problem(control, connection, last), unread, _latency(control))
+    return CaptureHealth(now, now - ago, _problem(control, connection, last), unread, behind)
 
 
 def stalled(control: Control, connection: Connection, seen: SeenScans | None = None) -> str | None:
@@ -229,11 +238,6 @@ def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the se
             return "SQL Server Agent is not running: start it"
         case None:
             return "check that SQL Server Agent is running"
-
-
-def _latency(control: Control) -> timedelta:
-    row = _of_state(control, _LATENCY, doing="asking how far capture is behind")
-    return timedelta(seconds=(row.latency or 0) if row is not None else 0)
 
 
 def replica_lag(control: Control) -> timedelta:
