@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -46,12 +45,6 @@ class Recorded:
     number: int = 0
     batches: Mapping[str, tuple[Numbers, Numbers]] = field(default_factory=dict[str, tuple[Numbers, Numbers]])
     table: pa.Table | None = None
-
-    @cached_property
-    def cuts(self) -> list[Cut]:
-        """The complete cuts that have a position, in order."""
-        columns = [] if self.table is None else [self.table.column(name).to_pylist() for name in _OF_CUT]
-        return [Cut(*found) for found in zip(*columns, strict=True)]
 
     def after(self, rows: pa.Table) -> Recorded:
         """Fold further rows in.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import overload
 
@@ -52,6 +52,17 @@ def first_behind(cuts: Sequence[Cut], position: str) -> Cut | None:
     return cuts[place] if place < len(cuts) else None
 
 
+def last_before(cuts: Sequence[Cut], number: int) -> Cut | None:
+    """Return the newest cut before a row of `_offsets`; None: there is none.
+
+    Args:
+        cuts: The complete cuts, in order.
+        number: The row's number.
+    """
+    place = bisect_left(cuts, number, key=_number)
+    return cuts[place - 1] if place else None
+
+
 def recorded_ms(cut: Cut) -> int:
     """Return when a cut was recorded, in milliseconds since 1970."""
     return microseconds(cut.at) // 1000
@@ -65,3 +76,7 @@ def position_of(cut: Cut) -> str:
 def commit_of(position: str) -> str:
     """Return the beginning of a position, its epoch and its commit: a text greater than every cut before the commit."""
     return position[:_COMMIT]
+
+
+def _number(cut: Cut) -> int:
+    return cut.number

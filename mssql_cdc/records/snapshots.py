@@ -18,6 +18,7 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded, is_of_start
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
+from mssql_cdc.records.cuts import Cuts, last_before
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
 from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
@@ -265,7 +266,8 @@ def _begun_later(offsets: Offsets, cut: OffsetRow) -> set[str]:
 
 def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
     """Return a bound after the newest complete cut before the snapshot began; the snapshot's rows follow it, too."""
-    return max((behind(cut) for cut in offsets.recorded.cuts if cut.number < begun.number), default="")
+    cut = last_before(Cuts(offsets.recorded), begun.number)
+    return behind(cut) if cut is not None else ""
 
 
 @dataclass(frozen=True, slots=True)
