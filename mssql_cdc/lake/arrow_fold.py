@@ -60,8 +60,9 @@ class Folded:
     def incomplete(self) -> Flags:
         """The keys whose new row takes over values of the old one."""
         unknown = np.zeros(len(self.last), dtype=bool)
-        for row in self.known:
-            unknown |= row == NOWHERE
+        for name, row in zip(self.plan.uncertain, self.known, strict=True):
+            if name not in self.plan.computed:
+                unknown |= row == NOWHERE
         return unknown & ~self.reborn & ~self.deleted
 
 
@@ -94,7 +95,7 @@ def fold_rows(window: pa.RecordBatch, plan: FoldPlan) -> Folded:
     known: list[Numbers] = []
     for name in plan.uncertain:
         newest = _newest(_is_known(window, name, plan.lacking.get(name, ()), deletes)[order], starts)
-        within = (newest != NOWHERE) & (newest >= incarnation)
+        within = (newest != NOWHERE) & (newest >= (ends if name in plan.computed else incarnation))
         known.append(np.where(within, order[newest], NOWHERE))
     numbers = pa.array(last)
     return Folded(
@@ -134,14 +135,15 @@ def new_rows(folded: Folded, which: Numbers, old: OldRows | None, schema: pa.Sch
     for number, name in enumerate(plan.uncertain):
         found = folded.known[number][which]
         missing = found == NOWHERE
+        kept_on = inherits & (name not in plan.computed)
         for source, target in {plan.images[name]: plan.names[name], **plan.former.get(name, {})}.items():
             values = pc.struct_field(image, [source]).take(_or_null(found))
-            if old is not None and bool((missing & inherits).any()):
+            if old is not None and bool((missing & kept_on).any()):
                 kept = cast_values(_column(old, target).take(_or_null(place)), schema.field(target).type, target)
                 values = cast_values(values, schema.field(target).type, target)
-                values = pc.if_else(pa.array(missing & inherits), kept, values)
+                values = pc.if_else(pa.array(missing & kept_on), kept, values)
             columns[target] = values
-        unknown[:, number] = missing & (~inherits | was_unknown[:, number])
+        unknown[:, number] = missing & (~kept_on | was_unknown[:, number])
         unknown[:, number] |= _of_before(folded, name, found)
     columns["_exact"] = _exact(folded, which, old, np.where(inherits, place, NOWHERE))
     columns["_unavailable"] = _lists(unknown, plan.uncertain)
@@ -217,7 +219,7 @@ def _of_before(folded: Folded, name: str, rows: Numbers) -> Flags:
 
 def _exact(folded: Folded, which: Numbers, old: OldRows | None, inherited: Numbers) -> pa.Array:
     """The exact texts: of the newest row, and for uncertain columns of the row that their value comes from."""
-    names = folded.plan.uncertain
+    names, computed = folded.plan.uncertain, folded.plan.computed
     after = pc.struct_field(folded.window.column("_exact"), "after")
     sources = [folded.last[which], *(known[which] for known in folded.known)]
     filled = _flags(pc.fill_null(pc.greater(pc.list_value_length(pc.cast(after, PAIRS)), 0), False))
@@ -235,7 +237,7 @@ def _exact(folded: Folded, which: Numbers, old: OldRows | None, inherited: Numbe
         pairs = {n: t for n, t in _pairs(after, sources[0][number]).items() if n not in names}
         for name, rows in zip(names, sources[1:], strict=True):
             known = rows[number] != NOWHERE
-            own = _pairs(after, rows[number]) if known else _pairs(texts, number)
+            own = _pairs(after, rows[number]) if known else _pairs(texts, number) if name not in computed else {}
             if name in own:
                 pairs[name] = own[name]
         found[number] = list(pairs.items()) or None

@@ -2,7 +2,7 @@
 
 `lake/arrow_fold.py` does the same with Arrow; `lake/merge.py` reads, merges and commits with Spark. Unknown is not
 NULL: a column that is unknown in some row (`partial`) folds to its last known value within the row's incarnation; all
-other columns take the last row's value.
+other columns take the last row's value. A computed column keeps none: each change may have given it another one.
 """
 
 from __future__ import annotations
@@ -66,6 +66,11 @@ class FoldPlan:
     def uncertain(self) -> list[str]:
         """The partial columns in source order."""
         return [c.name for c in self.table_schema.value_columns if c.name in self.partial]
+
+    @cached_property
+    def computed(self) -> frozenset[str]:
+        """The computed columns, which are known only if the last row knows them."""
+        return frozenset(column.name for column in self.table_schema.value_columns if column.computed)
 
     @property
     def texts_of_partitions(self) -> frozenset[str]:
@@ -194,9 +199,9 @@ def insert_expressions(plan: FoldPlan) -> dict[str, str]:
     values = {plan.names[name]: f"s.img.{quoted(plan.images[name])}" for name in plan.whole}
     for number, name in enumerate(plan.uncertain):
         for target, value in _targets(plan, number, name):
-            values[target] = f"IF({_has(number)}, {value}, NULL)"
-    unknown = [f"IF({_has(n)}, {_of_before(plan, n)}, {literal(name)})" for n, name in enumerate(plan.uncertain)]
-    exact = [f"IF({_has(n)}, {_exact(plan, n)}, NULL)" for n in range(len(plan.uncertain))]
+            values[target] = f"IF({_has(plan, number)}, {value}, NULL)"
+    unknown = [f"IF({_has(plan, n)}, {_of_before(plan, n)}, {literal(name)})" for n, name in enumerate(plan.uncertain)]
+    exact = [f"IF({_has(plan, n)}, {_exact(plan, n)}, NULL)" for n in range(len(plan.uncertain))]
     return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
 
@@ -207,14 +212,13 @@ def update_expressions(plan: FoldPlan) -> dict[str, str]:
     exact: list[str] = []
     unknown: list[str] = []
     for number, name in enumerate(plan.uncertain):
-        has, text = _has(number), literal(name)
+        has, text = _has(plan, number), literal(name)
+        # A row that was re-created within the section inherits nothing from its predecessor.
+        lost = "true" if name in plan.computed else "s.inc IS NOT NULL"
         for target, value in _targets(plan, number, name):
-            # A row that was re-created within the section inherits nothing from its predecessor.
-            values[target] = (
-                f"CASE WHEN {has} THEN {value} WHEN s.inc IS NOT NULL THEN NULL ELSE t.{quoted(target)} END"
-            )
-        exact.append(f"CASE WHEN {has} THEN {_exact(plan, number)} WHEN s.inc IS NULL THEN t.`_exact`[{text}] END")
-        stays = f"s.inc IS NOT NULL OR array_contains(coalesce(t.`_unavailable`, array()), {text})"
+            values[target] = f"CASE WHEN {has} THEN {value} WHEN {lost} THEN NULL ELSE t.{quoted(target)} END"
+        exact.append(f"CASE WHEN {has} THEN {_exact(plan, number)} WHEN {lost} THEN NULL ELSE t.`_exact`[{text}] END")
+        stays = f"{lost} OR array_contains(coalesce(t.`_unavailable`, array()), {text})"
         unknown.append(f"CASE WHEN {has} THEN {_of_before(plan, number)} WHEN {stays} THEN {text} END")
     return {**values, **_own(plan, exact=exact, unknown=unknown)}
 
@@ -272,9 +276,10 @@ def _of_before(plan: FoldPlan, number: int) -> str:
     )
 
 
-def _has(number: int) -> str:
+def _has(plan: FoldPlan, number: int) -> str:
     """Whether the column's value is known within the row's incarnation (NULL counts as no)."""
-    return f"coalesce(s.p{number}.pos >= coalesce(s.inc, ''), false)"
+    since = "s.pos" if plan.uncertain[number] in plan.computed else "coalesce(s.inc, '')"
+    return f"coalesce(s.p{number}.pos >= {since}, false)"
 
 
 def _known(name: str, lacking: Sequence[int]) -> str:

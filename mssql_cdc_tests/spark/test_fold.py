@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-COLUMNS = ("name", "note", "amount")
+COLUMNS = ("name", "note", "amount", "total")
 
 OPERATION = st.sampled_from("cuuudr")
 FLAGS = st.frozensets(st.sampled_from(COLUMNS), max_size=2)
@@ -44,6 +44,7 @@ def changes(draw: st.DrawFn, *, first: int) -> list[Change]:
         exact = {name: f"{name}!{number}" for name in draw(FLAGS) - unavailable}
         image = {"id": key, "name": f"n{at}.{number}", "note": draw(st.sampled_from([None, "", f"x{number}"]))}
         image["amount"] = draw(st.one_of(st.none(), st.integers(-5, 5)))
+        image["total"] = draw(st.integers(-5, 5))
         for name in unavailable:
             image[name] = None
         found.append(
@@ -67,10 +68,11 @@ def all_versions() -> list[TableSchema]:
         column("name", "nvarchar", length=50),
         column("note", "nvarchar", length=-1),
         column("amount", "int"),
+        column("total", "int", computed=True),
     )
     more = column("more", "int")
-    changed = (*columns[:2], column("note", "xml"), column("amount", "nvarchar", length=9), more)
-    back = (*columns[:2], column("note", "varbinary", length=-1), column("amount", "int"), more)
+    changed = (*columns[:2], column("note", "xml"), column("amount", "nvarchar", length=9), columns[4], more)
+    back = (*columns[:2], column("note", "varbinary", length=-1), column("amount", "int"), columns[4], more)
     found: list[TableSchema] = []
     for schema in (
         orders(*columns),
