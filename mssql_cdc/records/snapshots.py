@@ -216,7 +216,10 @@ def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known
         )
         named = {tables.named(name, entry): entry.status for name, entry in row.tables.items()}
         lost = any(newest.get(name, ("", ""))[0] == "lost" for name in named)
-        newest |= {name: (status, number) for name, status in named.items()}
+        for name, status in named.items():
+            # A run that goes on with a snapshot says so in a row of another kind: the table is still in the same one.
+            is_same = status == "snapshot" and not number and name in newest
+            newest[name] = (status, newest[name][1] if is_same else number)
         if row.kind != "snapshot":
             continue
         one = found.setdefault(number, _Known(row, row))

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from mssql_cdc.lake.steps import SnapshotBegun, SnapshotEnded
 from mssql_cdc.lake.structures import record_structures
-from mssql_cdc.records import JsonLinesStream, database_records, write_records
+from mssql_cdc.records import JsonLinesStream, database_records, open_output, write_records
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
@@ -115,7 +115,9 @@ def test_schema_changes_can_be_turned_off(tmp_path: Path):
     assert {record["topic"] for record in records} == {f"server1.{DATABASE}.dbo.a", f"server1.{DATABASE}.dbo.b"}
 
 
-def test_an_open_snapshot_holds_back_the_records_that_follow_it(tmp_path: Path):
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_an_open_snapshot_holds_back_the_records_that_follow_it(tmp_path: Path, runs: int):
+    """A run that goes on with it says so in a row of another kind, behind which it did not count as open."""
     lake = snapshotted(tmp_path)
     a, b = lake.add(table("a")), lake.add(table("b"))
     lake.append(a, Change(8, "c", after={"id": 8}))
@@ -128,6 +130,8 @@ def test_an_open_snapshot_holds_back_the_records_that_follow_it(tmp_path: Path):
         "facts": SnapshotBegun(snapshot="snapshot-20260103T030405", number=2),
     }
     lake.cut(8, complete=False, only=["b"], status="snapshot", **again)
+    for _ in range(runs - 1):
+        lake.cut(8, complete=False, only=["b"], kind="status", status="snapshot")
     lake.append(a, Change(9, "c", after={"id": 9}))
     lake.cut(9, only=["a"])
     assert lake.records() == before
@@ -139,6 +143,35 @@ def test_an_open_snapshot_holds_back_the_records_that_follow_it(tmp_path: Path):
     kinds = [r["value"].get("op", "schema") for r in after[len(before) :]]
     assert kinds == ["schema", "r", "c"]
     assert after[len(before)]["sourceOffset"]["snapshot"] == "BLOCKING"
+
+
+def written(lake: Lake, output: str, **selection: Any) -> list[dict[str, Any]]:
+    """What one more look adds to an output that goes on."""
+    with open_output(output, lake.connector) as found:
+        count = write_records(lake.connector, output=found, selection=Selection(**selection))
+    lines = Path(output).read_text().splitlines()
+    return [json.loads(line) for line in lines[len(lines) - count :]]
+
+
+@pytest.mark.feature("SNP-28", "SNP-34")
+def test_an_output_gets_all_rows_of_a_snapshot_that_another_run_goes_on_with(tmp_path: Path):
+    """It was written with the rows that were there when another table came to a cut, and its rest never came."""
+    lake, output = Lake(tmp_path, {"include.schema.changes": False}), str(tmp_path / "records.jsonl")
+    a, b = lake.add(table("a")), lake.add(table("b"))
+    key = {"kind": "snapshot", "partition": SNAPSHOT, "facts": SnapshotBegun(snapshot=SNAPSHOT, number=1)}
+    lake.cut(7, complete=False, status="snapshot", **key)
+    lake.append(a, Change(7, "r", after={"id": 1}))
+    lake.cut(7, complete=False, only=["a"], **key)
+    lake.append(b, Change(7, "r", after={"id": 1}))
+    lake.cut(7, complete=False, only=["b"], kind="status", status="snapshot")
+    lake.append(a, Change(9, "c", after={"id": 9}))
+    lake.cut(9, only=["a"])
+    assert written(lake, output) == []
+    lake.append(b, Change(8, "r", after={"id": 2}, chunk=1))
+    lake.cut(8, complete=False, only=["b"], **key)
+    lake.cut(10)
+    shown = [(one["value"]["source"]["snapshot"], one["key"]["id"]) for one in written(lake, output)]
+    assert shown == [("first", 1), ("first_in_data_collection", 1), ("last", 2), ("false", 9)]
 
 
 def test_rows_that_were_read_at_the_end_of_an_idle_log_are_records_once_a_cut_has_passed_it(tmp_path: Path):
