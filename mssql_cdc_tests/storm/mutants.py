@@ -448,5 +448,9 @@ WHOLE_MUTANTS = (
         "C19", "rows that were deleted while capture was off are not swept",
         "capture.snapshot.finish:_write_end", "again = table_plan.again or ended.again", "again = False",
     ),
+    Mutant(
+        "SNP-28", "a snapshot that another run goes on with is not open",
+        "records.snapshots:_known", 'status == "snapshot" and not number and name in newest', "False",
+    ),
 )  # fmt: skip
-"""Those that take types, keys and current tables to show. docs/correctness.md lists the rest with their tests."""
+"""Those that take types, keys, current tables or records to show. docs/correctness.md lists the others, with tests."""

@@ -84,6 +84,13 @@ def late_run_meets_a_wider_column(played: WholeStorm) -> None:
     played.late_rival_widens_a_column("orders", 0, [("orders", 1, "x")])
 
 
+def records_are_written_while_the_third_run_of_a_snapshot_waits(played: WholeStorm) -> None:
+    played.come_to_rest()
+    commits = "snapshot.chunk_groups.commit"
+    deaths = [(commits, 1, True), (commits, 1, False)]
+    played.records_are_written_during_a_snapshot("people", 4, deaths, [("orders", 0, "a")])
+
+
 @pytest.mark.parametrize(
     ("schedule", "what", "seen"),
     [
@@ -105,6 +112,11 @@ def late_run_meets_a_wider_column(played: WholeStorm) -> None:
             column_comes_back_with_another_type,
             "a column of another type goes on in the former one's Delta column",
             "stay given up",
+        ),
+        (
+            records_are_written_while_the_third_run_of_a_snapshot_waits,
+            "a snapshot that another run goes on with is not open",
+            "rows of snapshots of people",
         ),
     ],
 )

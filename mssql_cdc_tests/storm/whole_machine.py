@@ -24,6 +24,7 @@ from mssql_cdc.records.open_output import open_output
 from mssql_cdc.records.write import write_records
 from mssql_cdc_tests.storm.lake import change_log, change_logs, home_of
 from mssql_cdc_tests.storm.machine import BOUNDS, DENIED, OWN_STATEMENTS, PAUSES, Storm
+from mssql_cdc_tests.storm.operations import SNAPSHOT_WRITES
 from mssql_cdc_tests.storm.schedule import CHANGES, FAMILIES, KEYS, NAMES, PART, PLACES, of, profiles
 from mssql_cdc_tests.storm.whole import WholeWorld
 from mssql_cdc_tests.storm.worlds import PARTS, TABLES, Change
@@ -251,6 +252,27 @@ class WholeStorm(Storm):
 
     @rule()
     def records_are_written(self) -> None:
+        self._write_records()
+
+    @of("snapshots", "runs")
+    @rule(
+        name=NAMES,
+        rows=st.integers(2, 4),
+        deaths=st.lists(SNAPSHOT_WRITES, min_size=1, max_size=2),
+        changes=CHANGES,
+    )
+    def records_are_written_during_a_snapshot(
+        self, name: str, rows: int, deaths: list[tuple[str, int, bool]], changes: list[Change]
+    ) -> None:
+        """Runs die while they read it; it is paused, and the stream of the other tables goes on."""
+        self.world.change(*((name, key, f"r{key}") for key in range(rows)))
+        self.world.scan(500)
+        self.ask(name)
+        for part, call, after in deaths:
+            self.look_and_die(next(one for one in self.world.writes if part in one), call, after=after)
+        self.control("pause-snapshot")
+        self.change_arrives(changes)
+        self.look()
         self._write_records()
 
     # -- what has to hold -------------------------------------------------------------------------------------
