@@ -65,6 +65,12 @@ def sandbox_server(folder: Path, *options: str) -> Iterator[Server]:
         yield Server(process.host, process.port, process.user, process.password, {"driver.encrypt": "false"})
 
 
+def grant(right: str, name: str, database: str) -> str:
+    """What grants a right to a user of a database, or to the login of that name in `master`, as the server wants it."""
+    statement = f"GRANT {right} TO {quote(name)}"
+    return f"USE master; {statement}; USE {quote(database)}" if right.startswith("VIEW SERVER") else statement
+
+
 def drop_database(master: Control, name: str) -> None:
     """Drop a test's database if it is still there; what is connected to it is cut off.
 

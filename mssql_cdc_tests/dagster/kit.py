@@ -21,6 +21,7 @@ from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema
 from mssql_cdc_tests.sandbox_source.kit import Shop
+from mssql_cdc_tests.servers import grant
 
 PASSWORD = "Pa$$-that-nobody-may-see"
 READER_PASSWORD = "Reader/of&the test-1"
@@ -280,7 +281,7 @@ class Location:
             f"CREATE LOGIN [{name}] WITH PASSWORD = '{READER_PASSWORD}'",
             f"CREATE USER [{name}] FOR LOGIN [{name}]",
             f"GRANT SELECT ON SCHEMA::cdc TO [{name}]",
-            f"GRANT VIEW DATABASE STATE TO [{name}]",
+            grant("VIEW SERVER STATE", name, shop.catalog),
             *(f"GRANT SELECT ON [{table.schema}].[{table.name}] TO [{name}]" for table in tables),
         )
         return self.reloaded(database_user=name, database_password=READER_PASSWORD)

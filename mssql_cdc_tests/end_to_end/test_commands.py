@@ -16,6 +16,7 @@ from mssql_cdc.cli import main
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.servers import grant
 
 
 def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -206,7 +207,7 @@ def test_a_table_whose_gating_role_the_login_lacks_stops_with_the_reason(
         f"CREATE LOGIN [{place.database}_reader] WITH PASSWORD = 'Reader-of-the-test-1'",
         f"CREATE USER [{place.database}_reader] FOR LOGIN [{place.database}_reader]",
         f"GRANT SELECT TO [{place.database}_reader]",
-        f"GRANT VIEW DATABASE STATE TO [{place.database}_reader]",
+        grant("VIEW SERVER STATE", f"{place.database}_reader", place.database),
     )
     place.settle()
     place.configure(database_user=f"{place.database}_reader", database_password="Reader-of-the-test-1")

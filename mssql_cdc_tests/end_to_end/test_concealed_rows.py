@@ -9,6 +9,7 @@ import pytest
 
 from mssql_cdc.cli import main
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.servers import grant
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -24,7 +25,7 @@ def read(place: Place) -> Iterator[Place]:
         f"CREATE USER [{reader}] FOR LOGIN [{reader}]",
         f"GRANT SELECT ON SCHEMA::cdc TO [{reader}]",
         f"GRANT SELECT ON SCHEMA::dbo TO [{reader}]",
-        f"GRANT VIEW DATABASE STATE TO [{reader}]",
+        grant("VIEW SERVER STATE", reader, place.database),
         f"GRANT VIEW DEFINITION TO [{reader}]",
     )
     place.create("orders", "id int NOT NULL PRIMARY KEY")

@@ -10,6 +10,7 @@ import pytest
 from mssql_cdc.cli import main
 from mssql_cdc.schema import type_table
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.servers import grant
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -33,7 +34,7 @@ def seen(place: Place) -> Iterator[Place]:
         f"CREATE LOGIN [{reader}] WITH PASSWORD = '{PASSWORD}'",
         f"CREATE USER [{reader}] FOR LOGIN [{reader}]",
         f"GRANT SELECT ON SCHEMA::cdc TO [{reader}]",
-        f"GRANT VIEW DATABASE STATE TO [{reader}]",
+        grant("VIEW SERVER STATE", reader, place.database),
         f"GRANT SELECT ON dbo.orders TO [{reader}]",
         f"GRANT SELECT ON dbo.people TO [{reader}]",
         "INSERT dbo.orders VALUES (1, N'one')",

@@ -49,10 +49,11 @@ NO_SCANS = ("EXEC sandbox.capture_pause", "EXEC sandbox.advance_clock @seconds =
 MOST_CONNECTIONS = 6
 """Of the three sessions of a command, one connection each, and a login to `master` to tell what was refused."""
 READER = {"database_user": "{reader}", "database_password": PASSWORD}
+SERVER_STATE = "USE master; GRANT VIEW SERVER STATE TO [{reader}]; USE [{database}]"
 RIGHTS = (
     "GRANT SELECT ON SCHEMA::cdc TO [{reader}]",
     "GRANT SELECT ON SCHEMA::dbo TO [{reader}]",
-    "GRANT VIEW DATABASE STATE TO [{reader}]",
+    SERVER_STATE,
     "GRANT VIEW DEFINITION TO [{reader}]",
 )
 """What the connector's login needs (docs/getting-started.md); it may not ask whether SQL Server Agent runs."""
@@ -115,13 +116,18 @@ MISTAKES: dict[str, Mistake] = {
     "login that sees the schema cdc only": Mistake(
         r"1 capture instance belongs to a table that the login cannot see \(dbo_orders\): GRANT SELECT",
         properties=READER,
-        statements=(*LOGIN, "GRANT SELECT ON SCHEMA::cdc TO [{reader}]", "GRANT VIEW DATABASE STATE TO [{reader}]"),
+        statements=(*LOGIN, "GRANT SELECT ON SCHEMA::cdc TO [{reader}]", SERVER_STATE),
     ),
-    "login without rights": Mistake(r"GRANT VIEW DATABASE STATE TO", properties=READER, statements=LOGIN),
+    "login without rights": Mistake(r"GRANT VIEW SERVER PERFORMANCE STATE TO", properties=READER, statements=LOGIN),
+    "login that sees the scans of the log only": Mistake(
+        r"where the log of database '{database}' ends.*GRANT VIEW SERVER PERFORMANCE STATE TO",
+        properties=READER,
+        statements=(*LOGIN, *RIGHTS[:2], "GRANT VIEW DATABASE STATE TO [{reader}]"),
+    ),
     "login that cannot read the change tables": Mistake(
         r"Needed: GRANT SELECT ON",
         properties=READER,
-        statements=(*LOGIN, "GRANT VIEW DATABASE STATE TO [{reader}]"),
+        statements=(*LOGIN, SERVER_STATE),
     ),
     "signal table that does not exist": Mistake(
         r"The signal table {database}\.dbo\.signals does not exist.*CREATE TABLE \[dbo\]\.\[signals\]",

@@ -1,4 +1,4 @@
-"""Azure SQL Database and a readable secondary, read by a login that has the documented rights and no others.
+"""Azure SQL Database, a primary and a readable secondary, read by a login that has the documented rights and no others.
 
 What is particular about each statement there is `sandbox_source/test_platforms.py`'s.
 """
@@ -16,27 +16,31 @@ import pytest
 
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
 from mssql_cdc_tests.end_to_end.load import writing
-from mssql_cdc_tests.servers import Server, sandbox_server
+from mssql_cdc_tests.servers import Server, grant, sandbox_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
 PAGE = (Path(__file__).parents[2] / "docs" / "getting-started.md").read_text(encoding="utf-8")
 RIGHTS = re.findall(r"^GRANT ([A-Z :a-z]+) TO mssql_cdc;", PAGE, re.MULTILINE)
+OF_THE_SERVER, IN_AZURE = "VIEW SERVER STATE", "VIEW DATABASE STATE"
 CATCH_UP, CHECK = ("run", "--until-caught-up", "--timeout", "60"), ("check",)
 PASSWORD = "Reader-of-the-test-1"
 _NUMBERS = itertools.count(1)
 
 
-def filled(place: Place, **properties: str) -> Place:
+def filled(place: Place, *, azure: bool = False, **properties: str) -> Place:
     """A table with a key of text, which the documented login reads."""
     assert len(RIGHTS) == 4
+    assert OF_THE_SERVER in RIGHTS
+    assert f"`GRANT {IN_AZURE} TO mssql_cdc` in the database in the place of `{OF_THE_SERVER}`" in PAGE
+    rights = [IN_AZURE if azure and right == OF_THE_SERVER else right for right in RIGHTS]
     reader = f"{place.database}_reader"
     place.create("words", "word varchar(20) NOT NULL PRIMARY KEY, n int NULL, body nvarchar(max) NULL")
     place.sql(
-        "INSERT INTO dbo.words SELECT CONCAT('word ', value), value, N'x' FROM GENERATE_SERIES(1, 20)",
+        *(f"INSERT INTO dbo.words VALUES ('word {number}', {number}, N'x')" for number in range(1, 21)),
         f"CREATE LOGIN [{reader}] WITH PASSWORD = '{PASSWORD}'",
         f"CREATE USER [{reader}] FOR LOGIN [{reader}]",
-        *(f"GRANT {right} TO [{reader}]" for right in RIGHTS),
+        *(grant(right, reader, place.database) for right in rights),
     )
     place.configure(database_user=reader, database_password=PASSWORD, **properties)
     place.settle()
@@ -85,7 +89,10 @@ def azure(azure_server: Server, tmp_path: Path) -> Iterator[Place]:
 def test_azure_is_captured_checked_and_repaired_with_the_documented_rights(
     azure: Place, spark: Any, capsys: pytest.CaptureFixture[str]
 ):
-    place = filled(azure)
+    captured_checked_and_repaired(filled(azure, azure=True), spark, capsys)
+
+
+def captured_checked_and_repaired(place: Place, spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
     for change_more in (True, False):
         for command in (CATCH_UP, CHECK):
             assert "GRANT" not in told(place, capsys, *command)
@@ -95,6 +102,20 @@ def test_azure_is_captured_checked_and_repaired_with_the_documented_rights(
     spark.sql(f"UPDATE delta.`{place.uri('words')}` SET n = 0 WHERE word = 'word 9'").collect()
     assert "1 rows were read again" in told(place, capsys, "check", "--repair")
     assert changed(place) == [("another", 21), ("word 7", -7), ("word 9", 9)]
+
+
+@pytest.fixture(scope="module", params=["2019", "2022"])
+def version_server(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
+    with sandbox_server(tmp_path_factory.mktemp("version"), "--server-version", request.param) as server:
+        yield server
+
+
+@pytest.mark.feature("PRE-04")
+def test_a_primary_is_captured_checked_and_repaired_with_the_documented_rights(
+    version_server: Server, tmp_path: Path, spark: Any, capsys: pytest.CaptureFixture[str]
+):
+    with open_place(version_server, tmp_path, f"primary{next(_NUMBERS)}") as place:
+        captured_checked_and_repaired(filled(place), spark, capsys)
 
 
 @pytest.fixture(scope="module")

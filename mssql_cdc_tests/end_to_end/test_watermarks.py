@@ -12,6 +12,7 @@ from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.test_incremental import notes
 from mssql_cdc_tests.end_to_end.test_reading_settings import statements
 from mssql_cdc_tests.end_to_end.test_signals import own_rows
+from mssql_cdc_tests.servers import grant
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -86,7 +87,7 @@ def test_a_login_that_may_not_write_watermarks_is_told_and_the_table_streams_on(
         f"CREATE LOGIN [{reader}] WITH PASSWORD = '{password}'",
         f"CREATE USER [{reader}] FOR LOGIN [{reader}]",
         f"GRANT SELECT TO [{reader}]",
-        f"GRANT VIEW DATABASE STATE TO [{reader}]",
+        grant("VIEW SERVER STATE", reader, place.database),
     )
     watermarked(place, "insert_insert", database_user=reader, database_password=password)
     assert place.command("snapshot", "--table", "dbo.orders", "--incremental") == 0

@@ -24,7 +24,7 @@ from mssql_cdc.source.sqlserver.positions import captured
 from mssql_cdc.source.sqlserver.snapshot_reader import ChunkReader, Isolation
 from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Chunk
-from mssql_cdc_tests.servers import drop_database
+from mssql_cdc_tests.servers import drop_database, grant
 
 START = Lsn((1).to_bytes(10, "big"))
 
@@ -117,11 +117,11 @@ class Shop:
 
         Args:
             login: The login's name, beside that of the database.
-            *rights: What is granted to its user, such as `SELECT ON SCHEMA::dbo`.
+            *rights: What is granted to its user, such as `SELECT ON SCHEMA::dbo`, or to the login (`VIEW SERVER …`).
         """
         name, password = f"{self.catalog}_{login}", "Reader-of-the-test-1"
         self.run(f"CREATE LOGIN [{name}] WITH PASSWORD = '{password}'", f"CREATE USER [{name}] FOR LOGIN [{name}]")
-        self.run(*(f"GRANT {right} TO [{name}]" for right in rights))
+        self.run(*(grant(right, name, self.catalog) for right in rights))
         return replace(self, connection=replace(self.connection, user=Secret(name), password=Secret(password)))
 
 

@@ -8,7 +8,6 @@ from decimal import Decimal
 
 import pytest
 
-from mssql_cdc.config import Secret
 from mssql_cdc.config.filters import ColumnFilter, TableFilter
 from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.errors import ConfigurationError
@@ -32,25 +31,6 @@ def test_a_database_name_is_returned_in_its_actual_case(shop: Shop) -> None:
 def test_a_database_without_cdc_fails_with_advice(shop: Shop) -> None:
     with control(shop.connection, "master") as master, pytest.raises(ConfigurationError, match="sp_cdc_enable_db"):
         database(master, "master")
-
-
-@pytest.mark.parametrize("right", [None, "VIEW DATABASE STATE", "VIEW DATABASE PERFORMANCE STATE"])
-def test_a_login_that_may_not_see_log_scans_is_told_the_grant_at_once(shop: Shop, right: str | None) -> None:
-    """Review, bug 16: a snapshot was read first, and then nothing could go on."""
-    reader = f"{shop.catalog}_reader"
-    shop.run(
-        f"CREATE LOGIN {reader} WITH PASSWORD = 'Reader-of-the-test-1'",
-        f"CREATE USER {reader} FOR LOGIN {reader}",
-        f"GRANT SELECT TO {reader}",
-        *([f"GRANT {right} TO {reader}"] if right else []),
-    )
-    login = replace(shop.connection, user=Secret(reader), password=Secret("Reader-of-the-test-1"))
-    with control(login, shop.catalog) as opened:
-        if right is None:
-            with pytest.raises(ConfigurationError, match="GRANT VIEW DATABASE STATE TO"):
-                database(opened, shop.catalog)
-        else:
-            assert database(opened, shop.catalog).name == shop.catalog
 
 
 @pytest.mark.feature("TYP-03")

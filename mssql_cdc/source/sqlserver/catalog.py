@@ -21,6 +21,7 @@ from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.concealed import concealments
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.keys import captured_part, doubtful_columns, usable_keys
+from mssql_cdc.source.sqlserver.log_end import SeenLog, log_end, needed_grant
 from mssql_cdc.source.sqlserver.positions import minima, starts
 from mssql_cdc.source.sqlserver.sql import changes_function, text
 from mssql_cdc.source.values import CapturedTable, CaptureInstance, Concealment
@@ -38,16 +39,17 @@ class Database:
     name: str
 
 
-def database(control: Control, name: str, *, hint: str = "") -> Database:
+def database(control: Control, name: str, *, hint: str = "", seen: SeenLog | None = None) -> Database:
     """The database of this name, in its real case, once everything is there that capture needs.
 
     Args:
         control: A connection to the server.
         name: The name as it is configured.
         hint: What else to say where CDC is missing.
+        seen: What the process has seen of its log: an end that was shown is not asked for again.
 
     Raises:
-        ConfigurationError: there is none, CDC is not enabled in it, or the login may not see the log's scans.
+        ConfigurationError: there is none, CDC is not enabled in it, or the login may not see its log's end and scans.
     """
     row = control.row(statements.DATABASE, name, doing=f"looking for database {name!r}")
     if row is None:
@@ -57,18 +59,20 @@ def database(control: Control, name: str, *, hint: str = "") -> Database:
             f"CDC is not enabled in database {row.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
             f"sys.sp_cdc_enable_table for each table{hint}"
         )
-    _require_state(control, row.name)
+    _require_state(control, row.name, seen or SeenLog())
     return Database(row.name)
 
 
-def _require_state(control: Control, name: str) -> None:
+def _require_state(control: Control, name: str, seen: SeenLog) -> None:
     try:
         control.rows(statements.LOG_SCANS, doing="looking at the log scans")
+        if not seen.shown:
+            log_end(control)
+            seen.shown = True
     except ConfigurationError as error:
         raise ConfigurationError(
-            f"The login lacks permission to see how far capture has read the log of database {name!r}. In that "
-            "database: GRANT VIEW DATABASE STATE TO <login's user> (since SQL Server 2022 VIEW DATABASE PERFORMANCE "
-            "STATE is enough)"
+            f"The login lacks permission to see where the log of database {name!r} ends and how far capture has read "
+            f"it. Run {needed_grant(control)}"
         ) from error
 
 

@@ -53,7 +53,7 @@ _AGENT = (
     "SELECT MAX(CASE WHEN status = 4 THEN 1 ELSE 0 END) FROM sys.dm_server_services "
     "WHERE servicename LIKE N'SQL Server Agent (%'"
 )
-_EDITION, _AZURE_SQL_DATABASE = "SELECT CAST(SERVERPROPERTY('EngineEdition') AS int)", 5
+_EDITION, AZURE_SQL_DATABASE = "SELECT CAST(SERVERPROPERTY('EngineEdition') AS int)", 5
 
 
 def hidden(control: Control) -> list[str]:
@@ -63,7 +63,7 @@ def hidden(control: Control) -> list[str]:
 
 def is_azure_sql_database(control: Control) -> bool:
     """Whether the server is Azure SQL Database, which has no Agent and hides what concerns the whole server."""
-    return control.value(_EDITION, doing="asking for the server's edition") == _AZURE_SQL_DATABASE
+    return control.value(_EDITION, doing="asking for the server's edition") == AZURE_SQL_DATABASE
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The end of the transaction log, and whether capture has passed it (correctness, "Terms": `logend`, `scanned`).
 
-It requires VIEW DATABASE STATE; if that is missing, the error names the GRANT.
+It requires VIEW SERVER STATE, which also shows the scans; if that is missing, the error names the GRANT.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from typing import Any
 from mssql_cdc.errors import SourceError, SourceRestoredError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.health import AZURE_SQL_DATABASE
 from mssql_cdc.source.sqlserver.positions import recovery_fork, standing
 from mssql_cdc.source.values import LogMark
 
-GRANT = "GRANT VIEW DATABASE STATE TO the login's user"
+_PLATFORM = """
+SELECT CAST(SERVERPROPERTY('EngineEdition') AS int) AS edition,
+    CAST(SERVERPROPERTY('ProductMajorVersion') AS int) AS major"""
+_FINER_RIGHTS = 16
+"""The major version (2022) since which VIEW SERVER STATE has parts."""
 _SCANS = """
 SELECT session_id, scan_phase, error_count, empty_scan_count, end_lsn, last_commit_lsn
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id"""
@@ -38,8 +43,34 @@ class Scan:
         return cls(int(number), phase == "Done" and not errors, int(empty or 0), _scanned(end), _scanned(commit))
 
 
+@dataclass(slots=True)
+class SeenLog:
+    """What a process has seen of the log of one database. `shown`: the login could read where it ends."""
+
+    shown: bool = False
+
+
+def needed_grant(control: Control) -> str:
+    """The right that shows the end of the log and its scans.
+
+    Earlier revisions of the page of `sys.dm_db_log_stats` asked for VIEW DATABASE STATE only; the rights on the server
+    contain it. Azure SQL Database has none on the server.
+    """
+    found = control.row(_PLATFORM, doing="asking for the server's version")
+    if found.edition == AZURE_SQL_DATABASE:
+        return (
+            "in that database: GRANT VIEW DATABASE STATE TO <login's user> (in an elastic pool the login may have to "
+            "be a member of the server role ##MS_ServerStateReader##)"
+        )
+    if (found.major or 0) >= _FINER_RIGHTS:
+        return "in master: GRANT VIEW SERVER PERFORMANCE STATE TO <login> (VIEW SERVER STATE contains it)"
+    return "in master: GRANT VIEW SERVER STATE TO <login>"
+
+
 def log_end(control: Control) -> Lsn:
     """The end of the database's log now.
+
+    The savepoint, where the server has no `sys.dm_db_log_stats`, needs the same right.
 
     Raises:
         ConfigurationError: the login may not see it; the message names the GRANT.
@@ -138,7 +169,7 @@ def _log_end_by_savepoint(control: Control) -> Lsn:
         doing="reading the end of the log through a savepoint",
     )
     if found is None or found[0] is None:
-        raise SourceError(f"The end of the log cannot be read; {GRANT}")
+        raise SourceError("The end of the log cannot be read: the server shows no transaction of this connection")
     return numeric_lsn(int(found[0]))
 
 

@@ -25,6 +25,7 @@ from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.health import SeenScans
 from mssql_cdc.source.sqlserver.kept import KeptControl
 from mssql_cdc.source.sqlserver.kept_bulk import KeptBulks
+from mssql_cdc.source.sqlserver.log_end import SeenLog
 from mssql_cdc.source.sqlserver.replica import is_primary
 from mssql_cdc.source.sqlserver.shared_read import SharedRead, open_shared
 from mssql_cdc.source.sqlserver.signal_table import signal_table
@@ -48,7 +49,8 @@ from mssql_cdc.source.values import (
 class SqlServerSource:
     """The server of a connector.
 
-    `known`, `kept`, `kept_bulks` and `scans` hold the catalog, the connections and an unfinished scan of each database.
+    `known`, `kept`, `kept_bulks`, `scans` and `logs` hold the catalog, the connections, an unfinished scan and what was
+    seen of the log of each database.
     """
 
     connector: Connector
@@ -56,6 +58,7 @@ class SqlServerSource:
     kept: dict[str, KeptControl] = field(default_factory=dict[str, KeptControl], compare=False, repr=False)
     kept_bulks: dict[str, KeptBulks] = field(default_factory=dict[str, KeptBulks], compare=False, repr=False)
     scans: SeenScans = field(default_factory=SeenScans, compare=False, repr=False)
+    logs: dict[str, SeenLog] = field(default_factory=dict[str, SeenLog], compare=False, repr=False)
 
     def notices(self) -> list[str]:
         """The settings that FreeTDS has no keyword for, where it is the driver (`driver_given`)."""
@@ -69,7 +72,8 @@ class SqlServerSource:
         kept = self.kept.setdefault(catalog, KeptControl())
         with kept.session(self.connector.connection, catalog) as opened:
             known = self.known.setdefault(catalog, KnownCatalog(uncaptured=self.connector.snapshot.reads_uncaptured))
-            yield SqlServerSession(opened, self.connector, known, scans=self.scans)
+            log = self.logs.setdefault(catalog, SeenLog())
+            yield SqlServerSession(opened, self.connector, known, scans=self.scans, log=log)
 
     @contextmanager
     def check_session(self, catalog: str) -> Generator[SqlServerCheckSession, None, None]:
@@ -194,10 +198,12 @@ class SqlServerSession:
     known: KnownCatalog = field(default_factory=KnownCatalog)
     problems: dict[TableId, str] = field(default_factory=dict[TableId, str])
     scans: SeenScans = field(default_factory=SeenScans)
+    log: SeenLog = field(default_factory=SeenLog)
 
     def require_ready(self) -> str:
         """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`catalog`)."""
-        return database(self.control, self.control.catalog, hint=self.connector.snapshot.cdc_hint).name
+        hint = self.connector.snapshot.cdc_hint
+        return database(self.control, self.control.catalog, hint=hint, seen=self.log).name
 
     def tables(self) -> list[CapturedTable]:
         """The captured tables that the filters let through, in snapshot order (`catalog`)."""

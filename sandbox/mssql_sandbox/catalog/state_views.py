@@ -17,7 +17,7 @@ STATE_OF: Mapping[str, State] = MappingProxyType(
     {
         "sys.dm_cdc_errors": "database",
         "sys.dm_cdc_log_scan_sessions": "database",
-        "sys.dm_db_log_stats": "database",
+        "sys.dm_db_log_stats": "server",
         "sys.dm_exec_connections": "server",
         "sys.dm_hadr_database_replica_states": "server",
         "sys.dm_os_sys_info": "server",
@@ -29,6 +29,8 @@ STATE_OF: Mapping[str, State] = MappingProxyType(
         "sys.dm_tran_session_transactions": "server",
     }
 )
+DATABASE_STATE_IN_AZURE = frozenset({"sys.dm_db_log_stats"})
+"""Azure SQL Database has no permissions on the server: there these need the permission on the database [doc]."""
 
 
 def check(session: Session, database: Database, name: str) -> None:
@@ -38,5 +40,7 @@ def check(session: Session, database: Database, name: str) -> None:
         SqlError: 297, after a message with the permission's name.
     """
     state = STATE_OF.get(name)
+    if name in DATABASE_STATE_IN_AZURE and session.server.version.is_azure:
+        state = "database"
     if state is not None:
         require_state(session, database, state)

@@ -119,12 +119,12 @@ def test_columns_may_be_granted_and_denied(tracked: World, given: tuple[str, ...
 
 
 def test_the_documented_login_is_enough_to_read_changes(tracked: World) -> None:
-    """The least: SELECT on the tables and on schema cdc, the gating role, VIEW DATABASE STATE."""
+    """The least: SELECT on the tables and on schema cdc, the gating role, VIEW SERVER STATE."""
     for statement in (
         f"ALTER ROLE gate ADD MEMBER {USER}",
         f"GRANT SELECT ON SCHEMA::dbo TO {USER}",
         f"GRANT SELECT ON SCHEMA::cdc TO {USER}",
-        f"GRANT VIEW DATABASE STATE TO {USER}",
+        f"USE master; GRANT VIEW SERVER STATE TO {USER}; USE {tracked.database}",
     ):
         tracked.execute(statement)
     for statement in (
