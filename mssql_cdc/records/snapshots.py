@@ -68,12 +68,13 @@ class Snapshots:
 
 @dataclass(slots=True)
 class _Known:
-    """The offsets' facts about one snapshot."""
+    """The offsets' facts about one snapshot; `left` are tables that were excluded before they were read."""
 
     begun: OffsetRow
     newest: OffsetRow
     tables: set[str] = field(default_factory=set[str])
     described: set[str] = field(default_factory=set[str])
+    left: set[str] = field(default_factory=set[str])
     position: str | None = None
     is_open: bool = False
     repairs: bool = False
@@ -107,18 +108,21 @@ def find_snapshots(
     """
     known = _known(offsets, cut, tables)
     firsts: dict[str, str] = {}
-    members: dict[str, set[str]] = {number: one.tables for number, one in known.items()}
+    members: dict[str, set[str]] = {number: one.tables - one.left for number, one in known.items()}
     later = _begun_later(offsets, cut) - set(known)
     for table_id, log in logs.items():
         for number in snapshot_numbers(log) - later:
+            if number in known and table_id.text in known[number].left:
+                continue  # Its rows are a part of it, and an output that went on has none of them.
             members.setdefault(number, set()).add(table_id.text)
             first = min(piece.snapshots[number] for piece in log.pieces if number in piece.snapshots)
             firsts[number] = min(first, firsts.get(number, first))
-    described = {number: one.described - members[number] for number, one in known.items()}
+    described = {number: (one.described | one.left) - members[number] for number, one in known.items()}
     positions = {number: firsts.get(number) or known[number].position or "" for number in members}
     open_ones = {number for number, one in known.items() if one.is_open}
     # An open one without rows has no position of its own yet.
     ordered = sorted(members, key=lambda number: (number in open_ones, positions[number]))
+    ordered = [number for number in ordered if members[number] or known[number].described]
     ordered = [number for number in ordered if number == ordered[0] or not _only_joined(known.get(number))]
     bounds = [firsts.get(number) or _end_before(known[number].begun, offsets) for number in open_ones]
     found = [
@@ -217,9 +221,11 @@ def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known
         named = {tables.named(name, entry): entry.status for name, entry in row.tables.items()}
         lost = any(newest.get(name, ("", ""))[0] == "lost" for name in named)
         for name, status in named.items():
+            before = newest.get(name, ("", ""))
+            if status == "excluded" and before[0] == "snapshot" and before[1] in found:
+                found[before[1]].left.add(name)
             # A run that goes on with a snapshot says so in a row of another kind: the table is still in the same one.
-            is_same = status == "snapshot" and not number and name in newest
-            newest[name] = (status, newest[name][1] if is_same else number)
+            newest[name] = (status, before[1] if status == "snapshot" and not number else number)
         if row.kind != "snapshot":
             continue
         one = found.setdefault(number, _Known(row, row))

@@ -6,6 +6,7 @@ The planner detects a loss; this module records it. A snapshot repairs it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import mark_status
@@ -15,8 +16,9 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.offsets import Offsets, append_offsets
-from mssql_cdc.lake.steps import Reached, epoch_begun
+from mssql_cdc.lake.steps import Reached, epoch_begun, status_changed
 from mssql_cdc.plan.decisions import Lost
+from mssql_cdc.plan.facts import Absent
 from mssql_cdc.schema import TableId, TableSchema
 
 
@@ -96,7 +98,7 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
     """Acknowledge the open gaps of these tables.
 
     Tables that the source no longer captures are excluded permanently: if they are captured again later, they start
-    with a snapshot.
+    with a snapshot. So are those of whose first snapshot a part was read: nothing else would end it.
 
     Args:
         database: The database.
@@ -110,12 +112,51 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
     found = database.acknowledge_gaps(names, by=by)
     seen = survey(database, quick=True, currents=False)
     # What does not fit as it is, is captured still: `left` has only tables that the source does not show any more.
-    lost = {absent.table: absent.reason for absent in seen.facts.absent if absent.status == "lost"}
+    lost = {absent.table: absent.reason for absent in seen.facts.absent if _is_gone(absent)}
     gone = {table: f"{reason}; acknowledged by {by}" for table, reason in lost.items() if table in seen.left}
     retired = {table: reason for table, reason in gone.items() if names is None or table.text in names}
     if retired:
         mark_status(database, seen, retired, "excluded")
+        database.log(f"{', '.join(sorted(table.text for table in retired))}: given up; it begins anew if it comes back")
     return found
+
+
+def leave_excluded(database: Database) -> list[str]:
+    """Give up the snapshots of tables that the filters do not let through any more; return the names of the tables.
+
+    Records wait for the end of a snapshot. Once such a table is let through again, its next snapshot is another one: of
+    this one, outputs have the rows that were read until now.
+
+    Args:
+        database: The database.
+
+    Raises:
+        FencedError: Another run reads one of them.
+    """
+    offsets = database.offsets()
+    if not offsets.begun_snapshots:
+        return []
+    versions, matches = database.history().versions, database.connector.filters.tables.matches
+    entries = {
+        name: replace(entry, status="excluded", reason="the filters exclude it", rows=0)
+        for name, entry in entries_by_name(offsets, versions).items()
+        if entry.status == "snapshot" and not matches(*versions[name][-1].table_id.parts)
+    }
+    if not entries:
+        return []
+    row = status_changed(database.stamp(offsets.epoch), entries)
+    append_offsets(database.layout, row, seen=offsets, storage=database.storage)
+    database.log(f"{', '.join(sorted(entries))}: the snapshot is given up, since the filters exclude the table")
+    return sorted(entries)
+
+
+def _is_gone(absent: Absent) -> bool:
+    """Whether nothing of the table is missing any more once its loss is acknowledged.
+
+    One that streamed before its snapshot began is called lost first (`write_loss`).
+    """
+    never_streamed = absent.status == "snapshot" and absent.position is None
+    return absent.status == "lost" or (never_streamed and absent.lost)
 
 
 def acknowledge_named(database: Database, names: Collection[str], *, by: str) -> list[Gap]:

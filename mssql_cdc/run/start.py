@@ -16,6 +16,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.steps import START_SIGNAL
+from mssql_cdc.run.loss import leave_excluded
 from mssql_cdc.run.preflight import Found, preflight
 from mssql_cdc.run.recovery import recover_history, require_recoverable
 
@@ -50,7 +51,7 @@ def start_database(database: Database) -> None:
 
 
 def look(database: Database, *, require_tables: bool = True) -> Found:
-    """`preflight` of a database that may have a lake, and `recover_history`; it raises what these raise.
+    """`preflight` of a database that may have a lake, `recover_history`, `leave_excluded`; it raises what these raise.
 
     Args:
         database: The database.
@@ -60,6 +61,7 @@ def look(database: Database, *, require_tables: bool = True) -> Found:
     begun = not require_tables if followed is None else followed
     found = preflight(database.connector, database.source, database.catalog, warn=database.log, begun=begun)
     recover_history(database)
+    leave_excluded(database)
     return found
 
 

@@ -116,6 +116,58 @@ def told(written: io.StringIO) -> list[object]:
     return found
 
 
+def recorded(place: Place) -> list[tuple[str, str, int]]:
+    """The table, the operation and the key of each record of a row that one more look adds to an output."""
+    output = place.folder / "records.jsonl"
+    before = len(output.read_text().splitlines()) if output.exists() else 0
+    assert place.command("records", "--output", str(output)) == 0
+    added = [json.loads(line) for line in output.read_text().splitlines()[before:]]
+    return [
+        (one["topic"].rsplit(".", 1)[1], one["value"]["op"], one["key"]["id"]) for one in added if "op" in one["value"]
+    ]
+
+
+@pytest.mark.feature("SNP-28", "FLT-04")
+@pytest.mark.parametrize("how", ["excluded", "dropped", "disabled"])
+def test_a_table_that_leaves_during_its_first_snapshot_holds_back_no_records(
+    chunked: Place, after_groups: AfterGroups, how: str
+):
+    """Its snapshot stayed open for ever, and no record of any table came any more."""
+    chunked.create("others", "id int NOT NULL PRIMARY KEY")
+    chunked.sql("INSERT INTO dbo.others VALUES (7)")
+    chunked.settle()
+    after_groups(2, lambda: chunked.command("snapshot", "--pause"))
+    assert chunked.catch_up() == 0
+    chunked.sql("INSERT INTO dbo.others VALUES (8)")
+    assert chunked.catch_up() == 0
+    assert recorded(chunked) == []
+    if how == "excluded":
+        chunked.configure(table_exclude_list="dbo.items")
+    else:
+        chunked.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'items', N'all'")
+        if how == "dropped":
+            chunked.sql("DROP TABLE dbo.items")
+        assert chunked.catch_up() == 4
+        assert recorded(chunked) == []
+        assert chunked.command("acknowledge") == 0
+    chunked.sql("INSERT INTO dbo.others VALUES (9)")
+    assert chunked.catch_up() == 0
+    assert recorded(chunked) == [("others", "r", 7), ("others", "c", 8), ("others", "c", 9)]
+    assert chunked.command("snapshot", "--resume") == 0
+    if how == "excluded":
+        chunked.configure()
+    elif how == "disabled":
+        chunked.enable("items")
+    else:
+        chunked.create("items", "id int NOT NULL PRIMARY KEY, name nvarchar(20)")
+        chunked.sql("INSERT INTO dbo.items VALUES (1, N'new'), (5, N'new')")
+    chunked.settle()
+    assert chunked.catch_up() == 0
+    assert chunked.check() == 0
+    again = [1, 5] if how == "dropped" else [1, 2, 3, 4, 5]
+    assert recorded(chunked) == [("items", "r", key) for key in again]
+
+
 @pytest.mark.feature("SIG-04")
 def test_a_row_of_the_signal_table_stops_a_blocking_snapshot_that_reads(
     chunked: Place, after_groups: AfterGroups, capsys: pytest.CaptureFixture[str]

@@ -145,6 +145,23 @@ MUTANTS = (
         "capture.source_history:restore_behind_commits", "session.require_witness(witness)", "pass",
     ),
     Mutant(
+        "A5", "what a snapshot meets behind its look counts as judged",
+        "capture.members:_as_judged", "replace(state, checked=judged)", "state",
+    ),
+    Mutant(
+        "A5", "a snapshot by hand of a log that was changed leaves no gap",
+        "capture.snapshot.take:capture_snapshot",
+        "note_tampered(database, (survey.tables[table] for table in tables), survey.facts.epoch)", "pass",
+    ),
+    Mutant(
+        "A7", "a row that copies the position of a commit speaks for it",
+        "capture.members:LakeTable.is_as_recorded", " and not self._has_unrecorded", "",
+    ),
+    Mutant(
+        "A7", "commits that no row tells of are not asked for behind a survey",
+        "capture.source_history:witness_of", "restore_behind_commits(session, offsets, tables)", "None",
+    ),
+    Mutant(
         "A7", "transactions that come where capture had passed are not noticed behind a read",
         "capture.source_history:_require_nothing_between", "captured < witness.start_lsn <= scanned", "False",
     ),
@@ -194,7 +211,7 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "a restore during a snapshot is not noticed at its end",
-        "capture.snapshot.finish:end_table", "run.session.require_mark(begun)", "pass",
+        "capture.snapshot.finish:require_history", "run.session.require_mark(begun)", "pass",
     ),
     Mutant(
         "A7", "a position of an earlier epoch counts",
@@ -265,7 +282,7 @@ MUTANTS = (
     ),
     Mutant(
         "C18", "a snapshot ends at its begin",
-        "capture.snapshot.finish:end_table", "mark = run.session.mark()",
+        "capture.snapshot.finish:end_table", "mark = marked(run.database, run.session)",
         "mark = min(run.offsets.begun_marks, key=lambda begun: begun.lsn)",
     ),
     Mutant(
@@ -450,7 +467,7 @@ WHOLE_MUTANTS = (
     ),
     Mutant(
         "SNP-28", "a snapshot that another run goes on with is not open",
-        "records.snapshots:_known", 'status == "snapshot" and not number and name in newest', "False",
+        "records.snapshots:_known", 'status == "snapshot" and not number', "False",
     ),
 )  # fmt: skip
 """Those that take types, keys, current tables or records to show. docs/correctness.md lists the others, with tests."""

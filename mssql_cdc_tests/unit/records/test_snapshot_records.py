@@ -174,6 +174,46 @@ def test_an_output_gets_all_rows_of_a_snapshot_that_another_run_goes_on_with(tmp
     assert shown == [("first", 1), ("first_in_data_collection", 1), ("last", 2), ("false", 9)]
 
 
+@pytest.mark.feature("SNP-28", "FLT-04", "SCH-05")
+@pytest.mark.parametrize("is_first", [True])
+def test_a_table_that_was_excluded_during_a_snapshot_begins_another_one_when_it_is_let_in_again(
+    tmp_path: Path, *, is_first: bool
+):
+    """Its snapshot stayed open for ever. An output that goes on has the same records as one that begins later."""
+    lake, output = Lake(tmp_path), str(tmp_path / "records.jsonl")
+    a, number = lake.add(table("a")), 1 if is_first else 2
+    b = lake.add(table("b")) if is_first else a
+    first = {"kind": "snapshot", "partition": SNAPSHOT, "facts": SnapshotBegun(snapshot=SNAPSHOT, number=1)}
+    begun = SnapshotBegun(snapshot="more", number=2)
+    key = first if is_first else {"kind": "snapshot", "partition": "more", "facts": begun}
+    lake.cut(7, complete=False, status="snapshot", **first)
+    lake.append(a, Change(7, "r", after={"id": 1}))
+    lake.cut(7, complete=False, only=["a"], **first)
+    if not is_first:
+        lake.cut(7)
+        b = lake.add(table("b", from_lsn=lsn(8).text))
+        lake.cut(8, complete=False, only=["b"], status="snapshot", **key)
+    own = {"only": ["b"], "complete": False}
+    lake.append(b, Change(8, "r", after={"id": 1}, snapshot=number), snapshot=f"{number}")
+    del lake.batches[b.table_id.text]
+    lake.append(a, Change(9, "c", after={"id": 9}))
+    lake.cut(9, only=["a"])
+    held = written(lake, output)
+    assert kinds_of(held) == ([] if is_first else [None, "r"])
+    lake.cut(9, kind="status", status="excluded", **own)
+    lake.cut(10, only=["a"])
+    gone_on = [*held, *written(lake, output)]
+    assert kinds_of(gone_on) == ([None, None, "r", "c"] if is_first else [None, "r", "c"])
+    key = {"kind": "snapshot", "partition": "again", "facts": SnapshotBegun(snapshot="again", number=3)}
+    lake.cut(10, status="snapshot", **own, **key)
+    lake.append(b, *(Change(10, "r", after={"id": one}, snapshot=3, sequence=one) for one in (1, 2)), snapshot="3")
+    lake.cut(10, **own, **key)
+    lake.cut(11)
+    again = written(lake, output)
+    assert kinds_of(again) == [None, "r", "r"]
+    assert lake.records() == [*gone_on, *again]
+
+
 def test_rows_that_were_read_at_the_end_of_an_idle_log_are_records_once_a_cut_has_passed_it(tmp_path: Path):
     """A table without a key is read at the log's end, where no cut is: they waited for the next change of any table."""
     lake = snapshotted(tmp_path)
