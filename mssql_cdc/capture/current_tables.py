@@ -17,15 +17,17 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.progress import applied_batch
 from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.steps import Entry
+from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema import TableId, TableSchema
 
 
 def _looks_behind(database: Database, table: LakeTable, newest: TableSchema, up_to: int) -> bool:
-    """`_lacks_rows`, unless the table was found to have all of them a moment ago."""
+    """`lacks_rows`, unless the table was found to have all of them a moment ago."""
     if database.caught_up.holds(table.home.current, newest, up_to):
         return False
     try:
-        lacks = _lacks_rows(database, table, newest, up_to)
+        log = database.current_logs.newest(table.home.current, database.storage)
+        lacks = lacks_rows(database, table, log, newest, up_to)
     except StorageError:
         return True  # Its update says what is wrong with it: this is the trouble of one table.
     if lacks:
@@ -111,9 +113,16 @@ def is_due(database: Database, table: LakeTable) -> bool:
     return (datetime.now(UTC) - log.committed).total_seconds() >= database.connector.delta.current_interval_s
 
 
-def _lacks_rows(database: Database, table: LakeTable, newest: TableSchema, up_to: int) -> bool:
-    """Whether the current table is missing, or lacks rows; commits without rows do not count."""
-    log = database.current_logs.newest(table.home.current, database.storage)
+def lacks_rows(database: Database, table: LakeTable, log: TableLog | None, newest: TableSchema, up_to: int) -> bool:
+    """Whether a current table is missing, or lacks rows; commits without rows do not count.
+
+    Args:
+        database: The database.
+        table: The table.
+        log: The log of its current table; None: there is no current table.
+        newest: The newest structure of its rows.
+        up_to: The last `_batch` that the current table must have.
+    """
     if log is None:
         return True
     applied = applied_batch(log, newest)

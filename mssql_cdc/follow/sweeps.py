@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from mssql_cdc.capture.current_tables import behind_cut, mergeable_batch, waits_for_cut
+from mssql_cdc.capture.current_tables import behind_cut, lacks_rows, mergeable_batch, waits_for_cut
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable
 from mssql_cdc.errors import FencedError, MssqlCdcError
@@ -64,11 +64,14 @@ class Sweeps:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The deletes of a sweep: in files, for rows of structure `version`, and not yet part of the change log."""
+    """The deletes of a sweep: in files, for rows of structure `version`, and not yet part of the change log.
+
+    `files` is None if the current table did not have the rows that the snapshot read, so that nothing can be told.
+    """
 
     due: Due
     version: int
-    files: Sequence[DataFile]
+    files: Sequence[DataFile] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +151,15 @@ class _Work:
                 return offsets  # Rows that the snapshot read are not merged yet, so they would look deleted.
             found = self.found.get(due.table)
             if found is None or (found.due, found.version) != (due, schema.version):
-                found = self._long(due, Found, partial(_find, database, table, schema, state, due))
+                up_to = mergeable_batch(due.table, offsets, entry)
+                found = self._long(due, Found, partial(_find, database, table, schema, state, due, up_to))
             if found is None:
                 return offsets
-            state = self._commit(state, found)
+            if found.files is None:
+                # It was restored or removed since it was found to have all rows: let the next look see that.
+                database.caught_up.forget(table.home.current)
+                return offsets
+            state = self._commit(state, due, found.files)
             batch = state.own_batch
         # Perhaps committed by a run that ended before it could continue.
         if waits_for_cut(state, mergeable_batch(due.table, offsets, entry), batch):
@@ -169,11 +177,11 @@ class _Work:
         self.slow.begin(due.table, kind, action, writes=kind is Applied)
         return None
 
-    def _commit(self, state: TableState, found: Found) -> TableState:
-        due, database = found.due, self.database
+    def _commit(self, state: TableState, due: Due, files: Sequence[DataFile]) -> TableState:
+        database = self.database
         facts = {"kind": "sweep", "sweep": due.mark, "epoch": due.epoch, "run_id": database.run_id}
-        after = commit(state, stamped(found.files, state), facts, spark=database.spark)
-        count = sum(file.rows for file in found.files)
+        after = commit(state, stamped(files, state), facts, spark=database.spark)
+        count = sum(file.rows for file in files)
         if count:
             database.log(f"{due.table}: {count} rows from before the snapshot no longer exist at the source")
         return after
@@ -197,12 +205,23 @@ def _committed(state: TableState, due: Due) -> int | None:
     return None
 
 
-def _find(database: Database, table: LakeTable, schema: TableSchema, state: TableState, due: Due) -> Found:
+def _find(
+    database: Database, table: LakeTable, schema: TableSchema, state: TableState, due: Due, up_to: int | None
+) -> Found:
+    """Look for the rows to sweep in a version of the current table that has all rows up to this `_batch`.
+
+    It is looked at again, since a user may have restored or removed the table a moment ago: rows that the snapshot read
+    would look deleted.
+    """
     sweep = Sweep(due.number, due.epoch, due.low, due.at)
     log = load_log(table.home.current, database.storage)
-    if log is not None and not may_hold_stale(log, sweep):
+    # With logs of its own, since the thread that captures changes the others.
+    if log is None or up_to is None or lacks_rows(database.apart(), table, log, schema, up_to):
+        return Found(due, schema.version, None)
+    if not may_hold_stale(log, sweep):
         return Found(due, schema.version, ())  # Without a Spark session, which takes seconds to start.
-    return Found(due, schema.version, stale_files(database.spark(), table.home, schema, state, sweep))
+    files = stale_files(database.spark(), table.home, schema, state, sweep, version=log.version)
+    return Found(due, schema.version, files)
 
 
 def _apply(database: Database, table: LakeTable, history: SchemaHistory, up_to: int, due: Due) -> Applied:

@@ -179,6 +179,14 @@ class CaughtUp:
         share = 1 - crc32(uri.encode()) % _SPREAD / (2 * _SPREAD)
         self._known[uri] = _Reached(newest, up_to, time.monotonic() + share * _KEPT_SECONDS)
 
+    def forget(self, uri: str) -> None:
+        """Forget a table that turned out to lack rows.
+
+        Args:
+            uri: The table's folder.
+        """
+        self._known.pop(uri, None)
+
 
 @dataclass(frozen=True, slots=True)
 class _Reached:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from deltalake import DeltaTable
 
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema.tables import TableSchema
 
 
 def applied_batch(log: TableLog, newest: TableSchema) -> int:
     """The `_batch` that a current table has reached; it begins anew with another key, and after a user's RESTORE."""
-    return 0 if log.restored is not None else log.txn(progress_id(log.table_id, newest))
+    if log.restored is not None:
+        return 0
+    if log.unreadable:
+        return progress(open_table(log.uri, log.storage, version=log.version), newest)
+    return log.txn(progress_id(log.table_id, newest))
 
 
 def progress(table: DeltaTable, newest: TableSchema) -> int:

@@ -30,7 +30,7 @@ from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema.arrow import change_log_schema, current_names
 from mssql_cdc.schema.tables import TableSchema
 from mssql_cdc.spark.session import private_session
-from mssql_cdc.spark.tasks import interruptible
+from mssql_cdc.spark.tasks import interruptible, own_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,8 +53,12 @@ class Sweep:
         return snapshot_position_text(self.epoch, self.low, number=self.number)
 
     def position(self, row: int) -> str:
-        """Return `_pos` of the row-th synthetic delete: after the deleted row, before every later change."""
-        return snapshot_position_text(self.epoch, self.low, number=self.number, chunk=_SWEEP_CHUNK, row=row)
+        """Return `_pos` of the row-th synthetic delete: after the deleted row, before what the snapshot read.
+
+        Below the bound, so that it never hides a row that the snapshot has, whatever the current table showed; and
+        behind every row of earlier snapshots, whose chunks have smaller numbers.
+        """
+        return snapshot_position_text(self.epoch, self.low, number=self.number - 1, chunk=_SWEEP_CHUNK, row=row)
 
 
 def may_hold_stale(log: TableLog, sweep: Sweep) -> bool:
@@ -89,12 +93,12 @@ def _lowest(log: TableLog, file: LiveFile) -> str | None:
 
 
 def stale_files(
-    session: SparkSession, home: TableHome, table_schema: TableSchema, state: TableState, sweep: Sweep
+    session: SparkSession, home: TableHome, table_schema: TableSchema, state: TableState, sweep: Sweep, *, version: int
 ) -> list[DataFile]:
     """Write the synthetic deletes beside the change log; `stamped` makes them files of a commit.
 
-    The current table must have reached the snapshot's last commit. What changes in it meanwhile is newer than the
-    deletes, which therefore do not harm it.
+    At this version, the current table must have reached the snapshot's last commit. What changes in it meanwhile is
+    newer than the deletes, which therefore do not harm it.
 
     Args:
         session: The Spark session.
@@ -102,6 +106,7 @@ def stale_files(
         table_schema: The table's structure.
         state: The state of the change log.
         sweep: Which rows to delete.
+        version: The Delta version of the current table to read.
 
     Returns:
         The files; none when there is nothing to sweep.
@@ -115,8 +120,8 @@ def stale_files(
         texts = [file.to_json() for file in write_files(rows, target)]
         yield pa.RecordBatch.from_pydict({"file": pa.array(texts, pa.string())})
 
-    with private_session(session) as private:
-        table = private.read.format("delta").load(home.current)
+    with own_error(session, f"The sweep of {home.current}"), private_session(session) as private:
+        table = private.read.format("delta").option("versionAsOf", version).load(home.current)
         # One partition, because the rows are numbered consecutively and sweeps are small compared with their snapshot.
         stale = table.where(table["_pos"] < sweep.bound).coalesce(1)
         found = interruptible(session, lambda: stale.mapInArrow(write, "file string").collect())

@@ -223,13 +223,13 @@ def test_sweep_deletes_what_the_snapshot_did_not_see(spark: SparkSession, tmp_pa
         *(Change(10, "r", after=row(n, "snapshot"), sequence=n, snapshot=2) for n in (1, 2)),
         Change(12, "c", after=row(9, "streamed")),
     )
-    current.apply(spark, home, [schema], up_to=state.batch)
+    version = current.apply(spark, home, [schema], up_to=state.batch).delta_version
     sweep = Sweep(number=2, epoch=0, low=lsn(10), at=AT)
-    stale = stale_files(spark, home, schema, state, sweep)
+    stale = stale_files(spark, home, schema, state, sweep, version=version)
     # A range commits meanwhile, and changes a row that the sweep deletes: the change is newer.
     state = append(state, schema, Change(13, "c", after=row(4, "anew")))
     state = commit(state, stamped(stale, state), {"to": lsn(13).text})
-    current.apply(spark, home, [schema], up_to=state.batch)
+    version = current.apply(spark, home, [schema], up_to=state.batch).delta_version
     assert set(rows_of(spark, home.current)) == {"1:1", "1:2", "1:4", "1:9"}
     swept = spark.read.format("delta").load(home.changes).where("_snapshot = 'sweep:2'").collect()
     assert {(r["op"], r["_key"], r["before"]["name"], r["after"]) for r in swept} == {
@@ -237,4 +237,18 @@ def test_sweep_deletes_what_the_snapshot_did_not_see(spark: SparkSession, tmp_pa
         ("d", "1:4", "a", None),
     }
     assert {r["_batch"] for r in swept} == {state.batch}
-    assert stamped(stale_files(spark, home, schema, state, sweep), state) == []
+    assert stamped(stale_files(spark, home, schema, state, sweep, version=version), state) == []
+
+
+def test_sweep_of_rows_that_the_snapshot_has_read_deletes_none_of_them(spark: SparkSession, tmp_path: Path):
+    """Whatever a current table shows: a user's INSERT may bring rows of before back under their old positions."""
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, *(Change(10, "c", after=row(n), sequence=n) for n in (1, 2, 3)))
+    state = append(state, schema, Change(10, "r", after=row(3, "earlier"), sequence=0, snapshot=2, chunk=7))
+    before = current.apply(spark, home, [schema], up_to=state.batch).delta_version
+    state = append(state, schema, *(Change(10, "r", after=row(n, "read"), sequence=n - 1, snapshot=3) for n in (1, 2)))
+    current.apply(spark, home, [schema], up_to=state.batch)
+    stale = stale_files(spark, home, schema, state, Sweep(3, 0, lsn(10), AT), version=before)
+    state = commit(state, stamped(stale, state), {"to": lsn(10).text})
+    current.apply(spark, home, [schema], up_to=state.batch)
+    assert {key: found["name"] for key, found in rows_of(spark, home.current).items()} == {"1:1": "read", "1:2": "read"}
