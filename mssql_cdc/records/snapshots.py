@@ -58,7 +58,7 @@ class Snapshots:
     """The completed snapshots, in order; records end before `bound`, the position of the first open snapshot.
 
     Otherwise, a snapshot's records could later be inserted between records that were already written. `creates` are the
-    tables whose CREATE record belongs to a snapshot, perhaps to an open one, and not to the stream.
+    tables whose CREATE record belongs to a snapshot, perhaps to an open or a later one, and not to the stream.
     """
 
     blocks: tuple[Block, ...]
@@ -140,7 +140,7 @@ def find_snapshots(
         if number not in open_ones
     ]
     shown = {number: members[number] | described.get(number, set()) for number in ordered}
-    creates = _creates(order, shown, known, positions, logs)
+    creates = _creates(order, shown, known, positions, logs) | _not_streamed(order, logs, offsets, cut, tables)
     return Snapshots(tuple(found), min([behind(cut), *bounds]), creates)
 
 
@@ -170,10 +170,32 @@ def _creates(
             continue
         begun = known[first].begun.number if first in known else 0
         has_joined = any(one.begun.number < begun and table.text in one.described for one in joined)
-        pieces = logs[table].pieces if table in logs else ()
+        left = {number for number, one in known.items() if table.text in one.left}
+        pieces = [one for one in logs[table].pieces if left.isdisjoint(one.snapshots)] if table in logs else []
         if not has_joined and not any(piece.first < positions[first] for piece in pieces):
             found.add(table)
     return frozenset(found)
+
+
+def _not_streamed(
+    order: Sequence[TableId], logs: Mapping[TableId, ChangeLog], offsets: Offsets, cut: OffsetRow, tables: Tables
+) -> frozenset[TableId]:
+    """Return the tables that had not begun to stream at a cut: their CREATE record comes with their first snapshot.
+
+    Their structure is kept before that begins. Of lakes of before, no step says that a table had joined the stream.
+    """
+    streamed, named = set[str](), set[str]()
+    for row, _ in offsets.steps:
+        for name, entry in row.tables.items():
+            own = tables.named(name, entry)
+            named.add(own)
+            if entry.status == "streaming" and row.number <= cut.number:
+                streamed.add(own)
+    return frozenset(
+        table
+        for table in order
+        if table not in logs and table.text not in streamed and (table.text in named or table not in tables.entries)
+    )
 
 
 def with_marks(cut: OffsetRow, offsets: Offsets) -> OffsetRow:

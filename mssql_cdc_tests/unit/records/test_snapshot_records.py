@@ -175,7 +175,7 @@ def test_an_output_gets_all_rows_of_a_snapshot_that_another_run_goes_on_with(tmp
 
 
 @pytest.mark.feature("SNP-28", "FLT-04", "SCH-05")
-@pytest.mark.parametrize("is_first", [True])
+@pytest.mark.parametrize("is_first", [True, False])
 def test_a_table_that_was_excluded_during_a_snapshot_begins_another_one_when_it_is_let_in_again(
     tmp_path: Path, *, is_first: bool
 ):
@@ -212,6 +212,27 @@ def test_a_table_that_was_excluded_during_a_snapshot_begins_another_one_when_it_
     again = written(lake, output)
     assert kinds_of(again) == [None, "r", "r"]
     assert lake.records() == [*gone_on, *again]
+
+
+@pytest.mark.feature("STR-16", "SCH-05")
+def test_a_table_whose_first_snapshot_is_about_to_begin_is_not_announced_in_the_stream(tmp_path: Path):
+    """Its structure is kept before the snapshot is: an output that went on then had two CREATE records of it."""
+    lake, output = snapshotted(tmp_path), str(tmp_path / "records.jsonl")
+    a = lake.add(table("a"))
+    lake.append(a, Change(20, "c", after={"id": 9}))
+    lake.cut(20)
+    b = lake.add(table("late", from_lsn=lsn(8).text))
+    gone_on = written(lake, output)
+    key = {"kind": "snapshot", "partition": "new", "only": ["late"], "facts": SnapshotBegun(snapshot="new", number=2)}
+    lake.cut(20, complete=False, status="snapshot", **key)
+    gone_on += written(lake, output)
+    lake.append(b, Change(20, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    lake.cut(20, complete=False, **key)
+    gone_on += written(lake, output)
+    lake.cut(21)
+    gone_on += written(lake, output)
+    assert kinds_of(gone_on)[7:] == ["c", None, "r"]
+    assert lake.records() == gone_on
 
 
 def test_rows_that_were_read_at_the_end_of_an_idle_log_are_records_once_a_cut_has_passed_it(tmp_path: Path):
