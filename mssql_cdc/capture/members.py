@@ -74,7 +74,14 @@ class LakeTable:
     def is_as_recorded(self) -> bool:
         """Whether the change log, which was loaded, holds what the table's entry says: nobody has moved it on since."""
         known, own = self.entry.reached if self.entry is not None else None, self.own()
-        return not self.tampered and not self.problem and (own is None or (known is not None and own <= known))
+        is_reached = own is None or (known is not None and own <= known)
+        return not self.tampered and not self.problem and is_reached and not self._has_unrecorded
+
+    @property
+    def _has_unrecorded(self) -> bool:
+        """Whether the stream has a commit that no row was written behind: another row may have copied its position."""
+        known = self.entry.batch if self.entry is not None else None
+        return self.state is not None and self.state.own_batch > (known or 0)
 
     @property
     def own_witness(self) -> Witness | None:
@@ -285,6 +292,8 @@ def _state(
         state = _load(database, home, STREAM)
     except StorageError as error:
         return None, None, f"{error}, {DAMAGED_ADVICE}"
+    if state is not None:
+        state = replace(state, checked=None)  # It is judged here.
     if entry is None or entry.status == "lost":
         return state, None, None
     try:
@@ -342,7 +351,7 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
     Raises:
         SchemaError: the table cannot take the schema.
         FencedError: the table did not exist when this run began, and has rows of the stream now; or it was not
-            loaded, since it had nothing to read.
+            loaded, since it had nothing to read; or it is another table than this run has looked at.
     """
     home, wanted = member.home, change_log_schema(schema)
     if writer == STREAM and not member.loaded:
@@ -362,9 +371,24 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
         if state is not None and writer == STREAM and state.own_batch:
             raise FencedError(f"Another run has created {home.changes} and read a range into it since this run began")
     assert state is not None  # it was created above
-    state = evolve(state, wanted, database.spark)
+    state = evolve(_as_judged(state, member), wanted, database.spark)
     # `_batch` never repeats (rule A3), also in a log put in the place of another, or under its name.
     return replace(state, batch=max(state.batch, member.least_batch))
+
+
+def _as_judged(state: TableState, member: LakeTable) -> TableState:
+    """The state, from which the next look goes on where this run's look ended: what came behind it is not judged (A5).
+
+    Raises:
+        FencedError: another table is in the place of the one that the look has seen.
+    """
+    seen, entry = member.state, member.entry
+    if seen is not None and seen.table_id != state.table_id:
+        raise FencedError(f"{state.uri} was replaced since this run looked at it; the next look judges it")
+    judged = seen.known_version if seen is not None else entry.delta_version if entry is not None else None
+    if judged is None or judged >= state.delta_version:
+        return state
+    return replace(state, checked=judged)
 
 
 def _load(database: Database, home: TableHome, writer: str) -> TableState | None:

@@ -100,7 +100,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
             session.require_visible(decision.range.to)
         # Before the commits, which have it, too: if this run dies behind them, nothing else tells of their history.
         # Also of a range that only opens tables: detect a source that goes back right after its first snapshot.
-        witness = witness_of(session, survey.offsets, survey.facts, decision.range.to)
+        witness = witness_of(session, survey.offsets, survey.facts, survey.tables.values(), to=decision.range.to)
         if decision.slices:
             counts = _counts(session, survey, decision)
             outcomes, history = _read_and_commit(database, session, survey, decision, counts, witness)

@@ -47,7 +47,9 @@ def restore_behind_commits(session: SourceSession, offsets: Offsets, tables: Ite
     return None
 
 
-def witness_of(session: SourceSession, offsets: Offsets, facts: Facts, to: Lsn) -> Witness | None:
+def witness_of(
+    session: SourceSession, offsets: Offsets, facts: Facts, tables: Iterable[LakeTable], *, to: Lsn
+) -> Witness | None:
     """Choose what is stored with a position, from the history that was surveyed.
 
     One of another history would hide that the source went back.
@@ -56,6 +58,7 @@ def witness_of(session: SourceSession, offsets: Offsets, facts: Facts, to: Lsn) 
         session: A session on the database.
         offsets: What was read.
         facts: What was surveyed.
+        tables: The tables as they were surveyed, perhaps with commits that no row tells of.
         to: The position.
 
     Raises:
@@ -64,6 +67,8 @@ def witness_of(session: SourceSession, offsets: Offsets, facts: Facts, to: Lsn) 
     """
     witness = session.witness(to)
     _require_same_history(session, offsets, facts)
+    if (restored := restore_behind_commits(session, offsets, tables)) is not None:
+        raise SourceRestoredError(restored)
     _require_nothing_between(facts, witness)
     return witness
 

@@ -49,10 +49,10 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
             "folder, or leave the offsets out to go on from this state"
         )
     with database.session() as session:
-        known = session.witness(commit)
-        if known is not None:
+        known, newest = session.witness(commit), session.standing().maximum
+        if known is not None or newest is None or commit > newest:
             _require_commit(session, commit)
-        witness = witness_of(session, seen.offsets, seen.facts, commit)
+        witness = witness_of(session, seen.offsets, seen.facts, seen.tables.values(), to=commit)
     is_part = offset.change_lsn is not None or offset.is_unfinished_snapshot
     position = commit.decrement() if is_part else commit
     taken = {one.table: found for one in seen.facts.members if (found := _instance(one, position)) is not None}
@@ -86,15 +86,15 @@ def _instance(member: Member, position: Lsn) -> Instance | None:
 
 
 def _require_commit(session: SourceSession, commit: Lsn) -> None:
-    """The source has the commit of the offset, if cleanup has left any that is as old."""
+    """The source has the commit of the offset; not asked where cleanup may have removed it."""
     try:
         session.require_visible(commit)
     except StaleReaderError:
         raise SourceRestoredError(
-            f"The source has older commits than {commit.text}, at which the offset stands, but not this one: it was "
-            "restored, a failover lost it, or the offsets are those of another database. Changes on either side of it "
-            "may be missing: take a snapshot, that is, start without the offsets. (A replica that has not come so far "
-            "will have the commit later: try again then.)"
+            f"The source does not have commit {commit.text}, at which the offset stands: it was restored, a failover "
+            "lost the commit, or the offsets are those of another database. Changes on either side of it may be "
+            "missing: take a snapshot, that is, start without the offsets. (A replica that has not come so far will "
+            "have the commit later: try again then.)"
         ) from None
 
 

@@ -40,8 +40,8 @@ class TableState:
     """One state of a table's log, from which exactly one commit can be made.
 
     `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
-    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `checked`: others
-    have committed between this version and ours, which the next look has to judge; None: none have.
+    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `checked`: the
+    version up to which a look has judged what others have committed; None: this one.
     """
 
     uri: str
@@ -150,7 +150,8 @@ def commit(
     """
     after = _committed(state, files, metadata, spark)
     # A foreign append between the look and this commit does not make it fail.
-    return after if after.delta_version == state.delta_version + 1 else replace(after, checked=state.known_version)
+    judged = state.checked is None and after.delta_version == state.delta_version + 1
+    return replace(after, checked=None if judged else state.known_version)
 
 
 def _committed(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -289,6 +289,7 @@ def snapshot_begun(
     signal: str | None,
     mark: LogMark,
     signals: int,
+    witness: Witness | None,
 ) -> OffsetRow:
     """These tables are being snapshotted now; they take no part in ranges until their snapshot has ended.
 
@@ -300,9 +301,10 @@ def snapshot_begun(
         signal: The id of the signal that requested it; None: no signal did.
         mark: The log's end before anything is read.
         signals: The newest `_batch` of `_signals` that does not concern it.
+        witness: What proves later that the source's history is still the same (A7).
     """
     begun = SnapshotBegun(snapshot=snapshot, number=number, signal=signal, mark=mark, signals=signals)
-    return _snapshot(stamp, tables, begun)
+    return _snapshot(stamp, tables, begun, witness)
 
 
 def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, witness: Witness | None) -> OffsetRow:
@@ -314,18 +316,19 @@ def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str,
         snapshot: The snapshot's partition key.
         witness: What proves later that the source's history is still the same (A7).
     """
-    return replace(_snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, data=False)), witness=witness)
+    return _snapshot(stamp, tables, SnapshotBegun(snapshot=snapshot, data=False), witness)
 
 
-def snapshot_ended(stamp: Stamp, entry: Entry, ended: SnapshotEnded) -> OffsetRow:
+def snapshot_ended(stamp: Stamp, entry: Entry, ended: SnapshotEnded, *, witness: Witness | None) -> OffsetRow:
     """One table's snapshot has ended; it streams again.
 
     Args:
         stamp: When, by which run, in which epoch.
         entry: The new entry of the table.
         ended: What is known about the end.
+        witness: What proves later that the source's history is still the same (A7).
     """
-    return _snapshot(stamp, {ended.table: entry}, ended)
+    return _snapshot(stamp, {ended.table: entry}, ended, witness)
 
 
 def signal_answered(stamp: Stamp, *, snapshot: str, signal: str) -> OffsetRow:
@@ -401,7 +404,12 @@ def facts_of_text(text: str | None) -> Facts | None:
     return None if text is None else _facts().validate_json(text)
 
 
-def _snapshot(stamp: Stamp, tables: Mapping[str, Entry], facts: SnapshotBegun | SnapshotEnded) -> OffsetRow:
+def _snapshot(
+    stamp: Stamp,
+    tables: Mapping[str, Entry],
+    facts: SnapshotBegun | SnapshotEnded,
+    witness: Witness | None = None,
+) -> OffsetRow:
     return OffsetRow(
         kind="snapshot",
         at=stamp.at,
@@ -409,6 +417,7 @@ def _snapshot(stamp: Stamp, tables: Mapping[str, Entry], facts: SnapshotBegun | 
         epoch=stamp.epoch,
         partition=facts.snapshot,
         run_id=stamp.run_id,
+        witness=witness,
         facts=facts,
     )
 

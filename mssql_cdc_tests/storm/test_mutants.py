@@ -9,6 +9,7 @@ import pytest
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc_tests.storm import test_schedules as fixed
+from mssql_cdc_tests.storm import test_unjudged as unjudged
 from mssql_cdc_tests.storm.machine import Storm, storm
 from mssql_cdc_tests.storm.model import ModelWorld
 from mssql_cdc_tests.storm.mutants import MUTANTS, WHOLE_MUTANTS, Mutant
@@ -129,6 +130,18 @@ _FOUND_BY: dict[str, Callable[[Storm], None]] = {
     "an incremental snapshot reads on during a pause": fixed.test_chunks_are_not_read_during_a_pause,
     "a table that is renamed is found by its name only": (
         fixed.test_tables_keep_what_was_read_of_them_when_they_exchange_their_names_and_get_them_back
+    ),
+    "what a snapshot meets behind its look counts as judged": (
+        unjudged.test_a_log_that_is_changed_between_a_look_and_the_snapshot_is_noticed
+    ),
+    "a snapshot by hand of a log that was changed leaves no gap": (
+        unjudged.test_a_snapshot_by_hand_of_a_log_that_was_changed_leaves_a_gap
+    ),
+    "a row that copies the position of a commit speaks for it": (
+        unjudged.test_a_restore_behind_a_quiet_table_that_another_dead_run_had_read_is_noticed
+    ),
+    "commits that no row tells of are not asked for behind a survey": (
+        unjudged.test_a_restore_between_a_survey_and_its_range_is_noticed_behind_commits_of_a_dead_run
     ),
     "a table without a key is not read again": (
         fixed.test_table_without_a_key_is_read_again_when_its_instance_was_replaced

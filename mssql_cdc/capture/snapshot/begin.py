@@ -15,6 +15,7 @@ from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run, require_held
 from mssql_cdc.capture.snapshot.statements import statement_of
 from mssql_cdc.capture.snapshot_controls import heard_until
+from mssql_cdc.capture.source_history import witness_of
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
@@ -27,7 +28,7 @@ from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
-from mssql_cdc.source.values import LogMark
+from mssql_cdc.source.values import LogMark, Witness
 
 LITTLE_ROWS = 100_000
 """A snapshot of at most so many rows is read in this process, in about a second; Spark takes six to start."""
@@ -81,7 +82,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
         mark = marked(database, session)
-        offsets = _write_status(database, plan, begins, offsets, wanted, mark)
+        offsets = _write_status(database, plan, begins, offsets, wanted, mark, _witness(session, survey))
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
     begun = {table: t for table, t in chosen.items() if table not in begins}
     if begun:
@@ -131,6 +132,7 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         expected={table: estimated.get(t.captured.object_id, 0) for table, t in chosen.items()},
         before=before,
         heard=heard_until(offsets, wanted.id),
+        witness=offsets.witness,
     )
 
 
@@ -296,6 +298,14 @@ def _table_plan(
     )
 
 
+def _witness(session: SourceSession, survey: Survey) -> Witness | None:
+    """What proves later that the source's history is that of what the snapshot reads: it lies behind this (A7)."""
+    captured = survey.facts.captured
+    if captured is None:
+        return None
+    return witness_of(session, survey.offsets, survey.facts, survey.tables.values(), to=captured)
+
+
 def _key(member: LakeTable) -> str | None:
     return member.captured.newest.schema.key_fingerprint
 
@@ -303,10 +313,10 @@ def _key(member: LakeTable) -> str | None:
 def _held(member: LakeTable, epoch: int) -> Lsn | None:
     """Return the position of the table's stream (P).
 
-    None for a table that never streamed, whose changes were lost, that was re-created, or whose position belongs to an
-    earlier epoch: streaming cannot continue from there.
+    None for a table that never streamed, whose changes were lost, that was re-created, whose change log another program
+    has changed, or whose position belongs to an earlier epoch: streaming cannot continue from there.
     """
-    if member.recreated or member.entry is None or member.entry.status == "lost":
+    if member.recreated or member.tampered or member.entry is None or member.entry.status == "lost":
         return None
     reached = member.reached(epoch)
     return Lsn.parse(reached.to) if reached else None
@@ -318,16 +328,46 @@ def _take_over(database: Database, members: Mapping[TableId, LakeTable], offsets
     Otherwise a group that is read from now on could be committed behind its end (C18). A change log that another
     program has changed counts as it is now: it was planned anew.
     """
-    entries = {table.text: _seen_now(member, member.entry) for table, member in members.items() if member.entry}
+    entries = {table.text: seen_now(member, member.entry) for table, member in members.items() if member.entry}
     row = status_changed(database.stamp(epoch), entries)
     return append_offsets(database.layout, row, seen=offsets, storage=database.storage)
 
 
-def _seen_now(member: LakeTable, entry: Entry) -> Entry:
-    state = member.state
-    if state is None or not member.tampered:
+def seen_now(member: LakeTable, entry: Entry) -> Entry:
+    """Return the entry with the change log as it is now, if another program has changed it or taken it away.
+
+    Looks do not judge the log of a table that is lost: perhaps this is why it is.
+
+    Args:
+        member: The table.
+        entry: The table's next entry.
+    """
+    if not member.tampered and (member.entry is None or member.entry.status != "lost"):
         return entry
+    state = member.state
+    if state is None:
+        return replace(entry, delta_table_id=None, delta_version=None, batch=None)
     return replace(entry, delta_table_id=state.table_id, delta_version=state.known_version, batch=state.batch)
+
+
+def note_tampered(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
+    """The gaps of tables whose change log another program has changed: a snapshot mends the rows, not the events (A5).
+
+    A look that finds them writes the same. Who asks for a snapshot by hand may come before the next look.
+
+    Args:
+        database: The database.
+        tables: The tables that are to be read.
+        epoch: The current epoch.
+    """
+    redact = database.connector.redact
+    gaps = [
+        Gap(member.table.text, epoch, reached.to, None, redact(member.tampered))
+        for member in tables
+        if member.tampered and (reached := member.reached(epoch)) is not None
+    ]
+    for gap in record_gaps(database.layout, gaps, run_id=database.run_id, storage=database.storage):
+        database.log(gap.text)
 
 
 def _write_status(
@@ -337,6 +377,7 @@ def _write_status(
     offsets: Offsets,
     wanted: Wanted,
     mark: LogMark,
+    witness: Witness | None,
 ) -> Offsets:
     epoch = wanted.epoch
     entries: dict[str, Entry] = {}
@@ -352,5 +393,6 @@ def _write_status(
         signal=plan.signal,
         mark=mark,
         signals=wanted.signals,
+        witness=witness,
     )
     return append_offsets(database.layout, begun, seen=offsets, storage=database.storage)

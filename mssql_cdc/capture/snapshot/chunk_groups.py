@@ -14,7 +14,7 @@ from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.capture.snapshot.chunk_commits import chunk_facts
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone, low_mark, next_group, remaining
 from mssql_cdc.capture.snapshot.delays import wait_to_stream
-from mssql_cdc.capture.snapshot.finish import end_table, obey
+from mssql_cdc.capture.snapshot.finish import end_table, obey, require_history
 from mssql_cdc.capture.snapshot.progress import Run, fail, table_progress
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError
@@ -67,10 +67,19 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
         group = [(table, chunk) for table, chunk in planned if table not in run.failed]
         if not group:
             continue
-        captured = run.session.captured()
-        assert captured is not None  # a capture instance exists
+        captured = _captured(run)
         _read_group(run, group, {t: low_mark(captured, lowest[t]) for t, _ in group}, here=here)
         show()
+
+
+def _captured(run: Run) -> Lsn:
+    """What is captured before rows are read, in the history that the rows before them were read from (A7)."""
+    captured = run.session.captured()
+    assert captured is not None  # a capture instance exists
+    witness = run.session.witness(captured)
+    require_history(run)
+    run.witness = witness
+    return captured
 
 
 def _positions(run: Run, seen: Mapping[TableId, Lsn]) -> dict[TableId, Lsn]:
@@ -184,6 +193,7 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
         if table not in run.tables or (run.paused and not run.done[table]):
             continue
         (chunk,) = table_plan.chunks
+        _captured(run)
         _begin_tables(run, [table])
         try:
             end, result = _read_whole(run, table, chunk)

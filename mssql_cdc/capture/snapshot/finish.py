@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from mssql_cdc.capture.requests import INITIAL_ADVICE
+from mssql_cdc.capture.snapshot.begin import marked
 from mssql_cdc.capture.snapshot.chunk_plan import Ended, Reread, TablePlan, conclude
 from mssql_cdc.capture.snapshot.progress import Run, require_held
 from mssql_cdc.capture.snapshot_controls import load_controls
@@ -46,9 +47,8 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
         _stop_table(run, table, by=CHANGES_WENT, why="changes that it was to go on from were removed")
         return
     _fence_groups(run, table, {"ended": True})
-    mark = run.session.mark()
-    for begun in run.offsets.begun_marks:
-        run.session.require_mark(begun)  # Groups of another history would stay among the others.
+    mark = marked(run.database, run.session)
+    require_history(run)
     _record_gap(run, table_plan, outcome)
     run.notes.scanned(table, run.rows[table])
     if set(run.tables) == {table} and not run.failed:
@@ -56,6 +56,21 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     run.notes.flush()  # Before the end: what a run that dies here has not told, none would tell.
     _write_end(run, table, outcome, mark)
     del run.tables[table]
+
+
+def require_history(run: Run) -> None:
+    """The source still has the history that was read from: groups of another one would stay among the others (A7).
+
+    Args:
+        run: The run of the snapshot.
+
+    Raises:
+        SourceRestoredError: it was restored, or a failover lost transactions.
+    """
+    for begun in run.offsets.begun_marks:
+        run.session.require_mark(begun)
+    if run.witness is not None:
+        run.session.require_witness(run.witness)
 
 
 def obey(run: Run) -> None:
@@ -101,8 +116,7 @@ def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
     so the table is closed until the stream has passed E, like behind a snapshot that was read to its end. What was not
     read is as the stream left it at P. Nothing is swept, since a row that was not read may exist.
     """
-    for begun in run.offsets.begun_marks:
-        run.session.require_mark(begun)
+    require_history(run)
     member, groups, plan = run.tables[table], run.done[table], run.plan
     run.notes.stopped(table)
     run.notes.flush()
@@ -123,13 +137,13 @@ def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
             snapshot=plan.id,
             number=plan.number,
             signal=plan.signal,
-            mark=run.session.mark(),
+            mark=marked(run.database, run.session),
             low=low,
             stopped=by,
         )
-        row = snapshot_ended(run.database.stamp(run.epoch), entry, ended)
+        row = snapshot_ended(run.database.stamp(run.epoch), entry, ended, witness=run.witness)
     else:
-        row = status_changed(run.database.stamp(run.epoch), {table.text: entry})
+        row = replace(status_changed(run.database.stamp(run.epoch), {table.text: entry}), witness=run.witness)
     _append(run, row)
     run.database.log(f"{table}: the snapshot ends after {run.rows[table]} rows: {why}; the table streams on")
     del run.tables[table]
@@ -241,7 +255,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> None:
         gap=ended.gap,
         chunk=ended.chunk,
     )
-    _append(run, snapshot_ended(run.database.stamp(run.epoch), entry, facts))
+    _append(run, snapshot_ended(run.database.stamp(run.epoch), entry, facts, witness=run.witness))
 
 
 def _append(run: Run, row: OffsetRow) -> None:

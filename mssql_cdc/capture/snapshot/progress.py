@@ -20,6 +20,7 @@ from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import SourceSession, TableLock
+from mssql_cdc.source.values import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ class Run:
     last group was, in seconds of a monotonic clock; so does `begun` of this run. `rows` are those of each table that
     were read, `before` those that earlier runs have read, `expected` those that it has as the source estimates. Control
     signals behind row `heard` of `_signals` concern the snapshot: `stopped` are the tables that it gave up, with the id
-    of the signal, `refused` those that it did not; `paused`: it ends before it is complete.
+    of the signal, `refused` those that it did not; `paused`: it ends before it is complete. `witness` is of the history
+    that was read from (A7).
     """
 
     database: Database
@@ -151,6 +153,7 @@ class Run:
     stopped: dict[TableId, str] = field(default_factory=dict[TableId, str])
     refused: set[TableId] = field(default_factory=set[TableId])
     paused: bool = False
+    witness: Witness | None = None
 
 
 def fail(run: Run, table: TableId, error: MssqlCdcError) -> None:

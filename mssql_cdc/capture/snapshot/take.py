@@ -15,7 +15,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.notifications import Notifier
 from mssql_cdc.capture.requests import batch_of, id_of
-from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_unread
+from mssql_cdc.capture.snapshot.begin import Wanted, begin, note_tampered, note_unread, seen_now
 from mssql_cdc.capture.snapshot.chunk_groups import fail_refused, locked_if_exclusive, read_groups, read_locked_tables
 from mssql_cdc.capture.snapshot.chunk_plan import low_mark
 from mssql_cdc.capture.snapshot.delays import wait_to_read
@@ -109,6 +109,7 @@ def capture_snapshot(
     database.log(f"{decision.id}: {', '.join(table.text for table in tables)}")
     if not all(survey.offsets.is_in(decision.id, table.text) for table in tables):
         wait_to_read(database.connector)
+    note_tampered(database, (survey.tables[table] for table in tables), survey.facts.epoch)
     filters = _filters(database, survey, decision)
     heard = batch_of(decision.signal) if decision.signal is not None else survey.controls.newest
     wanted = Wanted(decision.id, tables, CHUNK_ROWS, survey.facts.epoch, decision.signal, filters, heard)
@@ -253,7 +254,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
     entries: dict[str, Entry] = {}
     for table, known in found.items():
         number = schemas[table].version
-        entry = known.new_entry(status="streaming", epoch=epoch, schema=number, filled=number)
+        entry = seen_now(known, known.new_entry(status="streaming", epoch=epoch, schema=number, filled=number))
         if table not in rekeyed:  # Such a table streams on from where it stands.
             start = known.captured.newest.start_lsn
             begun_since = streamed is not None and start >= streamed
@@ -272,7 +273,10 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
         entries[table.text] = entry
     furthest = max((Lsn.parse(entry.to) for entry in entries.values() if entry.to), default=None)
     with database.session() as session:
-        witness = witness_of(session, survey.offsets, survey.facts, furthest) if furthest else None
+        if furthest is None:
+            witness = None
+        else:
+            witness = witness_of(session, survey.offsets, survey.facts, survey.tables.values(), to=furthest)
     row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id, witness=witness)
     append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
 

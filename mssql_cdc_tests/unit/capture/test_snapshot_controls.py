@@ -23,7 +23,9 @@ PAUSE, RESUME = PauseSnapshot("p"), ResumeSnapshot("r")
 
 def begun(**entries: Entry) -> Offsets:
     tables = {f"shop.dbo.{name}": entry for name, entry in entries.items()}
-    row = snapshot_begun(STAMP, tables, snapshot="s", number=1, signal=None, mark=LogMark(lsn(9)), signals=4)
+    row = snapshot_begun(
+        STAMP, tables, snapshot="s", number=1, signal=None, mark=LogMark(lsn(9)), signals=4, witness=None
+    )
     return Offsets().with_row(row, 1)
 
 
@@ -71,8 +73,8 @@ def test_a_stopped_snapshot_is_no_start_of_a_log_that_adds_up_to_the_table() -> 
     facts = {"table": A.text, "snapshot": "s", "signal": None, "mark": LogMark(lsn(9))}
     whole = SnapshotEnded(number=1, low=lsn(2).text, **facts)
     part = SnapshotEnded(number=2, low=lsn(5).text, stopped="x", **facts)
-    offsets = Offsets().with_row(snapshot_ended(STAMP, entry, whole), 1)
+    offsets = Offsets().with_row(snapshot_ended(STAMP, entry, whole, witness=None), 1)
     versions = [replace(orders(version=1, object_id=1, instance="i"), table_id=A)]
     start = log_start(versions, folder="dbo/a", offsets=offsets)
-    stopped = offsets.with_row(snapshot_ended(STAMP, entry, part), 2)
+    stopped = offsets.with_row(snapshot_ended(STAMP, entry, part, witness=None), 2)
     assert log_start(versions, folder="dbo/a", offsets=stopped) == start != ""

@@ -269,7 +269,9 @@ def test_rows_that_another_run_has_read_of_the_same_snapshot_are_before_the_star
     assert isinstance(found, Ended)
     facts = {"table": ORDERS.text, "snapshot": "s", "signal": None, "mark": LogMark(lsn(9)), "number": 3}
     ended = SnapshotEnded(low=found.low.text, chunk=found.chunk, **facts)
-    row = snapshot_ended(Stamp(at=AT, run_id="run", epoch=0), Entry("streaming", to=lsn(3).text, object_id=1), ended)
+    row = snapshot_ended(
+        Stamp(at=AT, run_id="run", epoch=0), Entry("streaming", to=lsn(3).text, object_id=1), ended, witness=None
+    )
     versions = [replace(orders(version=1, object_id=1, instance="i"), table_id=ORDERS)]
     start = log_start(versions, folder="dbo/orders", offsets=Offsets().with_row(row, 1))
     assert snapshot_position_text(0, lsn(2), number=3, chunk=0, row=7) < start

@@ -102,7 +102,7 @@ def test_a_restore_during_a_range_behind_a_snapshots_mark_is_another_history(sou
     row = snapshot_begun(
         database.stamp(0),
         {people.table.text: people.new_entry(status="snapshot")},
-        snapshot="snapshot-1", number=1, signal=None, mark=mark, signals=0,
+        snapshot="snapshot-1", number=1, signal=None, mark=mark, signals=0, witness=None,
     )  # fmt: skip
     append_offsets(database.layout, row, seen=before.offsets)
     source.put("orders", 2, "two")

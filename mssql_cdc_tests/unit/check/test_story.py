@@ -36,7 +36,9 @@ def ended(table: TableId, identity: int | None, low: int, number: int, *, folder
         low=lsn(low).text,
     )
     entry = Entry("streaming", to=lsn(low).text, epoch=epoch, object_id=identity, folder=folder, schema=1, batch=1)
-    return snapshot_ended(Stamp(at=datetime(2026, 11, 22, tzinfo=UTC), run_id="run", epoch=epoch), entry, facts)
+    return snapshot_ended(
+        Stamp(at=datetime(2026, 11, 22, tzinfo=UTC), run_id="run", epoch=epoch), entry, facts, witness=None
+    )
 
 
 READ = (ended(A, 1, LOWS[1], 1, folder="fa"), ended(B, 2, LOWS[2], 2, folder="fb"))

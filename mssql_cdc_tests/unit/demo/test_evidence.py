@@ -57,7 +57,7 @@ def test_a_signal_that_was_ignored_does_not_count(layout: Layout):
     signal(layout, "4", "log", "done")
     asked = identity(small_table(layout, "signals").rows()[2])
     ended = SnapshotEnded(table="t", snapshot="s", number=2, signal=asked, mark=LogMark(lsn(9)), low=lsn(8).text)
-    row = snapshot_ended(Stamp(at=AT, run_id="run", epoch=0), Entry("streaming", to=lsn(9).text), ended)
+    row = snapshot_ended(Stamp(at=AT, run_id="run", epoch=0), Entry("streaming", to=lsn(9).text), ended, witness=None)
     append_offsets(layout, row, seen=load_offsets(layout))
     shown = found(layout)
     assert (shown["log signals"], shown["snapshots that a signal asked for"]) == (1, 1)

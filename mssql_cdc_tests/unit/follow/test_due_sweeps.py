@@ -57,7 +57,7 @@ def test_a_snapshot_that_ends_later_does_not_lower_the_bound_of_a_pending_sweep(
         table=name, snapshot="p", number=6, signal=None, mark=LogMark(lsn(20), 1, 1), low=lsn(20).text,
         sweep=SweepBound(low=lsn(20).text, number=6),
     )  # fmt: skip
-    known = Offsets().with_row(snapshot_ended(STAMP, entry, ended), 1)
+    known = Offsets().with_row(snapshot_ended(STAMP, entry, ended, witness=None), 1)
     known = known.with_row(incremental_ended(STAMP, table=name, object_id=1, number=5, batch=7, low=lsn(10).text), 2)
     cut = OffsetRow("range", AT, {name: replace(entry, batch=6)}, lsn(30).text, complete=True)
     known = known.with_row(cut, 3)
@@ -81,7 +81,7 @@ def test_sweep_of_an_earlier_epoch_is_never_due():
     )  # fmt: skip
     tables = {ORDERS: 1}
     known = Offsets().with_row(OffsetRow("range", AT, {name: replace(entry, batch=3)}, lsn(9).text, complete=True), 1)
-    known = known.with_row(snapshot_ended(STAMP, entry, ended), 2)
+    known = known.with_row(snapshot_ended(STAMP, entry, ended, witness=None), 2)
     assert (list(due_sweeps(tables, known)), mergeable_batch(ORDERS, known, entry)) == ([], None)
 
     known = known.with_row(epoch_begun(replace(STAMP, epoch=1), restored="why", by="me"), 3)
@@ -100,7 +100,7 @@ def test_a_sweep_goes_with_a_table_that_is_renamed_and_never_to_one_that_takes_i
         table=name, snapshot="p", number=2, signal=None, mark=LogMark(lsn(10), 1, 1), low=lsn(9).text,
         sweep=SweepBound(low=lsn(9).text, number=2),
     )  # fmt: skip
-    known = Offsets().with_row(snapshot_ended(STAMP, mine, ended), 1)
+    known = Offsets().with_row(snapshot_ended(STAMP, mine, ended, witness=None), 1)
     exchanged = {ORDERS: 2, new: 1}
     known = known.with_row(OffsetRow("range", AT, {name: replace(other, to=lsn(20).text)}, lsn(20).text), 2)
     assert list(due_sweeps(exchanged, known)) == [], "no row names it by its new name yet"
