@@ -13,11 +13,19 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from mssql_cdc.config import Connection
-from mssql_cdc.errors import DataLostError, MssqlCdcError, SourceError, SourceUnavailableError, StaleStructureError
+from mssql_cdc.errors import (
+    AccessDeniedError,
+    DataLostError,
+    MssqlCdcError,
+    SourceError,
+    SourceUnavailableError,
+    StaleStructureError,
+)
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver.bulk import Bulk, open_bulk
 from mssql_cdc.source.sqlserver.columns import RowPlan, needs_rows
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
+from mssql_cdc.source.sqlserver.concealed import masked_changes
 from mssql_cdc.source.sqlserver.decode import RAW_META, ChangeDecoder
 from mssql_cdc.source.sqlserver.numpy_arrays import fixed_bytes
 from mssql_cdc.source.sqlserver.order_guard import OrderGuard
@@ -76,6 +84,7 @@ class ChangeReader:
             StaleReaderError: the connection does not see the end of the range.
             StaleStructureError: the change table has other columns than the instance's schema.
             DataLostError: rows of the range were cleaned up.
+            AccessDeniedError: the login sees masks in the place of values.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
         if self.range.is_empty:
@@ -85,6 +94,7 @@ class ChangeReader:
             self.require_visible(bulk)
             self._require_held(bulk)
             structure.require(bulk, doing=self._doing)
+            self._require_unmasked(bulk)
             times = CommitTimeLoader(bulk, self.connection.server_timezone)
             held: pa.RecordBatch | None = None
             try:
@@ -160,15 +170,18 @@ class ChangeReader:
         bulk.rollback()
         self._require_held(bulk)
         structure.require(bulk, doing=self._doing)
+        self._require_unmasked(bulk)
 
     def _cause(self, bulk: Bulk, structure: Structure, error: MssqlCdcError) -> MssqlCdcError:
-        """What to raise for an error of the read: cleanup leaves half an update behind, DDL values that do not fit.
+        """What to raise for an error of the read.
+
+        Cleanup leaves half an update behind, DDL values that do not fit, and by masked keys nothing can be told apart.
 
         When the connection does not answer any more, the error itself says best what happened.
         """
         try:
             self._require_unchanged(bulk, structure)
-        except (DataLostError, StaleStructureError) as cause:
+        except (DataLostError, StaleStructureError, AccessDeniedError) as cause:
             return cause
         except MssqlCdcError:
             return error
@@ -185,6 +198,11 @@ class ChangeReader:
         )
         found = [value for batch in rows for value in batch.column("m").to_pylist()]
         require_held(name, Lsn(found[0]) if found and found[0] is not None else None, self.range.from_)
+
+    def _require_unmasked(self, bulk: Bulk) -> None:
+        """Raise AccessDeniedError if the login sees masks in the place of values (`concealed`)."""
+        for error in masked_changes(bulk, [self.instance], doing=self._doing).values():
+            raise error
 
     def _has_both(self, bulk: Bulk, commit: str) -> bool:
         """Whether a transaction both deletes and inserts rows of the table."""

@@ -1,15 +1,16 @@
-"""What the server conceals from the login when it reads source tables, without an error.
+"""What the server conceals from the login when it reads source tables and change tables, without an error.
 
-Dynamic data masking replaces values, and row-level security leaves out rows. Change tables have neither: they are
-tables of their own, whose columns take only the types of the source's. So the rows of a table would be falsified by its
-snapshots, and not by its stream. `source` leaves such a table out; `snapshot_reader` asks again around each read.
+Dynamic data masking replaces values, in both: CDC gives the columns of a change table the masks that those of the table
+have when it is enabled, each with permissions of its own. Row-level security leaves out rows of the source table only.
+So snapshots would be falsified, or the stream, or both. `source` leaves such a table out; `snapshot_reader`, `changes`
+and `shared_read` ask again in the transactions that read.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -17,40 +18,85 @@ from mssql_cdc.errors import AccessDeniedError
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.sqlserver.bulk import Bulk
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.sql import quote, text
-from mssql_cdc.source.values import Concealment
+from mssql_cdc.source.sqlserver.sql import DECLARE_IDS, IDS, id_lists, quote, text
+from mssql_cdc.source.values import CaptureInstance, Concealment
 
 _FIELDS = [
     pa.field("object_id", pa.int32()),
     pa.field("policy", pa.int32()),
     pa.field("name", pa.binary()),
 ]
-# On objects UNMASK is a permission since SQL Server 2022; before, the function returns NULL for them.
-_CONCEALED = """
+# On objects and schemas UNMASK is a permission since SQL Server 2022; before, the function returns NULL for them.
+_DATABASE = "HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'UNMASK')"
+_UNSEEN = f"""c.is_masked = 1 AND COALESCE(
+    HAS_PERMS_BY_NAME(QUOTENAME({{schema}}) + N'.' + QUOTENAME({{table}}), N'OBJECT', N'UNMASK', c.name, N'COLUMN'),
+    {_DATABASE}, 0) = 0"""
+_CONCEALED = f"""
 SELECT c.object_id, 0 AS policy, CAST(c.name AS varbinary(256)) AS name
 FROM sys.columns c JOIN sys.tables t ON t.object_id = c.object_id JOIN sys.schemas s ON s.schema_id = t.schema_id
-WHERE c.object_id {tables} AND c.is_masked = 1
-  AND COALESCE(
-    HAS_PERMS_BY_NAME(QUOTENAME(s.name) + N'.' + QUOTENAME(t.name), N'OBJECT', N'UNMASK', c.name, N'COLUMN'),
-    HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'UNMASK'), 0) = 0
+WHERE c.object_id {{tables}} AND {_UNSEEN.format(schema="s.name", table="t.name")}
 UNION ALL
 SELECT f.target_object_id, 1, CAST(s.name + N'.' + p.name AS varbinary(520))
 FROM sys.security_predicates f
 JOIN sys.security_policies p ON p.object_id = f.object_id JOIN sys.schemas s ON s.schema_id = p.schema_id
-WHERE f.target_object_id {tables} AND f.predicate_type = 0 AND p.is_enabled = 1"""
-_CAPTURED = "IN (SELECT source_object_id FROM cdc.change_tables)"
+WHERE f.target_object_id {{tables}} AND f.predicate_type = 0 AND p.is_enabled = 1"""
+# A login that may not read a change table does not see its columns: which of them have masks, CDC has noted. The name
+# without a table is that of the table where it exists, and that of `d` in a database that an old version has made.
+_MASKED_CHANGES = f"""
+SELECT i.{{owner}} AS object_id, 0 AS policy, CAST(own.name AS varbinary(256)) AS name
+FROM {{instances}} AS i CROSS APPLY (
+    SELECT c.name FROM sys.columns c WHERE c.object_id = i.object_id
+    AND {_UNSEEN.format(schema="OBJECT_SCHEMA_NAME(i.object_id)", table="OBJECT_NAME(i.object_id)")}
+) AS own
+UNION ALL
+SELECT i.{{owner}}, 0, CAST(noted.name AS varbinary(256))
+FROM {{instances}} AS i CROSS JOIN (SELECT CAST(NULL AS nvarchar(4000)) AS masking_function) AS d CROSS APPLY (
+    SELECT m.column_name AS name, masking_function AS mask FROM cdc.captured_columns m WHERE m.object_id = i.object_id
+) AS noted
+WHERE noted.mask IS NOT NULL AND NOT EXISTS (SELECT 1 FROM sys.columns c WHERE c.object_id = i.object_id)
+  AND COALESCE(HAS_PERMS_BY_NAME(N'cdc', N'SCHEMA', N'UNMASK'), 0) = 0 AND COALESCE({_DATABASE}, 0) = 0"""
+_OF_IDS = f"{DECLARE_IDS};" + _MASKED_CHANGES.format(
+    owner="object_id", instances=f"(SELECT l.id AS object_id FROM {IDS} AS l)"
+)
+_CAPTURED = "\nUNION ALL".join(
+    (
+        _CONCEALED.format(tables="IN (SELECT source_object_id FROM cdc.change_tables)"),
+        _MASKED_CHANGES.format(owner="source_object_id", instances="cdc.change_tables"),
+    )
+)
 _SEES_POLICIES = """
 SELECT CASE WHEN HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'VIEW DEFINITION') = 1
   OR HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'ALTER ANY SECURITY POLICY') = 1 THEN 1 ELSE 0 END"""
 
 
 def concealments(control: Control) -> Mapping[int, Concealment]:
-    """What is concealed of captured tables, by their object ids."""
-    rows = control.rows(_CONCEALED.format(tables=_CAPTURED), doing="looking for masked columns and filtered rows")
+    """What is concealed of captured tables and of their change tables, by the object ids of the tables."""
+    rows = control.rows(_CAPTURED, doing="looking for masked columns and filtered rows")
     found: dict[int, list[tuple[bool, str]]] = defaultdict(list)
     for row in rows:
         found[row.object_id].append((bool(row.policy), bytes(row.name).decode("utf-16-le")))
     return {table: _concealment(own) for table, own in found.items()}
+
+
+def masked_changes(bulk: Bulk, instances: Sequence[CaptureInstance], *, doing: str) -> Mapping[int, AccessDeniedError]:
+    """The capture instances in whose changes the login sees masks, by the object ids of their change tables.
+
+    Args:
+        bulk: The connection, in the transaction of the read.
+        instances: What is read, directly or through the functions.
+        doing: Completes "while …" in the text of an error.
+    """
+    found: dict[int, list[tuple[bool, str]]] = defaultdict(list)
+    for ids in id_lists(one.object_id for one in instances):
+        for batch in bulk.read(_OF_IDS, _FIELDS, [ids], doing=doing, rows=len(instances)):
+            for row in batch.to_pylist():
+                found[row["object_id"]].append((False, row["name"].decode("utf-16-le")))
+    problems: dict[int, AccessDeniedError] = {}
+    for one in instances:
+        problem = WholeRows.of(one.schema, trusted=True).problem(_concealment(found[one.object_id]))
+        if problem is not None:
+            problems[one.object_id] = AccessDeniedError(problem)
+    return problems
 
 
 def sees_policies(control: Control) -> bool:
@@ -60,7 +106,7 @@ def sees_policies(control: Control) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WholeRows:
-    """What has to hold for the rows of a table to be read whole.
+    """What has to hold for the rows of a table, and its changes, to be read whole.
 
     Attributes:
         table: the table.
@@ -84,6 +130,17 @@ class WholeRows:
         unread = schema.hidden if hidden is None else hidden
         return cls(schema.table_id, frozenset(one.name for one in schema.columns if one.name not in unread), trusted)
 
+    @classmethod
+    def of_instances(cls, instances: Iterable[CaptureInstance], *, trusted: bool) -> WholeRows:
+        """That of a table whose changes come from several instances: each may have columns that others have not.
+
+        Args:
+            instances: those of the table; there is one at least.
+            trusted: whether the operator says that security policies let the login see every row.
+        """
+        own = [cls.of(one.schema, trusted=trusted) for one in instances]
+        return replace(own[-1], columns=frozenset().union(*(one.columns for one in own)))
+
     def problem(self, concealed: Concealment) -> str | None:
         """Why the rows cannot be read as they are, and what to do; None if they can."""
         masked = sorted(set(concealed.masked) & self.columns)
@@ -92,7 +149,8 @@ class WholeRows:
             return (
                 f"{self.table}: the login sees masks in the place of values ({', '.join(masked)}: dynamic data "
                 f"masking). GRANT UNMASK TO <login's user>, or since SQL Server 2022 GRANT UNMASK ON {name} TO "
-                "<login's user>, or leave the columns out with column.exclude.list"
+                "<login's user> and, for its change tables, GRANT UNMASK ON SCHEMA::cdc TO <login's user>, or leave "
+                "the columns out with column.exclude.list"
             )
         if concealed.policies and not self.trusted:
             policies = ", ".join(concealed.policies)
@@ -135,6 +193,5 @@ UNSEEN_POLICIES = (
 
 
 def _concealment(rows: Collection[tuple[bool, str]]) -> Concealment:
-    return Concealment(
-        tuple(name for is_policy, name in rows if not is_policy), tuple(name for is_policy, name in rows if is_policy)
-    )
+    masked = dict.fromkeys(name for is_policy, name in rows if not is_policy)  # Of several tables.
+    return Concealment(tuple(masked), tuple(name for is_policy, name in rows if is_policy))

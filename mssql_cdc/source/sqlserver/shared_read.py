@@ -1,10 +1,10 @@
 """Reads the changes of several tables over one connection, for ranges with few rows.
 
 Connecting and checking costs a table more than reading a hundred rows, so the checks of all tables are one statement
-each. Visibility is checked before the reads, minimum and structure only behind them; `ChangeReader.read` checks these
-before, too, to fail early. Behind them is enough: a minimum never falls, the object id of a change table that went
-never returns, and what a structure that came and went may have done to values, no check at two moments sees
-(correctness E26). A table that fails here is read again by itself, which tells why.
+each. Visibility is checked before the reads, minimum, structure and masks only behind them; `ChangeReader.read` checks
+these before, too, to fail early. Behind them is enough: a minimum never falls, the object id of a change table that
+went never returns, and what a structure or a mask that came and went may have done to values, no check at two moments
+sees (correctness E26). A table that fails here is read again by itself, which tells why.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from mssql_cdc.source.sqlserver.bulk import Bulk
 from mssql_cdc.source.sqlserver.changes import ChangeReader
 from mssql_cdc.source.sqlserver.columns import needs_rows
 from mssql_cdc.source.sqlserver.commit_times import CommitTimeLoader
+from mssql_cdc.source.sqlserver.concealed import masked_changes
 from mssql_cdc.source.sqlserver.kept_bulk import KeptBulks
 from mssql_cdc.source.sqlserver.positions import require_held
 from mssql_cdc.source.sqlserver.sql import DECLARE_IDS, IDS, MOST_IDS, id_lists
@@ -69,6 +70,7 @@ class SharedRead:
         minima = self._minima()
         structures = [Structure.of_instance(reader.instance) for reader in self.readers]
         found = read_structures(self.bulk, structures, doing=_DOING)
+        masked = masked_changes(self.bulk, [reader.instance for reader in self.readers], doing=_DOING)
         errors: dict[int, MssqlCdcError] = {}
         for number, (reader, structure) in enumerate(zip(self.readers, structures, strict=True)):
             name = reader.instance.name
@@ -77,6 +79,9 @@ class SharedRead:
                 structure.require_columns(found[number])
             except MssqlCdcError as error:
                 errors[number] = error
+            else:
+                if reader.instance.object_id in masked:
+                    errors[number] = masked[reader.instance.object_id]
         return errors
 
     def _minima(self) -> dict[int, Lsn]:

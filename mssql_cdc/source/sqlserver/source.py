@@ -213,7 +213,7 @@ class SqlServerSession:
 
     def _whole(self, table: CapturedTable) -> CapturedTable | None:
         """The table with what is taken on trust; None if the login does not read it whole (`concealed`)."""
-        whole = WholeRows.of(table.newest.schema, trusted=self.connector.snapshot.trusts_policies)
+        whole = WholeRows.of_instances(table.instances, trusted=self.connector.snapshot.trusts_policies)
         problem = whole.problem(table.concealed)
         if problem is not None:
             self.problems[table.table_id] = problem

@@ -160,29 +160,31 @@ def test_masks_are_put_on_and_taken_off(masked: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("grant", "of_column", "of_table", "of_database"),
+    ("grant", "of_column", "of_table", "of_schema", "of_database"),
     [
-        ("", 0, 0, 0),
-        ("GRANT UNMASK ON t (n) TO u", 1, 0, 0),
-        ("GRANT UNMASK ON t TO u", 1, 1, 0),
-        ("GRANT UNMASK ON SCHEMA::dbo TO u", 1, 1, 0),
-        ("GRANT UNMASK TO u", 1, 1, 1),
-        ("GRANT UNMASK TO u DENY UNMASK ON t (n) TO u", 0, 1, 1),
+        ("", 0, 0, 0, 0),
+        ("GRANT UNMASK ON t (n) TO u", 1, 0, 0, 0),
+        ("GRANT UNMASK ON t TO u", 1, 1, 0, 0),
+        ("GRANT UNMASK ON SCHEMA::dbo TO u", 1, 1, 1, 0),
+        ("GRANT UNMASK TO u", 1, 1, 1, 1),
+        ("GRANT UNMASK TO u DENY UNMASK ON t (n) TO u", 0, 1, 1, 1),
     ],
 )
 def test_has_perms_by_name_tells_of_unmask(
-    masked: Client, grant: str, of_column: int, of_table: int, of_database: int
+    masked: Client, grant: str, of_column: int, of_table: int, of_schema: int, of_database: int
 ) -> None:
     """[doc]: the permission on a column is that of the narrowest securable that has a rule."""
     masked(grant)
     asked = """SELECT HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', 'UNMASK', 'n', 'COLUMN'),
     HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', 'UNMASK'), HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), 'DATABASE', 'UNMASK'),
-    HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', 'UNMASK', 'nothing', 'COLUMN')"""
-    assert seen(masked, asked) == [of_column, of_table, of_database, None]
+    HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', 'UNMASK', 'nothing', 'COLUMN'), HAS_PERMS_BY_NAME('[dbo]', 'SCHEMA', 'UNMASK'),
+    HAS_PERMS_BY_NAME('nothing', 'SCHEMA', 'UNMASK')"""
+    assert seen(masked, asked) == [of_column, of_table, of_database, None, of_schema, None]
 
 
 def test_before_2022_unmask_is_a_permission_of_the_database(masked: Client, server: Server) -> None:
     server.version = VERSIONS["2019"]
     asked = """SELECT HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', 'UNMASK', 'n', 'COLUMN'),
-    HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', 'UNMASK'), HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'UNMASK')"""
-    assert seen(masked, asked) == [None, None, 0]
+    HAS_PERMS_BY_NAME('dbo.t', 'OBJECT', 'UNMASK'), HAS_PERMS_BY_NAME('dbo', 'SCHEMA', 'UNMASK'),
+    HAS_PERMS_BY_NAME(DB_NAME(), 'DATABASE', 'UNMASK')"""
+    assert seen(masked, asked) == [None, None, None, 0]

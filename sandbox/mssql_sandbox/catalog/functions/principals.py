@@ -112,7 +112,7 @@ def _has_perms(
     part: str | None = None,
     _part_kind: str | None = None,
 ) -> int | None:
-    """Whether the session has a permission on the server, on the database or on an object: roles, grants, denials.
+    """Whether the session has a permission on the server, a database, a schema or an object: roles, grants, denials.
 
     NULL for a permission that such a securable does not have [doc]. Of the parts of an object only the columns of
     UNMASK are looked at; their names are not quoted [doc].
@@ -149,6 +149,9 @@ def _has_perms(
         if permission.upper() in _STATES:
             return int(may_view_state(session, named, "database"))
         return int(may(session, named, permission.upper(), "", ""))
+    if wanted == "schema":
+        schema = database.schemas.get(split_name(securable)[-1]) if securable else None
+        return None if schema is None else int(may(session, database, permission.upper(), schema.name, ""))
     return 0
 
 
