@@ -259,9 +259,21 @@ def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known
         place = int(number) if number.isdigit() else 0
         for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=place) for r in reached):
             one.position = min(where, one.position or where)
-    for status, number in newest.values():
-        if status == "snapshot" and number in found:
+    gone = _gone(offsets, tables)
+    for name, (status, number) in newest.items():
+        if status == "snapshot" and number in found and name not in gone:
             found[number].is_open = True
+    return found
+
+
+def _gone(offsets: Offsets, tables: Tables) -> set[str]:
+    """Return the tables whose names others have taken: a snapshot goes by the name, and would be another one (B15)."""
+    found: set[str] = set()
+    for table, entry in tables.entries.items():
+        last = offsets.last_name(entry.object_id) if entry.object_id is not None else None
+        newest = offsets.entry(last) if last is not None else None
+        if newest is not None and newest.object_id != entry.object_id:
+            found.add(table.text)
     return found
 
 

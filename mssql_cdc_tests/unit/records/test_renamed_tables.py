@@ -176,3 +176,14 @@ def test_a_snapshot_of_a_table_that_is_renamed_during_it_ends_under_its_new_name
         cut(lake, 4, {name: one}, batches={1: 2, 2: 2}, kind="snapshot", partition="first", facts=facts, complete=False)
     cut(lake, 5, {"c": 1, "b": 2}, batches={1: 2, 2: 2})
     assert len(lake.records()) == 4
+
+
+def test_a_snapshot_of_a_table_whose_name_another_one_has_taken_holds_nothing_back(lake: Lake):
+    """It was dropped during its first snapshot, and nothing goes by its name that could end it."""
+    snapshot(lake, status="snapshot")
+    more = {"kind": "snapshot", "partition": "first", "facts": SnapshotBegun(snapshot="first", number=1)}
+    cut(lake, 4, {"a": 1}, batches={1: 2}, complete=False, **more)
+    known(lake, {"b": 1})
+    assert len(lake.records()) == 2
+    cut(lake, 5, {"b": 1}, batches={1: 2})
+    assert sorted(one["key"]["id"] for one in lake.records()) == [10, 15, 20, 25]
