@@ -15,7 +15,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot.begin import Wanted, begin
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.config.driver import DriverSetting
-from mssql_cdc.errors import ConfigurationError, StaleReaderError
+from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, StaleReaderError
 from mssql_cdc.source.sqlserver import health, kept, log_end, positions
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
@@ -68,11 +68,7 @@ def test_azure_without_agent_and_msdb_is_captured_as_any_other(azure: Shop) -> N
 @pytest.fixture
 def secondary(shop: Shop) -> Shop:
     """The shop as a login sees it that asks for a secondary; `Shop.control` stays on the primary."""
-    shop.create("t", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
-    shop.run("INSERT dbo.t VALUES (1, N'a')", "EXEC sandbox.replica_lag @seconds = 0")
-    shop.scan()
-    settings = (*shop.connection.driver_settings, DriverSetting("applicationIntent", "ReadOnly"))
-    return replace(shop, connection=replace(shop.connection, driver_settings=settings, read_only=True))
+    return in_group(shop)
 
 
 @pytest.mark.feature("HA-01")
@@ -109,6 +105,47 @@ def test_the_end_of_the_log_is_passed_on_a_secondary_that_shows_no_scans(seconda
         secondary.run("INSERT dbo.t VALUES (2, NULL)")
         secondary.scan()
         assert log_end.newest_passed(replica, [known])
+
+
+def in_group(shop: Shop) -> Shop:
+    """The shop as a login sees it that asks for a secondary, which there is."""
+    shop.create("t", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
+    shop.run("INSERT dbo.t VALUES (1, N'a')", "EXEC sandbox.replica_lag @seconds = 0")
+    shop.scan()
+    settings = (*shop.connection.driver_settings, DriverSetting("applicationIntent", "ReadOnly"))
+    return replace(shop, connection=replace(shop.connection, driver_settings=settings, read_only=True))
+
+
+@pytest.mark.feature("HA-01")
+@pytest.mark.parametrize("platform", ["shop", "azure"])
+def test_the_end_of_a_secondarys_own_log_is_at_or_behind_all_that_it_shows(
+    platform: str, request: pytest.FixtureRequest
+) -> None:
+    """sys.dm_db_log_stats shows no end there, and a savepoint writes: each snapshot failed at its begin."""
+    secondary = in_group(request.getfixturevalue(platform))
+    with control(secondary.connection, secondary.catalog) as replica:
+        assert replica.value("SELECT log_end_lsn FROM sys.dm_db_log_stats(DB_ID())", doing="testing") is None
+        shown = positions.captured(replica)
+        first = log_end.log_end(replica)
+        assert shown is not None
+        assert first > shown
+        secondary.run("EXEC sandbox.replica_freeze", "INSERT dbo.t VALUES (2, NULL)")
+        ahead = secondary.scan()
+        assert first <= log_end.log_end(replica) < ahead, "of its copy of the log, which has not gone on"
+        secondary.run("EXEC sandbox.replica_lag @seconds = 0")
+        assert log_end.log_end(replica) > ahead
+    secondary.run("EXEC sandbox.replica_drop")
+
+
+@pytest.mark.feature("HA-01")
+def test_a_secondary_that_does_not_know_the_end_of_its_log_is_asked_again(
+    secondary: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state may be unavailable for a while [doc]; without the end, nothing bounds what was read."""
+    monkeypatch.setattr(log_end, "_OWN_LOG", log_end._OWN_LOG.replace("is_local = 1", "is_local = 2"))
+    with control(secondary.connection, secondary.catalog) as replica, pytest.raises(SourceUnavailableError) as raised:
+        log_end.log_end(replica)
+    assert "readable secondary" in str(raised.value)
 
 
 @pytest.mark.feature("HA-01")

@@ -9,16 +9,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mssql_cdc.errors import SourceError, SourceRestoredError
+from mssql_cdc.errors import SourceError, SourceRestoredError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.health import AZURE_SQL_DATABASE
+from mssql_cdc.source.sqlserver.health import AZURE_SQL_DATABASE, is_azure_sql_database
 from mssql_cdc.source.sqlserver.positions import recovery_fork, standing
+from mssql_cdc.source.sqlserver.replica import is_primary
 from mssql_cdc.source.values import LogMark
 
 _PLATFORM = """
 SELECT CAST(SERVERPROPERTY('EngineEdition') AS int) AS edition,
     CAST(SERVERPROPERTY('ProductMajorVersion') AS int) AS major"""
+_LOG_END = """
+SELECT log_end_lsn, CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128)) AS updateability
+FROM sys.dm_db_log_stats(DB_ID())"""
+_OWN_LOG = """
+SELECT last_hardened_lsn, last_redone_lsn, last_commit_lsn FROM {replicas}
+WHERE database_id = DB_ID() AND is_local = 1"""
 _FINER_RIGHTS = 16
 """The major version (2022) since which VIEW SERVER STATE has parts."""
 _SCANS = """
@@ -68,22 +75,44 @@ def needed_grant(control: Control) -> str:
 
 
 def log_end(control: Control) -> Lsn:
-    """The end of the database's log now.
+    """The end of the database's log now; on a readable secondary that of its copy of the log.
 
     The savepoint, where the server has no `sys.dm_db_log_stats`, needs the same right.
 
     Raises:
         ConfigurationError: the login may not see it; the message names the GRANT.
+        SourceUnavailableError: a secondary does not know it now.
     """
     try:
-        found = control.value(
-            "SELECT log_end_lsn FROM sys.dm_db_log_stats(DB_ID())", doing="reading the end of the log"
-        )
+        found = control.row(_LOG_END, doing="reading the end of the log")
     except SourceError:
+        found = None  # Before 2016 SP2.
+    shown = _scanned(found.log_end_lsn) if found is not None else None
+    if shown is not None and found.updateability != "READ_ONLY":
+        return shown
+    if is_primary(control):
         return _log_end_by_savepoint(control)
-    if not found:
-        return _log_end_by_savepoint(control)
-    return Lsn.parse(str(found).rstrip("\x00"))
+    own = _end_of_own_log(control)
+    if own is None and shown is not None:
+        return shown  # A database that takes no writes, and is no secondary.
+    if own is None:
+        raise SourceUnavailableError(
+            "The readable secondary does not show the end of its log now (it may be joining its availability group): "
+            "what it has shown is not bounded. Without driver.applicationIntent=ReadOnly, the primary is read"
+        )
+    return own
+
+
+def _end_of_own_log(control: Control) -> Lsn | None:
+    """The end of a secondary's copy of the log, which is behind all that it shows; None when it is unknown.
+
+    `sys.dm_db_log_stats` has no LSNs there. `last_hardened_lsn` is the start of the block behind those on disk, and
+    only those are redone [doc]. The view may be out of date [doc], so what is redone counts, too.
+    """
+    azure = is_azure_sql_database(control)
+    replicas = "sys.dm_database_replica_states" if azure else "sys.dm_hadr_database_replica_states"
+    rows = control.rows(_OWN_LOG.format(replicas=replicas), doing="reading the end of the secondary's log")
+    return max((numeric_lsn(int(one)) for row in rows for one in row if one), default=None)
 
 
 def mark(control: Control) -> LogMark:

@@ -18,6 +18,7 @@ STATE_OF: Mapping[str, State] = MappingProxyType(
         "sys.dm_cdc_errors": "database",
         "sys.dm_cdc_log_scan_sessions": "database",
         "sys.dm_db_log_stats": "server",
+        "sys.dm_database_replica_states": "database",
         "sys.dm_exec_connections": "server",
         "sys.dm_hadr_database_replica_states": "server",
         "sys.dm_os_sys_info": "server",

@@ -26,6 +26,16 @@ def lsn_bytes(lsn: int) -> bytes:
     return lsn.to_bytes(10, "big")
 
 
+def block_lsn(lsn: int) -> int:
+    """The LSN of the first record of its block."""
+    return lsn >> 16 << 16 | 1
+
+
+def lsn_number(lsn: int) -> int:
+    """The LSN as `numeric(25,0)`: log file, 10 digits of the block, 5 digits of the slot."""
+    return (lsn >> 48) * 10**15 + (lsn >> 16 & 0xFFFFFFFF) * 10**5 + (lsn & 0xFFFF)
+
+
 def lsn_text(lsn: int | bytes) -> str:
     """Text form as DMVs show it: '00000027:00000160:0011'."""
     digits = (lsn if isinstance(lsn, bytes) else lsn_bytes(lsn)).hex()
@@ -183,6 +193,11 @@ class Log:
     def end_lsn(self) -> bytes:
         """LSN of the last record written."""
         return lsn_bytes(self._last)
+
+    @property
+    def open_block(self) -> int:
+        """LSN of the first record of the block that is not closed: every commit lies below it."""
+        return self._vlf << 48 | self._offset << 16 | 1
 
     # -- transactions -------------------------------------------------------------------------------------
 

@@ -196,12 +196,15 @@ NOT_IN_AZURE = frozenset({
     "sys.sp_cdc_start_job", "sys.sp_cdc_stop_job",
 })  # fmt: skip
 """[doc] for the recovery status, the replicas and the services; [?] for the procedures of Agent jobs."""
+ONLY_IN_AZURE = frozenset({"sys.dm_database_replica_states"})
 
 
 def exists(version: ProductVersion, name: str) -> bool:
     """Whether this version has the function, system object or column of a system view, by lower-case name."""
     if version.is_azure:
         return name not in NOT_IN_AZURE
+    if name in ONLY_IN_AZURE:
+        return False
     since = SINCE.get(name)
     return since is None or version.numbers >= since
 

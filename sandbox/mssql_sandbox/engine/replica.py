@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from weakref import WeakKeyDictionary
 
 from mssql_sandbox.engine.clock import Clock
+from mssql_sandbox.engine.log import Log, block_lsn
 from mssql_sandbox.engine.transaction_scopes import Snapshots
 
 
@@ -23,6 +25,7 @@ class Replica:
         self._is_reader = is_reader
         self._pinned: int | None = None
         self._commits: deque[tuple[int, int]] = deque()
+        self._logged: WeakKeyDictionary[Log, deque[tuple[int, int]]] = WeakKeyDictionary()
         self.lag_seconds: float | None = None
 
     @property
@@ -57,6 +60,7 @@ class Replica:
             self._manager.drop_snapshot(self._pinned)
         self._pinned, self.lag_seconds = None, None
         self._commits.clear()
+        self._logged.clear()
 
     def sequence(self) -> int:
         """The number of the newest commit that the secondary shows."""
@@ -69,6 +73,21 @@ class Replica:
         if self._pinned is not None:
             self._commits.append((self._clock.now_ns(), sequence))
             self._advance()
+
+    def logged(self, log: Log, lsn: int, sequence: int) -> None:
+        """Record the COMMIT record of a commit."""
+        if self._pinned is not None:
+            self._logged.setdefault(log, deque()).append((sequence, lsn))
+
+    def hardened_lsn(self, log: Log) -> int:
+        """Where the secondary's copy of a database's log ends: the start of the block behind what it has on disk [doc].
+
+        It has redone all of it: its copy ends before the first commit that it does not show.
+        """
+        shown, commits = self.sequence(), self._logged.get(log, deque())
+        while commits and commits[0][0] <= shown:
+            commits.popleft()
+        return block_lsn(commits[0][1]) if commits else log.open_block
 
     def _pin(self) -> None:
         if self._pinned is None:

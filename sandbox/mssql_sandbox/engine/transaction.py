@@ -267,7 +267,9 @@ class Transaction:
         now = self.manager.clock.local_datetime()
         for part in self.parts.values():
             if committed:
-                part.log.commit(part, now)
+                lsn = part.log.commit(part, now)
+                if self.manager.replica is not None:
+                    self.manager.replica.logged(part.log, int.from_bytes(lsn, "big"), self.manager.sequence)
             else:
                 part.log.abort(part)
 

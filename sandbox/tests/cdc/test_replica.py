@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from mssql_sandbox.engine.log import lsn_number
 from tests.cdc.client import LocalWorld
 
 READER = "readonly"
@@ -145,6 +146,36 @@ def test_the_primary_knows_how_far_behind_the_secondary_is(world: LocalWorld) ->
     assert world.rows(state, name=READER) == [(1, 0, None)]
     world.wait(11)
     assert world.rows(state) == [(1, 1, None), (0, 0, 0)]
+
+
+def test_a_secondary_shows_the_end_of_its_own_log_as_that_of_a_replica(world: LocalWorld) -> None:
+    """[doc] sys.dm_db_log_stats has three columns there; last_hardened_lsn is the start of the block behind its end."""
+    end = "SELECT log_end_lsn FROM sys.dm_db_log_stats(DB_ID())"
+    hardened = "SELECT last_hardened_lsn FROM sys.dm_hadr_database_replica_states WHERE database_id = DB_ID()"
+    world.execute("EXEC sandbox.replica_freeze")
+    assert world.rows(end, name=READER) == [(None,)]
+    assert world.rows("SELECT recovery_model FROM sys.dm_db_log_stats(DB_ID())", name=READER) == [("FULL",)]
+    before = world.value(hardened, name=READER)
+    insert(world, 2)
+    assert world.value(hardened, name=READER) == before
+    world.execute("EXEC sandbox.replica_lag")
+    after = world.value(hardened, name=READER)
+    newest = lsn_number(int.from_bytes(world.value("SELECT sys.fn_cdc_get_max_lsn()", name=READER), "big"))
+    assert before < newest < after
+    assert world.rows(f"{hardened} AND is_local = 0") == [(after,)], "the primary knows it, too"
+    assert world.rows(f"{hardened} AND is_local = 1") == [(None,)]
+
+
+def test_members_of_a_group_have_the_ids_of_replica_and_group(world: LocalWorld) -> None:
+    """[doc] NULL where the database is in no group; each replica shows its own id."""
+    ids = "SELECT replica_id, group_database_id FROM sys.databases WHERE name = DB_NAME()"
+    assert world.rows(ids) == [(None, None)]
+    world.execute("EXEC sandbox.replica_lag")
+    ((primary, database),) = world.rows(ids)
+    ((secondary, same),) = world.rows(ids, name=READER)
+    assert primary != secondary
+    assert database == same
+    assert world.rows("SELECT replica_id FROM sys.databases WHERE name = 'master'") == [(None,)]
 
 
 def test_a_read_only_database_takes_no_writes(world: LocalWorld) -> None:

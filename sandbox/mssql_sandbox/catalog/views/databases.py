@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 
 from mssql_sandbox.catalog.definitions import Scope, view
+from mssql_sandbox.catalog.views.availability import membership
 from mssql_sandbox.engine.storage.database import Database
 
 _RECOVERY = {"FULL": 1, "BULK_LOGGED": 2, "SIMPLE": 3}
@@ -106,6 +107,7 @@ def _databases(scope: Scope) -> Iterator[tuple]:
             6 if waits else 0,
             "REPLICATION" if waits else "NOTHING",
             int(database.options.cdc_enabled),
+            *membership(scope, database),
             *_chosen(database, "containment", _CONTAINMENT, "NONE"),
             0 if database.name == "master" else 60,
             *_chosen(database, "delayed_durability", _DURABILITY, "DISABLED"),
@@ -133,8 +135,8 @@ _COLUMNS = (
     "is_published bit = 0, is_subscribed bit = 0, is_merge_published bit = 0, is_distributor bit = 0, "
     "is_sync_with_backup bit = 0, service_broker_guid uniqueidentifier, is_broker_enabled bit = 1, "
     "log_reuse_wait tinyint?, log_reuse_wait_desc nvarchar(60)?, is_date_correlation_on bit = 0, is_cdc_enabled bit, "
-    "is_encrypted bit? = 0, is_honor_broker_priority_on bit? = 0, replica_id uniqueidentifier? = NULL, "
-    "group_database_id uniqueidentifier? = NULL, resource_pool_id int? = NULL, "
+    "is_encrypted bit? = 0, is_honor_broker_priority_on bit? = 0, replica_id uniqueidentifier?, "
+    "group_database_id uniqueidentifier?, resource_pool_id int? = NULL, "
     "default_language_lcid smallint? = NULL, default_language_name nvarchar(128)? = NULL, "
     "default_fulltext_language_lcid int? = NULL, default_fulltext_language_name nvarchar(128)? = NULL, "
     "is_nested_triggers_on bit? = NULL, is_transform_noise_words_on bit? = NULL, "

@@ -67,6 +67,9 @@ def _log_stats(scope: Scope, database_id: int | None) -> Iterator[list[tuple]]:
     database = scope.database if not database_id else server.database_by_id(database_id)
     if database is None:
         return
+    if server.replica.serves(scope.session.spid):  # [doc] the rest is shown on the primary only.
+        yield [(database.id, None, database.options.recovery_model, *[None] * 9)]
+        return
     log = database.log
     oldest = log.oldest_active_lsn or log.end_lsn
     megabytes = log.records * 120 / 2**20
@@ -94,8 +97,8 @@ TABLE_FUNCTIONS = (
         columns(
             "database_id int, recovery_unit_guid nvarchar(60)?, recovery_model nvarchar(60), "
             "log_min_lsn nvarchar(24)?, log_end_lsn nvarchar(24)?, "
-            "total_vlf_count bigint, total_log_size_mb float, active_vlf_count bigint, "
-            "active_log_size_mb float, log_truncation_holdup_reason nvarchar(60), log_recovery_lsn nvarchar(24)?, "
+            "total_vlf_count bigint?, total_log_size_mb float?, active_vlf_count bigint?, "
+            "active_log_size_mb float?, log_truncation_holdup_reason nvarchar(60)?, log_recovery_lsn nvarchar(24)?, "
             "log_checkpoint_lsn nvarchar(24)?"
         ),
         (column_type("int"),),
