@@ -84,13 +84,16 @@ class ChangeLog:
         return found
 
     def first_position(self, time: datetime) -> str | None:
-        """Return the smallest position of the rows that were committed at or after a time; None without any."""
-        commits = Commits(time, datetime.max.replace(tzinfo=UTC))
+        """Return the smallest position of the rows that were committed at or after a time; None without any.
+
+        Rows of sweeps were not: they have the time of a snapshot's end where it began.
+        """
+        commits, columns = Commits(time, datetime.max.replace(tzinfo=UTC)), ["_pos", "_snapshot"]
         found = (
-            pc.min(rows.column(0)).as_py()
-            for rows in scan(self._files.uri, commits=commits, columns=["_pos"], storage=self._files.storage)
+            pc.min(rows.column("_pos").filter(pc.invert(_is_swept(rows.column("_snapshot"))))).as_py()
+            for rows in scan(self._files.uri, commits=commits, columns=columns, storage=self._files.storage)
         )
-        return min((pos for pos in found if pos <= self.limits.cut), default=None)
+        return min((pos for pos in found if pos is not None and pos <= self.limits.cut), default=None)
 
     def unread(self) -> tuple[Piece, ...]:
         """Return the pieces that can contain rows within the limits."""
@@ -244,3 +247,7 @@ def _is_streamed(snapshots: pa.Array) -> pa.Array:
     names = pc.unique(snapshots).to_pylist()
     streamed_ones = [name for name in names if name is None or not (name.isdigit() or name.startswith(SWEEP))]
     return pc.is_in(snapshots, value_set=pa.array(streamed_ones, pa.string()))
+
+
+def _is_swept(snapshots: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.starts_with(snapshots, SWEEP), fill_value=False)

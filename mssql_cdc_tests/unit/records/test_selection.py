@@ -91,6 +91,25 @@ def test_times_select_by_commit_time_the_end_is_not_included(tmp_path: Path):
     assert len(selected(lake, end=(minutes[4] + timedelta(seconds=1)).isoformat())) == 5
 
 
+def test_rows_of_a_sweep_are_no_commits_that_times_select(tmp_path: Path):
+    """They stand where their snapshot began, and have the time of its end: a part ended there, or began too early."""
+    lake = Lake(tmp_path, {"include.schema.changes": False})
+    a = lake.add(table("a"))
+    hours = [AT + timedelta(hours=number) for number in range(6)]
+    lake.append(a, *(Change(10 + n, "c", after={"id": n}, committed=at) for n, at in enumerate(hours)))
+    lake.cut(15)
+    lake.append(a, Change(11, "r", after={"id": 77}, snapshot=2, committed=hours[5]), flag="sweep:2")
+    lake.cut(16)
+    texts = [at.isoformat() for at in hours]
+    parts: list[tuple[dict[str, str], list[int]]] = [
+        ({"end": texts[4]}, [0, 1, 2, 3]),
+        ({"start": texts[3]}, [3, 4, 5]),
+        ({"start": texts[2], "end": texts[4]}, [2, 3]),
+    ]
+    for part, expected in parts:
+        assert [one["key"]["id"] for one in selected(lake, **part)] == expected, part
+
+
 def test_a_part_that_ends_is_gone_on_with(tmp_path: Path):
     from mssql_cdc_tests.unit.records.test_outputs import run, target, written
 
