@@ -46,6 +46,11 @@ class Compared:
         """Their names."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def sought_by_key(self) -> bool:
+        """Whether the source finds rows by the texts of their keys; as `sql_variant`, no text equals a number."""
+        return self.keyed and all(column.type.has_bounds for column in self.schema.keys)
+
     def key(self, texts: Texts) -> Texts:
         """The key's texts of a row; none of a table whose rows are not told apart."""
         if not self.keyed:

@@ -194,7 +194,7 @@ def _compared(looked: Looked, member: LakeTable, recorded: TableSchema) -> Compa
     names = {column.name for column in recorded.columns}
     compared = compared_of(structure, recorded, connector=looked.database.connector, masked=masked, stored=names)
     entry = member.entry_in(looked.offsets)
-    if not compared.keyed or entry is None or entry.status != "streaming":
+    if not compared.sought_by_key or entry is None or entry.status != "streaming":
         raise ConfigurationError(
             f"Rows of {member.table} cannot be re-read individually; take a blocking snapshot of the table"
         )

@@ -2,7 +2,8 @@
 
 A key that no change has touched between the lake's state and a fence behind the source's read had one value throughout:
 there the difference is one. The other keys are read again, few at a time and locked, so that their rows are exact at a
-log end E; the lake's row at E is the pinned one with the changes up to E from the change log.
+log end E; the lake's row at E is the pinned one with the changes up to E from the change log. Where the source cannot
+seek rows by the texts of their keys, the whole table is locked and read again.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ def settle(
     fence.wait(fence.mark(), member)
     touched = changes_of(member.home.changes, table.compared, suspects, after=table.pinned.batch, storage=storage)
     certain = [difference for key, difference in suspects.items() if key not in touched]
+    groups = _groups(list(touched), KEYS_TOGETHER if table.compared.sought_by_key else len(touched))
     with fence.database.session() as asked:
-        held = [(group, *_held(table, group, asked)) for group in _groups(list(touched))]
+        held = [(group, *_held(table, group, asked)) for group in groups]
     if not held:
         return tuple(certain)
     _, _, last = held[-1]
@@ -159,15 +161,17 @@ def _base(found: Suspects, difference: Difference) -> LakeRow | None:
     return LakeRow(found.positions[difference.key], difference.lake, found.unknown.get(difference.key, frozenset()))
 
 
-def _groups(keys: Sequence[Texts]) -> Iterator[Sequence[Texts]]:
-    for start in range(0, len(keys), KEYS_TOGETHER):
-        yield keys[start : start + KEYS_TOGETHER]
+def _groups(keys: Sequence[Texts], together: int) -> Iterator[Sequence[Texts]]:
+    for start in range(0, len(keys), max(together, 1)):
+        yield keys[start : start + together]
 
 
 def _held(table: KeyedTable, keys: Sequence[Texts], asked: SourceSession) -> tuple[dict[Texts, Texts], LogMark]:
     """The source's rows of these keys, and the end of the log while nobody could change them."""
-    with table.session.held(table.compared.schema, keys) as rows:
-        found = {table.compared.key(texts): texts for texts in table.fetched.counted(rows)}
+    compared, wanted = table.compared, frozenset(keys)
+    with table.session.held(compared.schema, keys if compared.sought_by_key else None) as rows:
+        read = ((compared.key(texts), texts) for texts in table.fetched.counted(rows))
+        found = {key: texts for key, texts in read if key in wanted}
         return found, asked.mark()
 
 

@@ -88,6 +88,15 @@ def test_rows_with_a_masked_key_cannot_be_told_apart():
     assert not compared(masked=["id"]).keyed
 
 
+def test_rows_with_a_variant_key_are_told_apart_and_not_sought_by_it():
+    """A key is sought as a text, and that text as a `sql_variant` equals no value of another base type."""
+    lake = orders(column("id", "sql_variant"), column("name", "nvarchar", length=50), column("note", "int"))
+    found = compared(*lake.columns, lake=lake)
+    assert (found.keyed, found.sought_by_key) == (True, False)
+    assert compared().sought_by_key
+    assert not compared(masked=["id"]).sought_by_key
+
+
 def test_ranges_are_made_of_the_lakes_key_also_where_it_is_masked():
     found = compared(masked=["id"])
     assert (found.schema.key_columns, found.sought.key_columns) == ((), ("id",))
