@@ -17,7 +17,7 @@ from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.history import SchemaHistory, record_versions
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.log import TableState, create_table, load_state
+from mssql_cdc.lake.log import TableState, create_table, load_state, newest_facts
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.steps import Entry, Reached, witness_of_text
@@ -89,6 +89,15 @@ class LakeTable:
         if self.is_as_recorded or self.state is None or self.state.own is None:
             return None
         return witness_of_text(self.state.own.get("witness"))
+
+    @property
+    def snapshot_witness(self) -> Witness | None:
+        """What proves that the source's history is that of the groups which its open snapshot has read (A7)."""
+        if self.state is None or self.entry is None or self.entry.status != "snapshot":
+            return None
+        facts = newest_facts(self.state, SNAPSHOT)
+        is_now = facts is not None and facts.get("kind") == "snapshot" and facts.get("epoch") == self.entry.epoch
+        return witness_of_text(facts.get("witness")) if facts is not None and is_now else None
 
     def reached(self, epoch: int) -> Reached | None:
         """The table's position in this epoch, from its own commits and its entry (rule A1)."""

@@ -31,17 +31,25 @@ def restore_since(session: SourceSession, offsets: Offsets) -> str | None:
 
 
 def restore_behind_commits(session: SourceSession, offsets: Offsets, tables: Iterable[LakeTable]) -> str | None:
-    """What tells of a restore if a run has died between the commits of tables and the row of `_offsets` about them.
+    """What tells of a restore if a run has died behind commits of tables that no row of `_offsets` tells of.
+
+    These are commits of a range without their row, and groups of a snapshot that has not ended.
 
     Args:
         session: A session on the database.
         offsets: What was read.
         tables: The tables with what the run has committed to them.
     """
-    committed = (table for table in tables if (own := table.own()) is not None and own.epoch == offsets.epoch)
+    found = set[Witness | None]()
+    for table in tables:
+        if (own := table.own()) is not None and own.epoch == offsets.epoch:
+            found.add(table.own_witness)
+        if table.entry is not None and table.entry.epoch == offsets.epoch:
+            found.add(table.snapshot_witness)
     try:
-        for witness in {witness for table in committed if (witness := table.own_witness) is not None}:
-            session.require_witness(witness)
+        for witness in found:
+            if witness is not None:
+                session.require_witness(witness)
     except SourceRestoredError as error:
         return str(error)
     return None

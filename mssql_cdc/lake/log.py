@@ -304,6 +304,19 @@ def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
     return None
 
 
+def newest_facts(state: TableState, writer: str) -> Mapping[str, Any] | None:
+    """The facts of the newest commit of a further writer of the table; None: there is none, or log cleanup removed it.
+
+    Args:
+        state: The state of the table's log.
+        writer: The name of the writer.
+    """
+    app_id = _app_id(state.owner, writer)
+    if not state.table.transaction_version(app_id) and not state.needs_spark:
+        return None
+    return _newest_facts(state.table, app_id)
+
+
 def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
     """The kinds of the connector's commits with rows and `after < _batch <= up_to`; foreign commits have no `_batch`.
 

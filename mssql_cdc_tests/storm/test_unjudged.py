@@ -128,7 +128,8 @@ def test_a_restore_behind_a_stopped_snapshot_of_a_table_that_a_dead_run_had_read
 def test_a_restore_of_what_a_snapshot_has_read_is_noticed_where_the_recovery_fork_is_hidden(storm: Storm, place: str):
     """Azure SQL Database shows none. What the snapshot read was captured before, and is taken back."""
     storm.recovery_fork_is_hidden()
-    storm.change_arrives([("orders", 0, "a"), ("people", 0, "a"), ("notes", 0, "a")])
+    storm.transaction([("orders", 0, "a"), ("people", 0, "a"), ("notes", 0, "a")])
+    storm.world.scan(500)
     storm.back_up()
     change(storm, "orders", 1, "lost")
     if place == "during":
@@ -140,6 +141,22 @@ def test_a_restore_of_what_a_snapshot_has_read_is_noticed_where_the_recovery_for
     storm.may_lack.update(("orders", "people", "notes"))
     for number in range(4):
         change(storm, "orders", 2 + number % 2, f"new{number}")
+    storm.look()
+
+
+def test_a_restore_behind_a_group_of_a_snapshot_whose_run_has_died_is_noticed(storm: Storm):
+    """What is taken back was captured behind the begin of the snapshot, and before the group."""
+    storm.recovery_fork_is_hidden()
+    storm.transaction([("orders", key, "a") for key in range(4)])
+    storm.world.scan(500)
+    storm.back_up()
+    with happening_at(GROUP, 2, lambda: change(storm, "orders", 3, "lost")):
+        storm.look_and_die(GROUP, 4, after=True)
+    storm.world.restore()
+    storm.restored = True
+    storm.may_lack.update(("orders", "people", "notes"))
+    for number in range(4):
+        change(storm, "orders", number % 2, f"new{number}")
     storm.look()
 
 

@@ -132,8 +132,12 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
         expected={table: estimated.get(t.captured.object_id, 0) for table, t in chosen.items()},
         before=before,
         heard=heard_until(offsets, wanted.id),
-        witness=offsets.witness,
+        witness=_furthest([offsets.witness, *(member.snapshot_witness for member in begun.values())]),
     )
+
+
+def _furthest(witnesses: Iterable[Witness | None]) -> Witness | None:
+    return max((one for one in witnesses if one is not None), key=lambda one: one.start_lsn, default=None)
 
 
 def is_little(estimated: Mapping[int, int], tables: Iterable[int]) -> bool:

@@ -5,7 +5,6 @@ The bounds are key values: they are sealed if there is a secret. What follows fr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -19,18 +18,20 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import Bound, Chunk
 
 
-def chunk_facts(chunks: Sequence[Chunk], *, edition: int, low: Lsn, seal: Seal) -> dict[str, Any]:
+def chunk_facts(group: GroupDone, seal: Seal) -> dict[str, Any]:
     """The facts of a group of chunks.
 
     Args:
-        chunks: The chunks.
-        edition: The plan of the table that they belong to.
-        low: Their low mark L.
-        seal: Seals their bounds.
+        group: The group.
+        seal: Seals the bounds of its chunks.
     """
-    bounds = _bounds().dump_json([(chunk.lower, chunk.upper) for chunk in chunks]).decode()
-    numbers = [chunk.number for chunk in chunks]
-    return {"chunks": numbers, "bounds": seal.closed(bounds), "edition": edition, "low": low.text}
+    bounds = _bounds().dump_json([(chunk.lower, chunk.upper) for chunk in group.bounds]).decode()
+    return {
+        "chunks": list(group.chunks),
+        "bounds": seal.closed(bounds),
+        "edition": group.edition,
+        "low": group.low.text,
+    }
 
 
 def groups_done(state: TableState, snapshot: str, seal: Seal) -> list[GroupDone]:

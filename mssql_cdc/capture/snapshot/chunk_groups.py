@@ -19,6 +19,7 @@ from mssql_cdc.capture.snapshot.progress import Run, fail, table_progress
 from mssql_cdc.capture.write_task import WriteTask, Written, write
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError
 from mssql_cdc.lake.log import commit
+from mssql_cdc.lake.steps import witness_text
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import ChunkRead
@@ -281,8 +282,8 @@ def _task(
 
 
 def _commit(run: Run, table: TableId, chunks: Sequence[Chunk], low: Lsn, written: Written) -> None:
-    edition = run.plan.of(table).edition
-    seal = Seal(run.database.connector.delta.key_secret)
+    numbers, edition = tuple(chunk.number for chunk in chunks), run.plan.of(table).edition
+    done = GroupDone(numbers, low, written.rows, run.read_at[table], tuple(chunks), edition)
     run.states[table] = commit(
         run.states[table],
         written.files,
@@ -290,17 +291,16 @@ def _commit(run: Run, table: TableId, chunks: Sequence[Chunk], low: Lsn, written
             "kind": "snapshot",
             "snapshot": run.plan.id,
             "number": run.plan.number,
-            **chunk_facts(chunks, edition=edition, low=low, seal=seal),
+            **chunk_facts(done, Seal(run.database.connector.delta.key_secret)),
             "epoch": run.epoch,
             "partition": run.plan.id,
             "read_at": run.read_at[table].isoformat(),
             "run_id": run.database.run_id,
             "operations": dict(written.operations),
+            "witness": witness_text(run.witness),
         },
         spark=run.database.spark,
     )
-    numbers = tuple(chunk.number for chunk in chunks)
-    done = GroupDone(numbers, low, written.rows, run.read_at[table], tuple(chunks), edition)
     run.done[table].append(done)
     run.rows[table] += written.rows
     run.committed[table] = monotonic()

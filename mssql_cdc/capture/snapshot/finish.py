@@ -23,6 +23,7 @@ from mssql_cdc.lake.steps import (
     signal_answered,
     snapshot_ended,
     status_changed,
+    witness_text,
 )
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
@@ -156,7 +157,7 @@ def _fence_groups(run: Run, table: TableId, facts: Mapping[str, Any]) -> None:
     """
     plan = run.plan.id
     known = {"kind": "snapshot", "snapshot": plan, "epoch": run.epoch, "partition": plan}
-    known |= {"run_id": run.database.run_id, "operations": {}, **facts}
+    known |= {"run_id": run.database.run_id, "operations": {}, "witness": witness_text(run.witness), **facts}
     run.states[table] = commit(run.states[table], [], known, spark=run.database.spark)
 
 
