@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+TYPE_NAME = "COALESCE(b.name, t.name, N'a type that is hidden')"
+JOIN_TYPES = """LEFT JOIN sys.types b ON b.user_type_id = c.system_type_id
+LEFT JOIN sys.types t ON t.user_type_id = c.user_type_id"""
+"""The base type of a column `c` of `sys.columns`, and where its name comes from.
+
+`sys.types` shows base types to all, and types of users only to logins with a permission on them. A column of an alias
+type has the base type's `system_type_id`; all CLR types have one, of which there is no row.
+"""
+
 DATABASE = "SELECT name, is_cdc_enabled FROM sys.databases WHERE name = ?"
 
 LOG_SCANS = "SELECT TOP (0) session_id FROM sys.dm_cdc_log_scan_sessions"
@@ -43,23 +52,22 @@ CAPTURED_COLUMNS = """
 SELECT object_id, column_name, column_id, column_ordinal, is_computed
 FROM cdc.captured_columns ORDER BY object_id, column_ordinal"""
 
-_TYPED_COLUMNS = """
-SELECT c.object_id, c.name, c.column_id, COALESCE(b.name, t.name) AS type_name, c.max_length, c.precision, c.scale,
-       c.collation_name{more}
+_TYPED_COLUMNS = f"""
+SELECT c.object_id, c.name, c.column_id, {TYPE_NAME} AS type_name, c.max_length, c.precision, c.scale,
+       c.collation_name{{more}}
 FROM sys.columns c
-JOIN sys.types t ON t.user_type_id = c.user_type_id
-LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id{joins}
-WHERE c.object_id IN ({ids})
+{JOIN_TYPES}{{joins}}
+WHERE c.object_id IN ({{ids}})
 ORDER BY c.object_id, c.column_id"""
 
 CHANGE_TABLE_COLUMNS = _TYPED_COLUMNS.format(more="", joins="", ids="SELECT object_id FROM cdc.change_tables")
 
-# Of the rows that a statement would return; not before SQL Server 2012. All CLR types have one system_type_id.
-RESULT_COLUMNS = """
-SELECT d.name, COALESCE(b.name, t.name) AS type_name, d.max_length, d.precision, d.scale, d.collation_name
+# Of the rows that a statement would return; not before SQL Server 2012.
+RESULT_COLUMNS = f"""
+SELECT d.name, {TYPE_NAME} AS type_name, d.max_length, d.precision, d.scale, d.collation_name
 FROM sys.dm_exec_describe_first_result_set(?, NULL, 0) AS d
-JOIN sys.types t ON t.user_type_id = COALESCE(d.user_type_id, TYPE_ID(d.system_type_name), d.system_type_id)
-LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id"""
+LEFT JOIN sys.types b ON b.user_type_id = d.system_type_id
+LEFT JOIN sys.types t ON t.user_type_id = COALESCE(d.user_type_id, TYPE_ID(d.system_type_name))"""
 
 CAPTURED_TABLES = "SELECT source_object_id FROM cdc.change_tables"
 ALL_TABLES = "SELECT object_id FROM sys.tables"
@@ -72,15 +80,14 @@ SOURCE_COLUMNS = _TYPED_COLUMNS.format(
 )
 
 # Of every table, captured or not.
-STRUCTURES = """
+STRUCTURES = f"""
 SELECT c.object_id, s.name AS schema_name, o.name AS table_name, c.name, c.column_id,
-       COALESCE(b.name, t.name) AS type_name, c.max_length, c.precision, c.scale, c.collation_name,
+       {TYPE_NAME} AS type_name, c.max_length, c.precision, c.scale, c.collation_name,
        c.is_nullable, c.is_identity, c.is_computed, d.definition AS default_text, t.name AS declared_type
 FROM sys.tables o
 JOIN sys.schemas s ON s.schema_id = o.schema_id
 JOIN sys.columns c ON c.object_id = o.object_id
-JOIN sys.types t ON t.user_type_id = c.user_type_id
-LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
+{JOIN_TYPES}
 LEFT JOIN sys.default_constraints d ON d.object_id = c.default_object_id
 ORDER BY c.object_id, c.column_id"""
 
@@ -93,17 +100,16 @@ JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
 WHERE i.is_unique = 1 AND ic.key_ordinal > 0
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
-UNIQUE_INDEXES = """
+UNIQUE_INDEXES = f"""
 SELECT i.object_id, i.index_id, i.is_primary_key, i.has_filter, i.is_disabled, ic.key_ordinal,
        k.object_id AS constraint_id,
-       c.name AS column_name, c.is_computed, c.collation_name, COALESCE(b.name, t.name) AS type_name
+       c.name AS column_name, c.is_computed, c.collation_name, {TYPE_NAME} AS type_name
 FROM sys.indexes i
 JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
 JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
-JOIN sys.types t ON t.user_type_id = c.user_type_id
-LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id
+{JOIN_TYPES}
 LEFT JOIN sys.key_constraints k ON k.parent_object_id = i.object_id AND k.unique_index_id = i.index_id
-WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN ({tables})
+WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN ({{tables}})
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 # Of tables (column 0) and their columns. sql_variant holds up to 8,000 bytes.

@@ -28,13 +28,13 @@ LOCK_TIMEOUT_MS = 10_000
 
 _COLUMNS = """
 SELECT t.object_id, s.name AS schema_name, t.name AS table_name, c.name AS column_name, c.column_id,
-       COALESCE(b.name, y.name) AS type_name, c.max_length, c.precision, c.scale, c.collation_name,
-       c.is_nullable, c.is_computed
+       COALESCE(b.name, y.name, N'a type that is hidden') AS type_name, c.max_length, c.precision, c.scale,
+       c.collation_name, c.is_nullable, c.is_computed
 FROM sys.tables t
 JOIN sys.schemas s ON s.schema_id = t.schema_id
 JOIN sys.columns c ON c.object_id = t.object_id
-JOIN sys.types y ON y.user_type_id = c.user_type_id
-LEFT JOIN sys.types b ON b.user_type_id = y.system_type_id
+LEFT JOIN sys.types b ON b.user_type_id = c.system_type_id
+LEFT JOIN sys.types y ON y.user_type_id = c.user_type_id
 WHERE t.is_ms_shipped = 0 AND s.name <> 'cdc'
 ORDER BY s.name, t.name, c.column_id"""
 

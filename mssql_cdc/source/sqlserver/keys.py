@@ -13,7 +13,7 @@ def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> t
     """The keys that identify a row (rule B12), the best first.
 
     The primary key, then the unique indexes in order, that have no filter and no computed column, are enabled, are
-    wholly captured, and have no character column that CDC may spoil (rule E27).
+    wholly shown and captured, and have no character column that CDC may spoil (rule E27).
 
     Args:
         indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
@@ -25,8 +25,10 @@ def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> t
         by_index[row.index_id].append(row)
     candidates = sorted(by_index.values(), key=lambda rows: (not rows[0].is_primary_key, rows[0].index_id))
     found: list[UniqueKey] = []
-    for rows in candidates:
-        usable = all(
+    for unsorted in candidates:
+        rows = sorted(unsorted, key=lambda row: row.key_ordinal)
+        whole = [row.key_ordinal for row in rows] == list(range(1, len(rows) + 1))
+        usable = whole and all(
             row.column_name in captured
             and not row.is_computed
             and not row.has_filter
@@ -35,7 +37,7 @@ def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> t
             for row in rows
         )
         if usable:
-            columns = tuple(row.column_name for row in sorted(rows, key=lambda row: row.key_ordinal))
+            columns = tuple(row.column_name for row in rows)
             found.append(UniqueKey(columns, rows[0].constraint_id or NO_CONSTRAINT))
     return tuple(found)
 

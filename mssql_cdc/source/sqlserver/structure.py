@@ -17,6 +17,7 @@ from mssql_cdc.errors import SourceError, StaleStructureError
 from mssql_cdc.schema import Column, SqlServerType, TableSchema
 from mssql_cdc.source.sqlserver.bulk import Bulk
 from mssql_cdc.source.sqlserver.catalog import sql_type
+from mssql_cdc.source.sqlserver.catalog_statements import JOIN_TYPES, TYPE_NAME
 from mssql_cdc.source.sqlserver.sql import DECLARE_IDS, IDS, id_lists, quote, text
 from mssql_cdc.source.values import CaptureInstance
 
@@ -32,14 +33,13 @@ _FIELDS = [
 ]
 _NAMES = [pa.field("own_schema", pa.binary()), pa.field("own_name", pa.binary())]
 _OWN_COLUMNS = 6
-_SELECT = """
+_SELECT = f"""
 SELECT c.object_id, CAST(c.name AS varbinary(256)) AS name, c.column_id,
-       CAST(COALESCE(b.name, t.name) AS varbinary(256)) AS type_name, CAST(c.max_length AS int) AS max_length,
+       CAST({TYPE_NAME} AS varbinary(256)) AS type_name, CAST(c.max_length AS int) AS max_length,
        CAST(c.precision AS int) AS precision, CAST(c.scale AS int) AS scale,
-       CAST(CAST(c.collation_name AS nvarchar(128)) AS varbinary(256)) AS collation_name{more}
-FROM {columns} AS c
-JOIN sys.types t ON t.user_type_id = c.user_type_id
-LEFT JOIN sys.types b ON b.user_type_id = t.system_type_id"""
+       CAST(CAST(c.collation_name AS nvarchar(128)) AS varbinary(256)) AS collation_name{{more}}
+FROM {{columns}} AS c
+{JOIN_TYPES}"""
 _ONE = _SELECT.format(columns="sys.columns", more="") + "\nWHERE c.object_id = {table}"
 _SEVERAL = f"{DECLARE_IDS};" + _SELECT.format(
     more=""",
@@ -48,7 +48,8 @@ _SEVERAL = f"{DECLARE_IDS};" + _SELECT.format(
     SELECT own.*, n.own_schema, n.own_name
     FROM (SELECT id, OBJECT_SCHEMA_NAME(id) AS own_schema, OBJECT_NAME(id) AS own_name FROM {IDS} AS i) AS n
     CROSS APPLY (
-        SELECT x.object_id, x.name, x.column_id, x.user_type_id, x.max_length, x.precision, x.scale, x.collation_name
+        SELECT x.object_id, x.name, x.column_id, x.system_type_id, x.user_type_id, x.max_length, x.precision, x.scale,
+               x.collation_name
         FROM sys.columns x WHERE x.object_id = n.id
     ) AS own)""",
 )

@@ -43,6 +43,8 @@ def test_of_two_instances_with_the_same_start_the_later_one_is_used() -> None:
         (index(2, "u", is_computed=True) + index(3, "v"), [("v",)]),
         (index(2, "u", is_disabled=True) + index(3, "v"), [("v",)]),
         (index(2, "left out") + index(3, "v"), [("v",)]),
+        (index(2, "a", "u")[1:] + index(3, "v"), [("v",)]),  # Not every column of it is shown.
+        (index(2, "a", "u", "b")[::2] + index(3, "v"), [("v",)]),
         (index(2, "u", type_name="varchar", collation_name="Polish_CI_AS") + index(3, "v"), [("v",)]),
         (index(2, "u", type_name="varchar", collation_name=DATABASE), [("u",)]),
         ([], []),

@@ -1,7 +1,7 @@
 """Which objects the catalogue shows to a session: its own, and those on which it has some permission [doc].
 
-The `object_id`, `parent_object_id` or pair of schema and name tells which object a row is about; all other rows are
-shown to every session.
+The `object_id`, `parent_object_id` or pair of schema and name tells which object a row is about, in views that have
+none of them the `user_type_id`; all other rows are shown to every session.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from mssql_sandbox.exec.security import sees_everything, sees_object
 from mssql_sandbox.exec.session import Session
 
 _IDS = ("parent_object_id", "object_id")
-_NAMES = (("TABLE_SCHEMA", "TABLE_NAME"), ("ROUTINE_SCHEMA", "ROUTINE_NAME"), ("VIEW_SCHEMA", "VIEW_NAME"))
+_NAMES = (("TABLE_SCHEMA", "TABLE_NAME"), ("ROUTINE_SCHEMA", "ROUTINE_NAME"), ("VIEW_SCHEMA", "VIEW_NAME"),
+          ("DOMAIN_SCHEMA", "DOMAIN_NAME"))  # fmt: skip
 
 
 def visible(session: Session, database: Database, object_id: int) -> bool:
@@ -34,6 +35,8 @@ def visible_rows(view: SystemView, session: Session, database: Database, rows: I
     for schema, name in _NAMES:
         if schema in places and name in places:
             return _by_name(rows, places[schema], places[name], session, database)
+    if "user_type_id" in places:
+        return _by_id(rows, [places["user_type_id"]], session, database)
     return rows
 
 

@@ -122,7 +122,9 @@ _ON_OBJECTS = frozenset({
     "ALL", "ALTER", "CONTROL", "DELETE", "EXECUTE", "INSERT", "REFERENCES", "SELECT", "TAKE OWNERSHIP", "UPDATE",
     "VIEW CHANGE TRACKING", "VIEW DEFINITION",
 })  # fmt: skip
+_ON_TYPES = frozenset({"CONTROL", "EXECUTE", "REFERENCES", "TAKE OWNERSHIP", "VIEW DEFINITION"})
 _SEEING = frozenset({"db_datareader", "db_datawriter", "db_ddladmin", "db_owner"})
+_SEEING_TYPES = frozenset({"db_ddladmin", "db_owner"})
 _SEEING_SERVER = frozenset({"CONTROL SERVER", "VIEW ANY DEFINITION"})
 
 
@@ -142,7 +144,8 @@ def sees_everything(session: SessionState, database: Database) -> bool:
 def sees_object(session: SessionState, database: Database, item: SchemaObject) -> bool:
     """Whether the catalogue shows an object: some permission on it, on its schema or on the database [doc].
 
-    A security policy is shown to those with VIEW DEFINITION on it, and with ALTER ANY SECURITY POLICY [doc].
+    A security policy is shown to those with VIEW DEFINITION on it, and with ALTER ANY SECURITY POLICY [doc]. Neither
+    SELECT nor what the roles of readers and writers have is a permission on a type [doc].
     """
     if sees_everything(session, database):
         return True
@@ -154,9 +157,11 @@ def sees_object(session: SessionState, database: Database, item: SchemaObject) -
         return False
     holders, roles = _holders(database, user)
     schema, full = item.schema.name.casefold(), f"{item.schema.name}.{item.name}".casefold()
-    return bool(roles & _SEEING) or any(
+    is_type = item.type_code in ("TYPE", "TT")
+    seeing, permissions = (_SEEING_TYPES, _ON_TYPES) if is_type else (_SEEING, _ON_OBJECTS)
+    return bool(roles & seeing) or any(
         state == "GRANT"
-        and granted.upper() in _ON_OBJECTS
+        and granted.upper() in permissions
         and (target.casefold() in ("", schema, full) or (kind == "COLUMN" and target.casefold().startswith(full + ".")))
         for holder in holders
         for state, granted, kind, target in holder.permissions

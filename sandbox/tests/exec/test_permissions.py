@@ -8,6 +8,7 @@ import pytest
 
 from mssql_sandbox.engine.storage.server import Server
 from mssql_sandbox.exec.session import Session
+from mssql_sandbox.registry import Catalog
 from tests.exec.conftest import Client
 
 STATEMENTS = {
@@ -77,3 +78,38 @@ def test_execute_as_takes_the_rights_of_the_other_until_revert(sql: Client, user
 
 def test_own_temporary_tables_need_no_rights(connect: Callable[[], Client], user: Client) -> None:
     assert user("CREATE TABLE #t (a int); INSERT #t VALUES (1); SELECT a FROM #t").rows == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ([], []),
+        (["GRANT SELECT, INSERT, UPDATE, DELETE ON SCHEMA::dbo TO reader", "GRANT SELECT TO reader"], []),
+        (["ALTER ROLE db_datareader ADD MEMBER reader"], []),
+        (["GRANT REFERENCES ON TYPE::dbo.code TO reader"], ["code"]),
+        (["GRANT VIEW DEFINITION ON TYPE::dbo.rows TO public"], ["rows"]),
+        (["GRANT EXECUTE ON SCHEMA::dbo TO reader"], ["code", "rows"]),
+        (["GRANT VIEW DEFINITION TO reader"], ["code", "rows"]),
+        (["ALTER ROLE db_owner ADD MEMBER reader"], ["code", "rows"]),
+    ],
+)
+def test_types_of_users_are_shown_to_those_with_a_permission_on_them(
+    server: Server, sql: Client, user: Client, given: list[str], shown: list[str]
+) -> None:
+    """[doc]: what a principal neither owns nor has a permission on is not in the catalogue; types have no SELECT."""
+    server.catalog = Catalog(server)
+    sql("CREATE TYPE dbo.code FROM nvarchar(20)")
+    sql("CREATE TYPE dbo.rows AS TABLE (a int)")
+    sql("CREATE TABLE coded (c dbo.code)")
+    for statement in (*given, "GRANT SELECT ON dbo.coded TO reader"):
+        assert sql(statement).errors == [], statement
+    named = "SELECT name FROM sys.types WHERE is_user_defined = 1 ORDER BY name"
+    assert [row[0] for row in user(named).rows] == shown
+    assert [row[0] for row in user("SELECT name FROM sys.table_types").rows] == [
+        name for name in shown if name == "rows"
+    ]
+    domains = user("SELECT DOMAIN_NAME FROM INFORMATION_SCHEMA.DOMAINS").rows
+    assert [row[0] for row in domains] == [name for name in shown if name == "code"]
+    assert len(user("SELECT name FROM sys.types WHERE is_user_defined = 0").rows) > 30
+    columns = "SELECT c.name FROM sys.columns c WHERE c.object_id = OBJECT_ID('dbo.coded')"
+    assert user(columns).rows == [("c",)], "the column itself is shown"
