@@ -91,13 +91,14 @@ JOIN sys.columns c ON c.object_id = o.object_id
 LEFT JOIN sys.default_constraints d ON d.object_id = c.default_object_id
 ORDER BY c.object_id, c.column_id"""
 
+# A hypothetical index, which the tuning advisor leaves behind, enforces nothing.
 STRUCTURE_KEYS = """
 SELECT i.object_id, i.index_id, i.name AS index_name, i.is_primary_key, c.name AS column_name
 FROM sys.indexes i
 JOIN sys.tables o ON o.object_id = i.object_id
 JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
 JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
-WHERE i.is_unique = 1 AND ic.key_ordinal > 0
+WHERE i.is_unique = 1 AND i.is_hypothetical = 0 AND ic.key_ordinal > 0
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 UNIQUE_INDEXES = f"""
@@ -109,7 +110,7 @@ JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.inde
 JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
 {JOIN_TYPES}
 LEFT JOIN sys.key_constraints k ON k.parent_object_id = i.object_id AND k.unique_index_id = i.index_id
-WHERE i.is_unique = 1 AND ic.key_ordinal > 0 AND i.object_id IN ({{tables}})
+WHERE i.is_unique = 1 AND i.is_hypothetical = 0 AND ic.key_ordinal > 0 AND i.object_id IN ({{tables}})
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 # Of tables (column 0) and their columns. sql_variant holds up to 8,000 bytes.
@@ -122,5 +123,5 @@ WHERE p.class = 1 AND p.name = N'MS_Description'
 # What a table's modify_date may not show.
 INDEX_STATES = """
 SELECT object_id, index_id, is_disabled FROM sys.indexes
-WHERE is_unique = 1 AND object_id IN ({tables})
+WHERE is_unique = 1 AND is_hypothetical = 0 AND object_id IN ({tables})
 ORDER BY object_id, index_id"""

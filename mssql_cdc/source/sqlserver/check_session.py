@@ -47,7 +47,7 @@ SELECT i.object_id, i.index_id, c.name AS column_name
 FROM sys.indexes i
 JOIN sys.index_columns ic ON ic.object_id = i.object_id AND ic.index_id = i.index_id
 JOIN sys.columns c ON c.object_id = ic.object_id AND c.column_id = ic.column_id
-WHERE i.is_unique = 1 AND i.is_disabled = 0 AND i.has_filter = 0 AND ic.key_ordinal > 0
+WHERE i.is_unique = 1 AND i.is_disabled = 0 AND i.is_hypothetical = 0 AND i.has_filter = 0 AND ic.key_ordinal > 0
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 

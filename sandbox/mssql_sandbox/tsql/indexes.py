@@ -14,6 +14,7 @@ _STORAGE_OPTIONS = frozenset(
         "IGNORE_DUP_KEY",
         "STATISTICS_NORECOMPUTE",
         "STATISTICS_INCREMENTAL",
+        "STATISTICS_ONLY",
         "DROP_EXISTING",
         "ONLINE",
         "RESUMABLE",

@@ -227,7 +227,8 @@ def _index_property(scope: Scope, object_id: int | None, name: str | None, key: 
     return {
         "isunique": int(index.unique),
         "isclustered": int(index.clustered),
-        "isdisabled": int(index.disabled),
+        "isdisabled": int(index.disabled and not index.hypothetical),
+        "ishypothetical": int(index.hypothetical),
         "indexid": index.index_id,
         "isprimarykey": int(index.constraint == "PRIMARY KEY"),
         "indexdepth": 1,

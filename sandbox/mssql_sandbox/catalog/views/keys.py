@@ -28,12 +28,12 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
         partitioned = table.properties.get("partitioned")
         space = 1 if partitioned is None else partitioned.scheme.data_space_id
         if table.clustered is None and not any(each.clustered for each in columnstores(table)):
-            yield (table.object_id, None, 0, 0, "HEAP", 0, space, 0, 0, 0, 0, 0, None)
+            yield (table.object_id, None, 0, 0, "HEAP", 0, space, 0, 0, 0, 0, 0, 0, None)
         for each in columnstores(table):
             kind = (5, "CLUSTERED COLUMNSTORE") if each.clustered else (6, "NONCLUSTERED COLUMNSTORE")
-            yield (table.object_id, each.name, each.index_id, *kind, 0, space, 0, 0, 0, 0, 0, None)
+            yield (table.object_id, each.name, each.index_id, *kind, 0, space, 0, 0, 0, 0, 0, 0, None)
         for each in xml_indexes(table):
-            yield (table.object_id, each.name, each.index_id, 3, "XML", 0, space, 0, 0, 0, 0, 0, None)
+            yield (table.object_id, each.name, each.index_id, 3, "XML", 0, space, 0, 0, 0, 0, 0, 0, None)
         for index in table.indexes:
             yield (
                 table.object_id,
@@ -46,7 +46,8 @@ def _indexes(scope: Scope) -> Iterator[tuple]:
                 int(index.ignore_duplicates),
                 int(index.constraint == "PRIMARY KEY"),
                 int(index.constraint == "UNIQUE"),
-                int(index.disabled),
+                int(index.disabled and not index.hypothetical),
+                int(index.hypothetical),
                 int(index.predicate is not None),
                 index.predicate_text or None,
             )
@@ -60,7 +61,7 @@ def _indexes_and_views(scope: Scope) -> Iterator[tuple]:
         if item.type_code == "V" and asked in (None, item.object_id):
             for each in view_indexes(item):
                 kind = (1, "CLUSTERED") if each.clustered else (2, "NONCLUSTERED")
-                yield (item.object_id, each.name, each.index_id, *kind, int(each.unique), 1, 0, 0, 0, 0, 0, None)
+                yield (item.object_id, each.name, each.index_id, *kind, int(each.unique), 1, 0, 0, 0, 0, 0, 0, None)
 
 
 def _index_columns(scope: Scope) -> Iterator[tuple]:
@@ -150,7 +151,7 @@ VIEWS = (
         "sys.indexes",
         "object_id int, name sysname?, index_id int, type tinyint, type_desc nvarchar(60)?, is_unique bit?, "
         "data_space_id int?, ignore_dup_key bit?, is_primary_key bit?, is_unique_constraint bit?, "
-        "fill_factor tinyint = 0, is_padded bit? = 0, is_disabled bit?, is_hypothetical bit? = 0, "
+        "fill_factor tinyint = 0, is_padded bit? = 0, is_disabled bit?, is_hypothetical bit?, "
         "is_ignored_in_optimization bit? = 0, allow_row_locks bit? = 1, allow_page_locks bit? = 1, has_filter bit?, "
         "filter_definition nvarchar(max)?, compression_delay int? = NULL, "
         "suppress_dup_key_messages bit? = 0, auto_created bit? = 0, optimize_for_sequential_key bit? = 0",

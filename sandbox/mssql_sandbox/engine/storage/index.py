@@ -50,7 +50,7 @@ class Index:
 
     `constraint` is 'PRIMARY KEY' or 'UNIQUE' when the index carries one; `predicate` is a filtered index's condition as
     a function of the row. `key` gives the sort key of a row: the bare value for a unique single-column index, else a
-    tuple; non-unique indexes append the row id.
+    tuple; non-unique indexes append the row id. A `hypothetical` index is shown, and never kept: it is `disabled`, too.
     """
 
     name: str
@@ -66,6 +66,7 @@ class Index:
     ignore_duplicates: bool = False
     disabled: bool = False
     system_named: bool = False
+    hypothetical: bool = False
     entries: SortedKeys = field(default_factory=SortedKeys)
     ordinals: tuple[int, ...] = ()
     key: Callable[[tuple], Any] = field(default=itemgetter(0))

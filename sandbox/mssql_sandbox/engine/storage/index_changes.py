@@ -21,9 +21,10 @@ def add_index(table: Table, transaction: Transaction, index: Index) -> None:
     _check_index(table, index)
     schema_change.begin_ddl(table, transaction)
     if index.index_id == 0:
-        index.index_id = 1 if index.clustered else free_index_id(table)
+        index.index_id = 1 if index.clustered and not index.hypothetical else free_index_id(table)
     index.bind(table.columns)
-    build(table, index, check=True)
+    if not index.disabled:
+        build(table, index, check=True)
     table.indexes.append(index)
     table.indexes.sort(key=lambda other: other.index_id)
     transaction.on_undo(lambda: table.indexes.remove(index))
@@ -55,7 +56,7 @@ def _check_index(table: Table, index: Index) -> None:
     if table.index(index.name) is not None:
         raise error(1913, index=index.name, table=table.full_name)
     clustered = table.clustered
-    if index.clustered and clustered is not None:
+    if index.clustered and clustered is not None and not index.hypothetical:
         raise error(1902, table=table.full_name, index=clustered.name)
     if index.constraint == "PRIMARY KEY" and table.primary_key is not None:
         raise error(1779, table=table.name)

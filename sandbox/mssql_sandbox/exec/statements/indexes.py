@@ -44,7 +44,7 @@ def _create_index(frame: Frame, node: st.CreateIndex) -> Steps:
             index_changes.drop_index(table, transaction, existing)
         index = builder.index(table, node.index, node.options)
         index_changes.add_index(table, transaction, index)
-        if index.clustered:
+        if index.clustered and not index.hypothetical:
             place_table(table, node.options)
 
     yield from session.transactions.run(work)
@@ -98,6 +98,8 @@ def _alter_index(frame: Frame, node: st.AlterIndex) -> Steps:
     for index in chosen:
         if index is None:
             raise SqlError(2727, f"Cannot find index '{node.index}'.", severity=11)
+        if index.hypothetical:
+            continue
         if node.action == "rebuild":
             index_changes.rebuild_index(table, index)
         elif node.action == "disable":

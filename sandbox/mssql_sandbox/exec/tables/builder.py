@@ -210,7 +210,11 @@ class TableBuilder:
             text = _outer(render(node.where))
         ignore = any(name == "IGNORE_DUP_KEY" and value.upper() == "ON" for name, value in options)
         include = tuple(self._column(table, name).name for name in node.include)
-        return Index(node.name, 0, names, node.unique, node.clustered, "", 0, include, predicate, text, ignore)
+        imagined = any(name == "STATISTICS_ONLY" for name, _ in options)
+        return Index(
+            node.name, 0, names, node.unique, node.clustered, "", 0, include, predicate, text, ignore,
+            disabled=imagined, hypothetical=imagined,
+        )  # fmt: skip
 
 
 _VARYING = frozenset(
