@@ -6,7 +6,7 @@ one go. A block is placed at its first row's position; Debezium repeats the same
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -35,7 +35,8 @@ class Block:
     """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut.
 
     `described` are the tables that it did not read and whose structure it shows all the same. It ended when its newest
-    row of `_offsets` was written, the one with the number `ended_by`; None: there is none.
+    row of `_offsets` was written, the one with the number `ended_by`; None: there is none. Of each table, the rows from
+    the position in `lows` on count: others were read so long ago, or by another run, that they were read again.
     """
 
     position: str
@@ -46,6 +47,7 @@ class Block:
     described: tuple[TableId, ...] = ()
     ended: datetime | None = None
     ended_by: int | None = None
+    lows: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
 
     @property
     def commit_lsn(self) -> str | None:
@@ -68,13 +70,17 @@ class Snapshots:
 
 @dataclass(slots=True)
 class _Known:
-    """The offsets' facts about one snapshot; `left` are tables that were excluded before they were read."""
+    """The offsets' facts about one snapshot.
+
+    `left` are tables that were excluded before they were read; `lows` are the first positions of the others that count.
+    """
 
     begun: OffsetRow
     newest: OffsetRow
     tables: set[str] = field(default_factory=set[str])
     described: set[str] = field(default_factory=set[str])
     left: set[str] = field(default_factory=set[str])
+    lows: dict[str, str] = field(default_factory=dict[str, str])
     position: str | None = None
     is_open: bool = False
     repairs: bool = False
@@ -124,6 +130,7 @@ def find_snapshots(
     ordered = sorted(members, key=lambda number: (number in open_ones, positions[number]))
     ordered = [number for number in ordered if members[number] or known[number].described]
     ordered = [number for number in ordered if number == ordered[0] or not _only_joined(known.get(number))]
+    lows = {number: one.lows for number, one in known.items()}
     bounds = [firsts.get(number) or _end_before(known[number].begun, offsets) for number in open_ones]
     found = [
         Block(
@@ -131,10 +138,11 @@ def find_snapshots(
             number,
             tuple(table for table in order if table.text in members[number]),
             BLOCKING if place and not (number in known and known[number].is_initial) else INITIAL,
-            number in firsts,
+            number in firsts and _has_rows(number, logs, members[number], lows.get(number, {})),
             tuple(table for table in order if table.text in described.get(number, ())),
             known[number].newest.at if number in known else None,
             known[number].newest.number if number in known else None,
+            {table: lows[number][table.text] for table in order if table.text in lows.get(number, {})},
         )
         for place, number in enumerate(ordered)
         if number not in open_ones
@@ -142,6 +150,20 @@ def find_snapshots(
     shown = {number: members[number] | described.get(number, set()) for number in ordered}
     creates = _creates(order, shown, known, positions, logs) | _not_streamed(order, logs, offsets, cut, tables)
     return Snapshots(tuple(found), min([behind(cut), *bounds]), creates)
+
+
+def _has_rows(
+    number: str, logs: Mapping[TableId, ChangeLog], members: Collection[str], lows: Mapping[str, str]
+) -> bool:
+    """Whether rows of a snapshot count; rows are read only where some of a row group may, and others may not."""
+    for table, log in logs.items():
+        firsts = [piece.snapshots[number] for piece in log.pieces if number in piece.snapshots]
+        low = lows.get(table.text, "")
+        if table.text not in members or not firsts:
+            continue
+        if max(firsts) >= low or next(snapshot_rows(log, number, low=low), None) is not None:
+            return True
+    return False
 
 
 def _creates(
@@ -253,6 +275,11 @@ def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known
         one = found.setdefault(number, _Known(row, row))
         one.repairs = one.repairs or lost
         one.newest = row
+        if isinstance(row.facts, SnapshotEnded):
+            read, ended = tables.named(row.facts.table, row.tables[row.facts.table]), row.facts
+            one.lows[read] = snapshot_position_text(
+                row.epoch, Lsn.parse(ended.low), number=ended.number, chunk=ended.chunk
+            )
         is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
         (one.tables if is_read else one.described).update(named)
         reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
@@ -384,7 +411,7 @@ def _rows(block: Block, logs: Mapping[TableId, ChangeLog], within: InSnapshot | 
             continue
         log, low = logs[table_id], f"{within.position}+" if within is not None and table_id == begun else ""
         is_first, is_first_table = not low, is_new and table_id == block.tables[0]
-        for rows in snapshot_rows(log, block.number, low=low):
+        for rows in snapshot_rows(log, block.number, low=max(low, block.lows.get(table_id, ""))):
             yield SnapshotRows(block, log, rows, is_first_table, is_first, False, False, done)
             is_first = False
         done = (*done, log.identity)
@@ -444,7 +471,7 @@ def _first_versions(block: Block, logs: Mapping[TableId, ChangeLog]) -> dict[Tab
     found: dict[TableId, int] = {}
     for table_id in block.tables:
         if table_id in logs:
-            first = next(snapshot_rows(logs[table_id], block.number), None)
+            first = next(snapshot_rows(logs[table_id], block.number, low=block.lows.get(table_id, "")), None)
             if first is not None:
                 found[table_id] = first.column("_schema")[0].as_py()
     return found

@@ -174,6 +174,30 @@ def test_an_output_gets_all_rows_of_a_snapshot_that_another_run_goes_on_with(tmp
     assert shown == [("first", 1), ("first_in_data_collection", 1), ("last", 2), ("false", 9)]
 
 
+@pytest.mark.feature("SNP-28", "SNP-34")
+@pytest.mark.parametrize("left", [[1, 3], []])
+@pytest.mark.parametrize("chunk", [0, 2], ids=["read later", "read by another run at the same commit"])
+def test_rows_of_chunks_that_were_read_again_are_no_records(tmp_path: Path, chunk: int, left: list[int]):
+    """Behind a pause that outlasted the retention, keys came twice, and a row that was gone by then never went."""
+    lake = Lake(tmp_path)
+    b = lake.add(table("b"))
+    key: dict[str, Any] = {"kind": "snapshot", "partition": SNAPSHOT, "complete": False}
+    lake.cut(5, status="snapshot", **key, facts=SnapshotBegun(snapshot=SNAPSHOT, number=1))
+    low = 5 if chunk else 8
+    lake.append(b, *(Change(5, "r", after={"id": one}, sequence=one) for one in (1, 2)))
+    if left:
+        lake.append(b, *(Change(low, "r", after={"id": one}, sequence=one, chunk=chunk) for one in left))
+    facts = {"table": b.table_id.text, "snapshot": SNAPSHOT, "number": 1, "signal": None, "low": lsn(low).text}
+    lake.cut(low, **key, facts=SnapshotEnded(**facts, mark=LogMark(lsn(9)), chunk=chunk))
+    lake.append(b, Change(10, "c", after={"id": 4}))
+    lake.cut(10)
+    create, *rest = lake.records()
+    assert create["value"]["source"]["snapshot"] == ("true" if left else "last")
+    markers = ["first", "last", "false"] if left else ["false"]
+    assert [one["key"]["id"] for one in rest] == [*left, 4]
+    assert [one["value"]["source"]["snapshot"] for one in rest] == markers
+
+
 @pytest.mark.feature("SNP-28", "FLT-04", "SCH-05")
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_table_that_was_excluded_during_a_snapshot_begins_another_one_when_it_is_let_in_again(
