@@ -81,8 +81,10 @@ class StreamState:
 
         Args:
             position: The position.
-            batches: The newest batch of each table at the cut that is rendered; no earlier cut has newer ones.
+            batches: The newest batch of each table at the cut that is rendered; no earlier cut has newer ones. Where a
+                change log is not there now, it has none, and what is written of it stays.
         """
+        batches = {**self.batches, **batches}
         if position >= self.position:
             return replace(self, position=position, batches=batches, late=())
         further = (one for one in self.late if one.position > position)

@@ -340,3 +340,26 @@ def test_a_record_of_delta_has_the_position_of_its_change(tmp_path: Path):
     changes = [row for row in rows if row["value"] and '"op":"c"' in row["value"] and row["topic"].endswith(".a")]
     assert [row["position"][5:25] for row in changes] == [lsn(at).raw.hex() for at in (2, 2, 3, 3)]
     assert pa.array([row["position"] for row in rows if row["topic"].endswith(".a")]).null_count == 0
+
+
+@pytest.mark.feature("SNP-34")
+def test_an_output_gets_nothing_again_of_a_change_log_that_one_look_did_not_see(tmp_path: Path):
+    """Its folder is moved away for a while, or a share is not mounted; then all of its history came once more."""
+    lake, schemas = begun(tmp_path / "lake", **{"include.schema.changes": False})
+    go_on(lake, schemas, 2, 3)
+    name = target("file", tmp_path)
+    run(lake, name)
+    folder, a = Path(lake.layout.home(schemas["a"].table_id).changes), schemas["a"]
+    lake.append(a, Change(4, "c", after={"id": 4}))
+    lake.cut(4)
+    folder.rename(tmp_path / "away")
+    lake.append(schemas["b"], Change(5, "c", after={"id": 5}))
+    lake.cut(5)
+    run(lake, name)
+    (tmp_path / "away").rename(folder)
+    lake.append(a, Change(6, "c", after={"id": 6}))
+    lake.cut(6)
+    before = len(written("file", tmp_path))
+    run(lake, name)
+    added = [one for one in written("file", tmp_path)[before:] if one["topic"].endswith(".a")]
+    assert [one["key"] for one in added] == [{"id": 4}, {"id": 6}]
