@@ -22,6 +22,7 @@ from mssql_cdc.lake.evolution import SchemaChange, evolve, schema_change
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.properties import MAPPED_IDS, STATS, STRUCTURE, TYPE_CHANGES, is_mapped
+from mssql_cdc.lake.rounded_floats import rounded_floats
 from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -82,7 +83,8 @@ def only_spark(log: TableLog, wanted: StructureChange) -> str | None:
     added = pa.schema([pa.field(path[-1], kind) for path, kind in wanted.change.added])
     if not is_mapped(log.properties) and needs_mapping(added):
         return "the name of a new column needs column mapping"
-    if wanted.change.widened and not wanted.unknown.names and log.rows > LARGE_ROWS:
+    in_place = wanted.change.widened and not wanted.unknown.names and not rounded_floats(log, wanted.change)
+    if in_place and log.rows > LARGE_ROWS:
         return "a column of a large table gets a wider type, which Spark does without writing its rows"
     return None
 
@@ -141,12 +143,17 @@ def change_structure(
     if wanted.unknown.names:
         _mark_unknown(session, home.current, wanted.unknown)
     table, properties = spark_identifier(home.current), {STRUCTURE: str(newest.version)}
-    log = load_log(home.current, storage)
-    if log is not None and not log.unreadable and (widened := widened_stats(log, current_schema(newest))):
-        properties[STATS] = without_stats(log.metadata, widened)["configuration"][STATS]
+    log, rounded = load_log(home.current, storage), list[str]()
+    if log is not None and not log.unreadable:
+        rounded = rounded_floats(log, wanted.change)
+        if unlisted := [*widened_stats(log, current_schema(newest)), *rounded]:
+            properties[STATS] = without_stats(log.metadata, unlisted)["configuration"][STATS]
     texts = ", ".join(f"'{name}' = {literal(value)}" for name, value in properties.items())
     with conflicts_fenced(home.current), private_session(session) as private:
         run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ({texts})")
+        if rounded:  # All files are written again, without bounds of these columns.
+            same = ", ".join(f"{quoted(name)} = {quoted(name)}" for name in rounded)
+            run_sql(private, f"UPDATE {table} SET {same}")
     state = load_state(home.current, owner=f"{home.app_id}:current", storage=storage)
     if state is None:
         raise StorageError(f"The Delta table {home.current} is gone")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from mssql_cdc.errors import FencedError, TamperedTableError
-from mssql_cdc.lake import current
+from mssql_cdc.lake import current, current_structure
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.log import commit, refresh
 from mssql_cdc.lake.properties import STATS
@@ -170,6 +170,38 @@ def test_a_column_that_spark_widens_to_more_digits_than_statistics_may_have_is_l
     assert "typeWidening" in log.protocol["readerFeatures"]
     assert log.properties[STATS] == "`id`,`_key`,`_pos`,`_batch`"
     assert spark.sql(f"SELECT id FROM {spark_identifier(home.current)} WHERE n = {2**53 + 1}").count() == 1
+
+
+@pytest.mark.parametrize("rounded", [True, False])
+@pytest.mark.parametrize("by_spark", [True, False])
+def test_rows_are_found_by_the_values_of_a_real_that_became_a_float(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    by_spark: bool,  # noqa: FBT001 (parametrized)
+    rounded: bool,  # noqa: FBT001 (parametrized)
+):
+    """Spark writes the bounds of a `real` in its few digits: read as those of a `float`, they are below its values."""
+    monkeypatch.setattr(current_structure, "LARGE_ROWS", 0)
+    monkeypatch.setattr("mssql_cdc.lake.apply_task._ABSORB", 0)
+    home, old = home_in(tmp_path), orders(column("id", "int"), column("x", "real"))
+    new = orders(column("id", "int"), column("x", "float"), version=2)
+    table = spark_identifier(home.current)
+    state = append(change_log(home, old), old, *(Change(1, "c", after={"id": n, "x": 0.1}, sequence=n) for n in (1, 2)))
+    current.apply(spark, home, [old], up_to=state.batch)
+    if by_spark:
+        spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')")
+    if rounded:
+        spark.sql(f"UPDATE {table} SET x = x").collect()
+    state = evolve(state, change_log_schema(new), lambda: spark)
+    state = append(state, new, Change(2, "c", after={"id": 3, "x": 0.2}), spark=lambda: spark)
+    current.apply(spark, home, [old, new], up_to=state.batch)
+    assert spark.sql(f"SELECT id FROM {table} WHERE x > 0.1D").count() == 3
+    assert spark.sql(f"SELECT id FROM {table} WHERE x BETWEEN 0.1000000001D AND 0.11D").count() == 2
+    log = load_log(home.current)
+    assert log is not None
+    assert ("`x`" in log.properties[STATS]) == (not (by_spark and rounded))
+    assert ("typeWidening" in log.protocol.get("readerFeatures", ())) == (by_spark or not rounded)
 
 
 def test_of_many_concurrent_runs_that_widen_and_commit_one_commits(spark: SparkSession, tmp_path: Path):
