@@ -15,7 +15,7 @@ import arrow_odbc
 import pyarrow as pa
 
 from mssql_cdc.config import Connection
-from mssql_cdc.source.sqlserver.connect import Control, connection_string, control, prepare, translated
+from mssql_cdc.source.sqlserver.connect import Control, connection_string, control, prepare, refused, translated
 from mssql_cdc.source.sqlserver.logins import log_in
 
 BATCH_ROWS = 32_768
@@ -74,7 +74,7 @@ def open_bulk(
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
     """
     if by_rows:
-        with control(connection, catalog, autocommit=False) as opened:
+        with control(connection, catalog, autocommit=False, opened_before=True) as opened:
             yield _RowBulk(opened, fetch_rows or _MOST_ROWS)
         return
     bulk = connect_bulk(connection, catalog, fetch_rows=fetch_rows)
@@ -85,7 +85,7 @@ def open_bulk(
 
 
 def connect_bulk(connection: Connection, catalog: str, *, fetch_rows: int | None = None) -> ArrowBulk:
-    """A connection for columnar buffers, which the caller closes.
+    """A connection for columnar buffers, which the caller closes. A session has opened the database before.
 
     Args:
         connection: how to connect.
@@ -95,9 +95,11 @@ def connect_bulk(connection: Connection, catalog: str, *, fetch_rows: int | None
     Raises:
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
     """
-    with translated(connection, f"connecting to database {catalog!r} on {connection.address}"):
-        text, seconds = connection_string(connection, catalog), connection.login_timeout_s
+    text, seconds = connection_string(connection, catalog), connection.login_timeout_s
+    try:
         raw = log_in(connection, catalog, lambda: arrow_odbc.connect(text, login_timeout_sec=seconds, autocommit=False))
+    except arrow_odbc.Error as error:
+        raise refused(connection, catalog, error, opened_before=True) from None
     bulk = ArrowBulk(raw, connection, fetch_rows or BATCH_ROWS)
     try:
         prepare(bulk, connection)

@@ -169,7 +169,7 @@ class SqlServerCheckSession:
         hints = "TABLOCK, HOLDLOCK" if keys is None else "HOLDLOCK"
         sql = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)} WITH ({hints})"
         sql += f" WHERE {where}" if where else ""
-        with control(self.connection, self.control.catalog, autocommit=False) as opened:
+        with control(self.connection, self.control.catalog, autocommit=False, opened_before=True) as opened:
             if opened.value(UPDATEABILITY, doing="asking whether rows may be locked") == "READ_ONLY":
                 raise ConfigurationError(
                     f"Rows of {schema.table_id} have to be locked and read again, and a readable secondary ignores "

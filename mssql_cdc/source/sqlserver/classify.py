@@ -24,11 +24,14 @@ DEADLOCK = 1205
 _RETRIABLE_STATES = ("08", "HYT", "40001", "40003")
 _RETRIABLE_NUMBERS = frozenset(
     {
-        -2, 20, 64, 121, 233, 258, 596, 701, 802, 844, 845, 921, 922, 927, 976, 978, 979, 982, 983, 1204, 1221,
-        1222, 3935, 3960, 3961, 3966, 4221, 6005, 8628, 8645, 8651, 10053, 10054, 10060, 10061, 10928, 10929, 11001,
-        40020, 40143, 40166, 40197, 40501, 40540, 40613, 42108, 42109, 49918, 49919, 49920,
+        -2, 20, 64, 121, 233, 258, 596, 701, 802, 844, 845, 904, 921, 922, 924, 927, 941, 952, 976, 978, 979, 982, 983,
+        988, 1204, 1221, 1222, 3935, 3960, 3961, 3966, 4221, 6002, 6005, 8628, 8645, 8651, 10053, 10054, 10060, 10061,
+        10928, 10929, 11001, 17142, 17187, 17188, 17197, 17809, 18401, 18451, 18461, 40020, 40143, 40166, 40197, 40501,
+        40540, 40613, 42108, 42109, 49918, 49919, 49920,
     }
 )  # fmt: skip
+"""Among them are refusals of a login that is good: the server starts, is upgraded, paused or shut down, serves its
+administrators only, or has no connection left. Their SQLSTATE is that of a wrong login, 28000."""
 LOGIN_FAILED = {4060, 18456}
 """A wrong login, or one that the database does not know: FreeTDS reports the first number for both."""
 _LOGIN = {4060, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
@@ -90,7 +93,8 @@ def classify(error: BaseException, doing: str, connection: Connection | None = N
     shown = f"{_without_values(found)}{number}, while {doing}"
     if found.number == DEADLOCK:
         return DeadlockError(shown)
-    if found.number in _LOGIN or found.state == "28000":
+    passing = found.number in _RETRIABLE_NUMBERS
+    if found.number in _LOGIN or (found.state == "28000" and not passing):
         return ConfigurationError(f"{shown}. Check database.user, database.password and database.names")
     remedy = tls.remedy(found.text, connection)
     if remedy:
@@ -100,7 +104,7 @@ def classify(error: BaseException, doing: str, connection: Connection | None = N
         return kind(f"{shown}. Needed: {grants.needed(found.number, found.text)}")
     if found.state == "IM002" or "Can't open lib" in found.text:
         return ConfigurationError(f"{shown}. Install an ODBC driver, or name one with odbc.Driver")
-    if found.number in _RETRIABLE_NUMBERS or found.state.startswith(_RETRIABLE_STATES):
+    if passing or found.state.startswith(_RETRIABLE_STATES):
         return SourceUnavailableError(shown)
     advice = _ADVICE.get(found.number)
     return SourceError(f"{shown}; {advice}" if advice else shown)

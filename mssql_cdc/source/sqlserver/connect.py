@@ -92,28 +92,34 @@ def find_driver(connection: Connection) -> str:
 
 
 @contextmanager
-def control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Generator[Control, None, None]:
+def control(
+    connection: Connection, catalog: str, *, autocommit: bool = True, opened_before: bool = False
+) -> Generator[Control, None, None]:
     """Open a connection that ends with the block.
 
     Args:
         connection: server, login, driver settings and time-outs.
         catalog: the database.
         autocommit: False opens a transaction, which is rolled back at the end of the block.
+        opened_before: see `refused`.
     """
-    opened = open_control(connection, catalog, autocommit=autocommit)
+    opened = open_control(connection, catalog, autocommit=autocommit, opened_before=opened_before)
     try:
         yield opened
     finally:
         opened.close()
 
 
-def open_control(connection: Connection, catalog: str, *, autocommit: bool = True) -> Control:
+def open_control(
+    connection: Connection, catalog: str, *, autocommit: bool = True, opened_before: bool = False
+) -> Control:
     """A connection for metadata, control statements and rows that must be fetched one by one.
 
     Args:
         connection: server, login, driver settings and time-outs.
         catalog: the database.
         autocommit: False opens a transaction, which is rolled back when the connection is closed.
+        opened_before: see `refused`.
 
     Raises:
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
@@ -122,7 +128,7 @@ def open_control(connection: Connection, catalog: str, *, autocommit: bool = Tru
     try:
         raw = _connect(connection, catalog, autocommit=autocommit)
     except pyodbc.Error as error:
-        raise _refused(connection, catalog, error) from None
+        raise refused(connection, catalog, error, opened_before=opened_before) from None
     opened = Control(raw, connection, catalog)
     try:
         raw.timeout = -(-connection.query_timeout_ms // 1000)
@@ -264,15 +270,35 @@ def _connect(connection: Connection, catalog: str, *, autocommit: bool = True) -
     return log_in(connection, catalog, lambda: pyodbc.connect(text, autocommit=autocommit, timeout=seconds))
 
 
-def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> MssqlCdcError:
-    """Why a server that accepts connections refused this one; where a driver does not say, the server is asked."""
+def refused(
+    connection: Connection, catalog: str, error: pyodbc.Error | arrow_odbc.Error, *, opened_before: bool
+) -> MssqlCdcError:
+    """Why a server that accepts connections refused this one; where a driver does not say, the server is asked.
+
+    Args:
+        connection: how the connection was to be made.
+        catalog: the database.
+        error: what the driver raised.
+        opened_before: whether the database could be opened, by this process or the one that planned the work: then it
+            recovers or fails over, which shows as a database that does not exist (4060).
+    """
     found = classify(error, f"connecting to database {catalog!r} on {connection.address}", connection)
     number = driver_message(error).number
+    if connection.is_retriable(driver_message(error).text):
+        return SourceUnavailableError(without_secrets(connection, str(found)))
     if driver_message(error).state.startswith(_TIMED_OUT):
         return too_slow(connection, catalog)
     if number in LOGIN_FAILED:
-        if catalog.lower() == "master" or not _logs_in(connection):
+        of_master = None if catalog.lower() == "master" else _refused_by_master(connection)
+        if isinstance(of_master, SourceUnavailableError):
+            return of_master
+        if catalog.lower() == "master" or of_master is not None:
             return LoginRefusedError(without_secrets(connection, str(found)))
+        if opened_before:
+            return SourceUnavailableError(
+                f"Database {catalog!r} on {connection.address} cannot be opened now, and could before (error "
+                f"{number}): it recovers, fails over, is offline or gone, or the login's user in it is"
+            )
         return ConfigurationError(
             f"The login is known on {connection.address}, but cannot open database {catalog!r} (error {number}): there "
             "is no such database, or no user for the login in it. Check database.names, or CREATE USER in the database"
@@ -285,13 +311,14 @@ def _refused(connection: Connection, catalog: str, error: pyodbc.Error) -> Mssql
     return type(found)(without_secrets(connection, str(found)))
 
 
-def _logs_in(connection: Connection) -> bool:
-    """Whether the login is good for `master`, so that only the database can be wrong."""
+def _refused_by_master(connection: Connection) -> MssqlCdcError | None:
+    """Why the login may not open `master`; None if it may, so that only the database can be wrong."""
     try:
         _connect(connection, "master").close()
-    except pyodbc.Error:
-        return False
-    return True
+    except pyodbc.Error as error:
+        found = classify(error, f"connecting to database 'master' on {connection.address}", connection)
+        return type(found)(without_secrets(connection, str(found)))
+    return None
 
 
 def _answers_without_tls(connection: Connection, catalog: str) -> bool:

@@ -31,11 +31,12 @@ class _Idle:
 class KeptControl:
     """The idle connection of one database, if there is one. A session that finds none opens its own.
 
-    `replica` is the readable secondary that the sessions have reached (`replica`): while one is open, others must reach
-    the same.
+    `reached` tells whether there has been one: a database that cannot be opened later is no mistake. `replica` is the
+    readable secondary that the sessions have reached (`replica`): while one is open, others must reach the same.
     """
 
     replica: str | None = None
+    reached: bool = False
     _open: int = 0
     _idle: _Idle | None = None
     _lock: Lock = field(default_factory=Lock)
@@ -68,7 +69,8 @@ class KeptControl:
         """A new connection, to the same readable secondary as before if there are several."""
         doing = "opening a session"
         for attempt in range(1, ATTEMPTS + 1):
-            opened = open_control(connection, catalog)
+            opened = open_control(connection, catalog, opened_before=self.reached)
+            self.reached = True
             until = time.monotonic() + KEPT_SECONDS
             if not connection.read_only:
                 return _Idle(opened, until)

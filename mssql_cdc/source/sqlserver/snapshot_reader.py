@@ -259,7 +259,7 @@ def locked(
         SourceUnavailableError: a lock was not granted in time.
         ConfigurationError: the connection reads a secondary, which ignores locks.
     """
-    with control(connection, catalog, autocommit=False) as opened:
+    with control(connection, catalog, autocommit=False, opened_before=True) as opened:
         if opened.value(UPDATEABILITY, doing="asking whether the database may be locked") == "READ_ONLY":
             names = ", ".join(str(schema.table_id) for schema in schemas)
             raise ConfigurationError(
