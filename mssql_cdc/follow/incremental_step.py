@@ -204,6 +204,10 @@ class Step:
         return table.member.entry_in(self.database.offsets()) != table.member.entry_in(self.offsets)
 
     def _read_again(self, log: TableState) -> None:
+        if self._reading.is_empty:  # It may have rows by now.
+            queue = (self._reading.wanted, *self.store.state.queue)
+            self._give_up(log, replace(self.store.state, reading=None, queue=queue))
+            return
         self._give_up(log, replace(self.store.state, reading=self._reading.given_up()))
 
     def _give_up(self, log: TableState, state: State) -> None:
@@ -216,8 +220,9 @@ class Step:
         state = replace(self.store.state, reading=after)
         by, done = table.schema.keyed_by(after.keys), before.staged[: len(before.staged) - len(after.staged)]
         shown = partial(_shown, self.database, by)
-        uppers = [shown(upper) for group in done for upper in group.uppers or (group.upper,)]
-        self.notes.emitted(state, after, shown(after.maximum), uppers)
+        uppers = [shown(upper) for group in done for upper in group.uppers or (group.upper,) if upper]
+        if not after.is_empty:
+            self.notes.emitted(state, after, shown(after.maximum), uppers)
         if not after.is_done:
             self.save(state)
             return
@@ -235,7 +240,7 @@ class Step:
             self.offsets = append_offsets(
                 self.database.layout, row, seen=self.offsets, storage=self.database.storage, known=self.database.tables
             )
-        self._leave(state, "SUCCEEDED", "")
+        self._leave(state, "EMPTY" if after.is_empty else "SUCCEEDED", "")
 
     def _read(self, session: SourceSession, table: Streaming) -> None:
         reading = self.store.state.reading

@@ -315,6 +315,24 @@ def test_a_condition_steps_over_the_rows_that_nobody_wants(empty: Place):
     )
 
 
+@pytest.mark.feature("INC-01")
+def test_rows_that_went_uncaptured_are_swept_though_the_table_is_empty_now(place: Place):
+    """CDC captures no switch of a partition; the snapshot of an empty table ended without a sweep."""
+    place.create_sales()
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("DELETE dbo.sales WHERE id >= 100", "ALTER TABLE dbo.sales SWITCH PARTITION 1 TO dbo.aside")
+    assert place.command("snapshot", "--incremental", "--table", "dbo.sales") == 0
+    assert place.catch_up() == 0
+    assert place.catch_up() == 0
+    assert place.query("SELECT id FROM t", "sales") == []
+    assert place.check() == 0
+    assert notes(place)[-2:] == ["TABLE_SCAN_COMPLETED EMPTY", "COMPLETED"]
+    place.sql("INSERT INTO dbo.sales VALUES (5, 5)")
+    assert place.catch_up() == 0
+    assert place.check() == 0
+
+
 def test_command_requests_snapshots_and_a_quiet_database_shows_their_rows(place: Place):
     """Nothing else happens in the database, so nothing else would make a complete cut of them."""
     place.configure(snapshot_mode="no_data")

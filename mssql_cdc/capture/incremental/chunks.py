@@ -19,6 +19,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, DataLostError, StaleReaderError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState
+from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.staged import staging
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
@@ -136,9 +137,10 @@ def _bounded(by: TableSchema, named: str) -> TableSchema:
 
 
 def open_table(database: Database, session: SourceSession, table: Streaming, wanted: Wanted) -> Reading | None:
-    """Begin to read a table: L0, and the largest key; None if no row is wanted.
+    """Begin to read a table: L0, and the largest key; None if no row is wanted, and none has to go.
 
     L0 is not behind the stream: rows are emitted at its position, and what stands below L0 afterwards is swept (C19).
+    An empty table is read with that: a group without rows waits for the stream, so that the sweep follows the deletes.
 
     Args:
         database: The database.
@@ -154,10 +156,11 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
     require_sealed(database.connector, by)
     begun = min(_low_mark(session, table)[0], table.position)  # An idle log has rows behind the stream.
     maximum = session.last_bound(by, wanted.condition)
-    if maximum is None:
+    is_whole = bool(table.schema.key_columns) and wanted.condition is None
+    if maximum is None and not (is_whole and exists(table.member.home.changes, database.storage)):
         return None
-    marked(database, session)
-    return Reading(
+    mark = marked(database, session)
+    reading = Reading(
         wanted=wanted,
         object_id=table.member.captured.object_id,
         number=take_number(database, "incremental", wanted.table, begun),
@@ -165,7 +168,23 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
         begun=begun,
         keys=by.key_columns,
         definition=by.key_fingerprint,
-        maximum=maximum,
+        maximum=maximum or (),
+    )
+    return reading if maximum is not None else reading.having(_no_rows(database, table, reading, mark))
+
+
+def _no_rows(database: Database, table: Streaming, reading: Reading, mark: LogMark) -> Group:
+    return Group(
+        number=reading.next_group,
+        chunks=0,
+        upper=(),
+        low=reading.begun,
+        mark=mark,
+        batch=prepare(database, table).batch,
+        version=table.schema.version,
+        offsets=table.offsets,
+        files=(),
+        rows=0,
     )
 
 

@@ -97,7 +97,8 @@ class Reading:
         begun: L0: captured, and read by the stream, when it began.
         keys: The columns that order the chunks.
         definition: The fingerprint of these columns: bounds are texts of their types.
-        maximum: The largest key of the wanted rows when it began; rows behind it are left to the stream.
+        maximum: The largest key of the wanted rows when it began; rows behind it are left to the stream. Without any
+            row, it has no value.
         group: The number of the last group that was emitted, or given up.
         chunks: The number of the chunks that were emitted, or given up.
         last: The last emitted key.
@@ -128,6 +129,11 @@ class Reading:
     def reached(self) -> Bound | None:
         """The last key that was read."""
         return self.staged[-1].upper if self.staged else self.last
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table had no row when it began."""
+        return not self.maximum
 
     @property
     def is_read(self) -> bool:
