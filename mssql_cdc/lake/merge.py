@@ -160,7 +160,8 @@ def _replace(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
     """The folded rows instead of those that are there; txn and userMetadata are the session's, as for MERGE."""
     values = [f"{expression} AS {quoted(name)}" for name, expression in insert_expressions(plan).items()]
     rows = folded.alias("s").where("NOT s.del").selectExpr(*values)
-    rows.write.format("delta").mode("overwrite").save(uri)
+    # With `dynamic`, which a connector may set for its session, partitions without new rows would stay.
+    rows.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "static").save(uri)
 
 
 def _merge(private: SparkSession, uri: str, folded: DataFrame, plan: FoldPlan, stretch: _Stretch) -> None:
