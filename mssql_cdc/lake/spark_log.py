@@ -71,9 +71,9 @@ def create_with_spark(session: SparkSession, uri: str, schema: pa.Schema, proper
     # Spark never adds this feature to an existing table automatically, and a datetime column may be added later.
     wanted = {**properties, TIMESTAMP_NTZ: "supported"}
     listed = ", ".join(f"{literal(name)} = {literal(value)}" for name, value in wanted.items())
-    with conflicts_fenced(uri):
+    with conflicts_fenced(uri), private_session(session) as private:
         run_sql(
-            session,
+            private,
             f"CREATE TABLE IF NOT EXISTS {spark_identifier(uri)} ({columns}) USING delta TBLPROPERTIES ({listed})",
         )
 

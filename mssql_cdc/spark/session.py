@@ -34,6 +34,8 @@ SMALL_WORK = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
+    # Spark replaces `${env:X}` in a statement by a variable of the environment, also within a key or a comment.
+    "spark.sql.variable.substitute": "false",
     # INT96, Spark's default, overflows outside 1677-2262 in every reader that converts it to nanoseconds.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.shuffle.partitions": "1",
