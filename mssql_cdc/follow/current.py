@@ -95,6 +95,8 @@ def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up
     (result,) = current.apply_all([request])
     if isinstance(result, FencedError):  # Another run was faster: what it has left, often nothing, is ours.
         (result,) = current.apply_all([request])
+    if isinstance(result, OvertakenError):
+        _log_overtaken(database, table.table, result)
     if isinstance(result, MssqlCdcError):
         raise result
     _log(database, {table.table: result})
@@ -130,7 +132,7 @@ def _merge_all(
             if result.batch >= wanted[table]:
                 database.caught_up.keep(tables[table].home.current, history.versions[table.text][-1], result.batch)
         elif isinstance(result, OvertakenError):
-            database.log(f"{table}: the current table is not updated yet: {result}")
+            _log_overtaken(database, table, result)
             if slow is not None and slow.merges.overtaken(table):
                 errors[table] = result
         elif isinstance(result, MssqlCdcError) and not isinstance(result, FencedError):
@@ -142,10 +144,18 @@ def _merge_all(
 
 
 def _finish(database: Database, table: TableId, handed: Handed) -> CurrentResult:
-    # With logs of its own, since the thread that captures changes the others.
-    result = _current_tables(database.apart()).finish(handed)
+    try:
+        # With logs of its own, since the thread that captures changes the others.
+        result = _current_tables(database.apart()).finish(handed)
+    except OvertakenError as error:
+        _log_overtaken(database, table, error)
+        raise
     _log(database, {table: result})
     return result
+
+
+def _log_overtaken(database: Database, table: TableId, error: OvertakenError) -> None:
+    database.log(f"{table}: the current table is not updated yet: {error}")
 
 
 def _request(database: Database, table: LakeTable, history: SchemaHistory, up_to: int) -> CurrentRequest:

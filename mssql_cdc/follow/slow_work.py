@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mssql_cdc.errors import FencedError, MssqlCdcError, TaskError
+from mssql_cdc.errors import FencedError, MssqlCdcError, OvertakenError, TaskError
 from mssql_cdc.follow.merge_retries import MergeRetries
 from mssql_cdc.schema import TableId
 from mssql_cdc.spark.tasks import described
@@ -76,7 +76,10 @@ class SlowWork:
         return (table, kind) in self._begun
 
     def take(self, kind: type[T]) -> tuple[dict[TableId, T], dict[TableId, MssqlCdcError]]:
-        """Return the results of this kind, and the errors, of the work that has ended since the last call."""
+        """Return the results of this kind, and the errors, of the work that has ended since the last call.
+
+        What other writers made impossible is repeated, and is an error once that has happened too often in a row.
+        """
         done: dict[TableId, T] = {}
         errors: dict[TableId, MssqlCdcError] = {}
         for (table, own), begun in list(self._begun.items()):
@@ -85,6 +88,9 @@ class SlowWork:
             del self._begun[table, own]
             try:
                 done[table] = begun.future.result()
+            except OvertakenError as error:
+                if self.merges.overtaken(table):
+                    errors[table] = error
             except FencedError:
                 continue  # Another run was faster; what it wrote is valid.
             except MssqlCdcError as error:

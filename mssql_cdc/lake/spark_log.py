@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mssql_cdc.errors import FencedError
+from mssql_cdc.errors import FencedError, OvertakenError
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.properties import TIMESTAMP_NTZ
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier, sql_type
@@ -30,7 +30,12 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @contextmanager
 def conflicts_fenced(uri: str) -> Generator[None]:
-    """Convert Delta's conflicts with other commits to FencedError (rule A3)."""
+    """Convert Delta's conflicts with other commits (rule A3).
+
+    Raises:
+        FencedError: another run has committed the same txn.
+        OvertakenError: another commit stood in the way.
+    """
     from delta import exceptions as conflicts
 
     # They have no common base class in Delta, but the package contains nothing else.
@@ -39,7 +44,9 @@ def conflicts_fenced(uri: str) -> Generator[None]:
         yield
     except kinds as error:
         what = f"{type(error).__name__}: {str(error).splitlines()[0]}"
-        raise FencedError(f"Another run has changed {uri} at the same time; this run wrote nothing ({what})") from error
+        said = f"Another run has changed {uri} at the same time; this run wrote nothing ({what})"
+        is_rival = isinstance(error, conflicts.ConcurrentTransactionException)
+        raise (FencedError if is_rival else OvertakenError)(said) from error
 
 
 def fact_confs(facts: Mapping[str, Any]) -> dict[str, str]:
