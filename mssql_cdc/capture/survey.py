@@ -176,6 +176,7 @@ def _survey(
             epoch=offsets.epoch,
             idle_for=idle_for,
             restored=source.restored,
+            held_back=session.held_back(),
             asked=tuple(_asked(one, source.tables, controls) for one in requests),
             paused=paused_snapshots(offsets, controls, tables),
             snapshots=frozenset(row.partition for row in offsets.snapshot_rows if row.partition),

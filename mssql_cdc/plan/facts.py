@@ -219,7 +219,7 @@ class Facts:
     newest `_offsets` row. `absent` are tables that the source does not show any more, `snapshots` the keys of snapshots
     that have begun, `paused` those of them that must not go on. `behind` are the tables whose current table lacks rows
     of the newest cut, `due` those of them whose interval is over. `restored` says what the witness found when the
-    source went back in time (A7).
+    source went back in time (A7), `held_back` why capture may be further behind than an idle log shows.
     """
 
     now: datetime
@@ -235,6 +235,7 @@ class Facts:
     transaction_bound: Lsn | None = None
     idle_for: timedelta = timedelta(0)
     restored: str | None = None
+    held_back: str | None = None
     asked: tuple[Asked, ...] = ()
     snapshots: frozenset[str] = frozenset()
     paused: frozenset[str] = frozenset()

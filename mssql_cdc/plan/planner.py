@@ -338,11 +338,12 @@ def _passed(facts: Facts, to: Lsn) -> Lsn:
 def _waiting(facts: Facts, ready: Sequence[Member], reached: Lsn) -> Wait:
     closed = [m.table.text for m in ready if m.closed_until is not None]
     if closed:
-        return Wait(f"the snapshot of {', '.join(closed)} opens once capture has passed its end")
+        why = f": {facts.held_back}" if facts.held_back else ""
+        return Wait(f"the snapshot of {', '.join(closed)} opens once capture has passed its end{why}")
     if facts.captured is not None and max(facts.captured, facts.scanned or facts.captured) < reached:
         return Wait(
             f"the connection sees changes only up to {facts.captured.text}, behind {reached.text}: "
-            "is it a lagging replica?"
+            f"{facts.held_back or 'is it a lagging replica?'}"
         )
     return Wait(f"no changes since {reached.text}")
 

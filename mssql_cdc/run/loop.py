@@ -223,10 +223,11 @@ def _catch_up(follower: Follower, end: float, timeout: float) -> None:
     with database.session() as session:
         mark = session.mark()
     goal: Lsn | None = None
+    why: str | None = None
     while True:
         if goal is None:
             with suppress(SourceUnavailableError):
-                goal = goal_behind(database, mark)
+                goal, why = goal_or_why(database, mark)
         done = follower.attempt()
         if done and _give_up(follower, done):
             continue
@@ -240,6 +241,8 @@ def _catch_up(follower: Follower, end: float, timeout: float) -> None:
         if time.monotonic() > end:
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
             what = follower.failure or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
+            if goal is None and why and why not in str(what):
+                what = f"capture to pass {mark.lsn}: {why}"
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
         if done is None or done.idle:
             time.sleep(follower.idle_seconds)
@@ -270,8 +273,13 @@ def _give_up(follower: Follower, done: Done) -> bool:
 
 def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
     """Return the captured position once a log scan has passed the mark; None until then."""
+    return goal_or_why(database, mark)[0]
+
+
+def goal_or_why(database: Database, mark: LogMark) -> tuple[Lsn | None, str | None]:
+    """`goal_behind`; until then also what may hold capture back, if something else than the log does."""
     with database.session() as session:
-        return session.captured() if session.passed(mark) else None
+        return (session.captured(), None) if session.passed(mark) else (None, session.held_back())
 
 
 def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:

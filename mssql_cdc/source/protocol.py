@@ -234,6 +234,13 @@ class SourceSession(Protocol):
         """The position of the newest of these marks that capture has passed; None: it has passed none."""
         ...
 
+    def held_back(self) -> str | None:
+        """Why it is not known that capture has passed the end of a resting log, if something may hold capture back.
+
+        As the last answer of `newest_passed` and `standing` found it.
+        """
+        ...
+
     def count_rows(self, parts: Parts) -> Mapping[str, int]:
         """Change rows per instance name."""
         ...

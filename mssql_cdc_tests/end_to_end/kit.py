@@ -94,9 +94,9 @@ class Place:
 
     def settle(self) -> None:
         """Wait until capture has passed everything that was written, so that a snapshot needs no further event."""
-        mark = log_end.mark(self.control)
+        mark, seen = log_end.mark(self.control), log_end.SeenLog()
         end = time.monotonic() + self.server.settle_seconds
-        while not log_end.newest_passed(self.control, [mark]):
+        while not log_end.newest_passed(self.control, [mark], seen):
             assert time.monotonic() < end, "the capture job makes no progress"
             time.sleep(0.05)
 

@@ -133,6 +133,7 @@ def secondary(own_server: Server, tmp_path: Path) -> Iterator[Place]:
         place.create("clock", "id int NOT NULL PRIMARY KEY, n int NOT NULL")
         place.sql("INSERT INTO dbo.clock VALUES (1, 0)")
         yield filled(place, database_applicationIntent="ReadOnly", table_exclude_list="dbo.clock")
+        place.sql("EXEC sandbox.replica_drop")
 
 
 @pytest.mark.feature("HA-01")
@@ -152,6 +153,27 @@ def test_a_secondary_is_captured_and_checked_with_the_documented_rights(
         said = told(place, capsys, "check", "--repair", code=5)
         assert "not repaired" in said
         assert "a readable secondary ignores locks" in said, "it is one"
+
+
+@pytest.mark.feature("HA-01")
+def test_the_primary_of_a_group_is_caught_up_with_all_that_is_committed(
+    own_server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    """Capture waits for the secondary, and its scans find nothing: the run was caught up without the change."""
+    with open_place(own_server, tmp_path, f"group{next(_NUMBERS)}") as place:
+        place.sql("EXEC sandbox.replica_lag @seconds = 0")
+        filled(place)
+        told(place, capsys, *CATCH_UP)  # It rests, and its secondary is complete.
+        place.sql("EXEC sandbox.replica_disconnect", "UPDATE dbo.words SET n = -7 WHERE word = 'word 7'")
+        said = told(place, capsys, "run", "--until-caught-up", "--timeout", "8", code=3)
+        assert "availability group" in said
+        assert "next captured transaction" in said
+        assert ("word 7", 7) in changed(place)
+        place.sql("EXEC sandbox.replica_lag @seconds = 0")
+        told(place, capsys, *CATCH_UP)
+        assert ("word 7", -7) in changed(place)
+        told(place, capsys, *CHECK)
+        place.sql("EXEC sandbox.replica_drop")
 
 
 def owner_of(place: Place) -> Place:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -12,9 +13,9 @@ from mssql_cdc.errors import SourceRestoredError
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.source.sqlserver import log_end, positions, volume
 from mssql_cdc.source.sqlserver.catalog import captured_tables
-from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.sql import IS_VISIBLE, digits
-from mssql_cdc.source.values import Volume
+from mssql_cdc.source.values import LogMark, Volume
 from mssql_cdc_tests.sandbox_source.kit import Shop
 
 
@@ -76,10 +77,10 @@ def test_a_mark_is_passed_once_a_later_scan_has_ended(counted: Shop) -> None:
     insert(counted, 1)
     known = log_end.mark(counted.control)
 
-    assert not log_end.newest_passed(counted.control, [known])
+    assert not log_end.newest_passed(counted.control, [known], log_end.SeenLog())
     counted.scan()
     counted.scan()
-    assert log_end.newest_passed(counted.control, [known])
+    assert log_end.newest_passed(counted.control, [known], log_end.SeenLog())
 
 
 def test_the_newest_mark_that_capture_has_passed_takes_as_many_statements_as_one(
@@ -95,11 +96,97 @@ def test_the_newest_mark_that_capture_has_passed_takes_as_many_statements_as_one
     costs = list[int]()
     for known in ([*first, later[0]], [*first, *later]):
         del texts[:]
-        assert log_end.newest_passed(counted.control, known) == first[0].lsn
+        assert log_end.newest_passed(counted.control, known, log_end.SeenLog()) == first[0].lsn
         costs.append(len(texts))
     assert costs[0] == costs[1]
-    assert log_end.newest_passed(counted.control, later) is None
-    assert log_end.newest_passed(counted.control, []) is None
+    assert log_end.newest_passed(counted.control, later, log_end.SeenLog()) is None
+    assert log_end.newest_passed(counted.control, [], log_end.SeenLog()) is None
+
+
+@pytest.fixture
+def grouped(counted: Shop) -> Iterator[Shop]:
+    """The primary of an availability group whose secondary is complete; one row is captured."""
+    insert(counted, 1)
+    counted.run("EXEC sandbox.replica_lag @seconds = 0")
+    yield counted
+    counted.run("EXEC sandbox.replica_drop")
+
+
+def held_back(shop: Shop) -> LogMark:
+    """Commit behind what the secondary has, and let capture find nothing, for a long time."""
+    shop.run("EXEC sandbox.replica_disconnect", "INSERT dbo.t VALUES (2, 0)", "CREATE TABLE dbo.untracked (id int)")
+    known = log_end.mark(shop.control)
+    for _ in range(3):
+        shop.run("CREATE TABLE dbo.other (id int)", "EXEC sandbox.advance_clock @seconds = 400", "EXEC sys.sp_cdc_scan")
+        shop.run("DROP TABLE dbo.other")
+    return known
+
+
+@pytest.mark.feature("HA-01")
+def test_empty_scans_of_a_group_prove_nothing_about_what_a_secondary_lacks(grouped: Shop) -> None:
+    """A run was caught up without the committed row, and idle tables were taken past it."""
+    seen = log_end.SeenLog()
+    known = held_back(grouped)
+    for _ in range(3):
+        grouped.scan()
+        assert log_end.newest_passed(grouped.control, [known], seen) is None
+        standing = log_end.standing(grouped.control, seen)
+        assert standing.settled == standing.captured
+        assert standing.maximum is not None
+        assert standing.captured is not None
+        assert standing.captured < standing.maximum
+    assert seen.held_back
+
+    grouped.run("EXEC sandbox.replica_lag @seconds = 0")
+    assert log_end.newest_passed(grouped.control, [known], seen) is None, "it is hardened, and not yet captured"
+    (captured,) = insert(grouped, 3)
+    assert captured > known.lsn
+    assert log_end.newest_passed(grouped.control, [known], log_end.SeenLog()) == known.lsn
+
+
+@pytest.mark.feature("HA-01")
+def test_two_empty_scans_behind_what_all_secondaries_have_hardened_are_proof(grouped: Shop) -> None:
+    """A resting database of a group, whose secondaries are complete, does not wait for the next transaction."""
+    grouped.run("CREATE TABLE dbo.untracked (id int)")
+    seen, known = log_end.SeenLog(), log_end.mark(grouped.control)
+    for _ in range(2):
+        assert log_end.newest_passed(grouped.control, [known], seen) is None
+        grouped.scan()
+    assert log_end.newest_passed(grouped.control, [known], seen) == known.lsn
+    assert log_end.newest_passed(grouped.control, [known], log_end.SeenLog()) is None, "nothing was seen before"
+
+
+@pytest.mark.feature("HA-01")
+def test_a_resting_database_of_a_group_settles_what_all_secondaries_have_hardened(grouped: Shop) -> None:
+    """Idle tables stay ahead of cleanup there, too (A8)."""
+    seen = log_end.SeenLog()
+    before = positions.captured(grouped.control)
+    for number in range(3):
+        grouped.run("EXEC sandbox.advance_clock @seconds = 400", f"CREATE TABLE dbo.untracked{number} (id int)")
+        grouped.scan()
+    raw = positions.standing(grouped.control).settled
+    assert raw is not None
+    assert before is not None
+    assert raw > before
+    assert log_end.standing(grouped.control, seen).settled == before
+    for _ in range(2):
+        grouped.scan()
+    assert log_end.standing(grouped.control, seen).settled == raw
+    grouped.run("EXEC sandbox.replica_drop")
+    assert log_end.standing(grouped.control, log_end.SeenLog()).settled == raw, "no group: any row is settled"
+
+
+@pytest.mark.feature("HA-01")
+def test_a_login_that_may_not_ask_the_secondaries_waits_for_the_next_transaction(grouped: Shop) -> None:
+    """Azure SQL Database aside, that is a login that can read no end of the log either."""
+    reader = grouped.seen_by("reader", "SELECT ON SCHEMA::cdc", "VIEW DATABASE STATE")
+    known, seen = log_end.mark(grouped.control), log_end.SeenLog()
+    with control(reader.connection, reader.catalog) as opened:
+        for _ in range(3):
+            grouped.scan()
+            assert log_end.newest_passed(opened, [known], seen) is None
+        insert(grouped, 2)
+        assert log_end.newest_passed(opened, [known], seen) == known.lsn
 
 
 def test_the_witness_is_found_again(counted: Shop) -> None:

@@ -61,7 +61,7 @@ def test_the_documented_rights_are_enough(platform: Shop, state: str) -> None:
         known = log_end.mark(opened)
         for _ in range(2):
             platform.scan()
-        assert log_end.newest_passed(opened, [known])
+        assert log_end.newest_passed(opened, [known], log_end.SeenLog())
     assert [row["after"] for row in rows(reader.changes("t", instance=platform.instance("t")))] == [{"id": 1}]
     assert [row["after"] for row in rows(reader.chunk("t"))] == [{"id": 1}]
 

@@ -309,6 +309,9 @@ class ModelSession:
     def stalled(self) -> str | None:
         """The model's capture moves when a test says so."""
 
+    def held_back(self) -> str | None:
+        """Nothing but the log holds the model's capture back."""
+
     def is_primary(self) -> bool:
         """The model has no secondary."""
         return True

@@ -190,12 +190,12 @@ class ModelServer(ModelSource):
         if waiting:
             self._capture(waiting)
             self._session += 1
-            self.sessions.append(Scan(self._session, True, 0, lsn(self.captured), lsn(self.captured)))
+            self.sessions.append(Scan(self._session, True, 0, lsn(self.captured)))
         elif self.sessions and self.sessions[-1].empty_scans:
             self.sessions[-1] = replace(self.sessions[-1], empty_scans=self.sessions[-1].empty_scans + 1)
         else:
             self._session += 1
-            self.sessions.append(Scan(self._session, True, 1, None, None))
+            self.sessions.append(Scan(self._session, True, 1, None))
         if not waiting:
             self.number += 1
             self.mapping[self.number] = None
@@ -415,7 +415,7 @@ class ModelServerSession(ModelSession):
 
     def mark(self) -> LogMark:
         self.source.number += 1  # Asking writes to the log; what is committed later is beyond.
-        newest = self.source.sessions[-1] if self.source.sessions else Scan(0, True, 0, None, None)
+        newest = self.source.sessions[-1] if self.source.sessions else Scan(0, True, 0, None)
         fork = None if self.source.hides_fork else str(self.source.restores)
         return LogMark(lsn(self.source.number), newest.session_id, newest.empty_scans, fork)
 

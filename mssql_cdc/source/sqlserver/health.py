@@ -63,7 +63,12 @@ def hidden(control: Control) -> list[str]:
 
 def is_azure_sql_database(control: Control) -> bool:
     """Whether the server is Azure SQL Database, which has no Agent and hides what concerns the whole server."""
-    return control.value(_EDITION, doing="asking for the server's edition") == AZURE_SQL_DATABASE
+    return edition(control) == AZURE_SQL_DATABASE
+
+
+def edition(control: Control) -> int:
+    """The number of the server's edition."""
+    return int(control.value(_EDITION, doing="asking for the server's edition"))
 
 
 @dataclass(frozen=True, slots=True)

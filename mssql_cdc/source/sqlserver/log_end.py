@@ -6,16 +6,18 @@ It requires VIEW SERVER STATE, which also shows the scans; if that is missing, t
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mssql_cdc.errors import SourceError, SourceRestoredError, SourceUnavailableError
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.source.sqlserver import positions, replica_states
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.health import AZURE_SQL_DATABASE, is_azure_sql_database
-from mssql_cdc.source.sqlserver.positions import recovery_fork, standing
+from mssql_cdc.source.sqlserver.health import AZURE_SQL_DATABASE, edition
+from mssql_cdc.source.sqlserver.positions import recovery_fork
 from mssql_cdc.source.sqlserver.replica import is_primary
-from mssql_cdc.source.values import LogMark
+from mssql_cdc.source.sqlserver.replica_states import numeric_lsn, own_log_end
+from mssql_cdc.source.values import LogMark, Standing
 
 _PLATFORM = """
 SELECT CAST(SERVERPROPERTY('EngineEdition') AS int) AS edition,
@@ -23,38 +25,77 @@ SELECT CAST(SERVERPROPERTY('EngineEdition') AS int) AS edition,
 _LOG_END = """
 SELECT log_end_lsn, CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128)) AS updateability
 FROM sys.dm_db_log_stats(DB_ID())"""
-_OWN_LOG = """
-SELECT last_hardened_lsn, last_redone_lsn, last_commit_lsn FROM {replicas}
-WHERE database_id = DB_ID() AND is_local = 1"""
+_MOST_HARDENED = 8
+"""So many positions are remembered at a time, until two scans have ended."""
 _FINER_RIGHTS = 16
 """The major version (2022) since which VIEW SERVER STATE has parts."""
 _SCANS = """
-SELECT session_id, scan_phase, error_count, empty_scan_count, end_lsn, last_commit_lsn
+SELECT session_id, scan_phase, error_count, empty_scan_count, last_commit_lsn
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id"""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """One scan session; consecutive empty scans share one. LSNs are None where a session has none."""
+    """One scan session; consecutive empty scans share one. `last_commit` is None where a session has none.
+
+    It is the last commit that the session has processed [doc]. Of its `end_lsn` the page says only that the session
+    ended there: it may lie behind commits that the session has left to the next one, so it proves nothing here.
+    """
 
     session_id: int
     done: bool
     empty_scans: int
-    end: Lsn | None
     last_commit: Lsn | None
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Scan:
         """The session of a row of `_SCANS`."""
-        number, phase, errors, empty, end, commit = row
-        return cls(int(number), phase == "Done" and not errors, int(empty or 0), _scanned(end), _scanned(commit))
+        number, phase, errors, empty, commit = row
+        return cls(int(number), phase == "Done" and not errors, int(empty or 0), _scanned(commit))
 
 
 @dataclass(slots=True)
 class SeenLog:
-    """What a process has seen of the log of one database. `shown`: the login could read where it ends."""
+    """What a process has seen of the log of one database.
+
+    Where capture is held back (`replica_states`), two empty scans prove nothing about a mark: they may have begun
+    before a secondary had hardened it. They do about what all secondaries had hardened when it was asked, before them.
+
+    Attributes:
+        shown: The login could read where the log ends.
+        held_back: Capture may be held back, and that mattered for the last answer.
+        edition: The server's edition, which does not change.
+    """
 
     shown: bool = False
+    held_back: bool = False
+    edition: int | None = None
+    _newest: int = 0
+    _fork: str | None = None
+    _hardened: list[LogMark] = field(default_factory=list[LogMark])
+    _passed: Lsn | None = None
+
+    def look(self, hardened: Lsn | None, shown: Sequence[Scan], fork: str | None) -> Lsn | None:
+        """The position below which everything is captured for certain; None when there is none.
+
+        Args:
+            hardened: All that is below was on the disks of all secondaries before the scans were read; None: unknown.
+            shown: The scan sessions.
+            fork: The recovery fork, if it is shown.
+        """
+        newest = shown[-1] if shown else Scan(0, done=True, empty_scans=0, last_commit=None)
+        if fork != self._fork or newest.session_id < self._newest:
+            self._hardened, self._passed = [], None  # Another history, or another server after a failover.
+        self._fork, self._newest = fork, newest.session_id
+        # Behind a secondary that has joined the group, what the scans since have seen is not known.
+        known = [one for one in self._hardened if hardened is not None and one.lsn <= hardened]
+        while known and proven(known[0], shown):
+            self._passed = known.pop(0).lsn
+        if hardened is not None and hardened != self._passed and (not known or hardened > known[-1].lsn):
+            # The oldest ones stay: each look may find the log further, and two scans take longer than a look.
+            known = [*known[:_MOST_HARDENED], LogMark(hardened, newest.session_id, newest.empty_scans)]
+        self._hardened = known
+        return self._passed
 
 
 def needed_grant(control: Control) -> str:
@@ -88,11 +129,11 @@ def log_end(control: Control) -> Lsn:
     except SourceError:
         found = None  # Before 2016 SP2.
     shown = _scanned(found.log_end_lsn) if found is not None else None
-    if shown is not None and found.updateability != "READ_ONLY":
+    if found is not None and shown is not None and found.updateability != "READ_ONLY":
         return shown
     if is_primary(control):
         return _log_end_by_savepoint(control)
-    own = _end_of_own_log(control)
+    own = own_log_end(control, edition(control))
     if own is None and shown is not None:
         return shown  # A database that takes no writes, and is no secondary.
     if own is None:
@@ -101,18 +142,6 @@ def log_end(control: Control) -> Lsn:
             "what it has shown is not bounded. Without driver.applicationIntent=ReadOnly, the primary is read"
         )
     return own
-
-
-def _end_of_own_log(control: Control) -> Lsn | None:
-    """The end of a secondary's copy of the log, which is behind all that it shows; None when it is unknown.
-
-    `sys.dm_db_log_stats` has no LSNs there. `last_hardened_lsn` is the start of the block behind those on disk, and
-    only those are redone [doc]. The view may be out of date [doc], so what is redone counts, too.
-    """
-    azure = is_azure_sql_database(control)
-    replicas = "sys.dm_database_replica_states" if azure else "sys.dm_hadr_database_replica_states"
-    rows = control.rows(_OWN_LOG.format(replicas=replicas), doing="reading the end of the secondary's log")
-    return max((numeric_lsn(int(one)) for row in rows for one in row if one), default=None)
 
 
 def mark(control: Control) -> LogMark:
@@ -137,22 +166,75 @@ def require_mark(control: Control, known: LogMark) -> None:
         )
 
 
-def newest_passed(control: Control, known: Collection[LogMark]) -> Lsn | None:
+def newest_passed(control: Control, known: Collection[LogMark], seen: SeenLog) -> Lsn | None:
     """The position of the newest of these marks that capture has passed; None: it has passed none.
 
     Everything that was committed below it is captured. All marks take as many statements as one.
 
-    A secondary shows no scans: there a captured transaction behind the mark, or a settled row, is the proof.
+    Where capture may be held back, and so on every secondary (which shows no scans), a captured transaction at or
+    behind the mark is the proof, or what all secondaries had hardened.
+
+    Args:
+        control: A connection to the database.
+        known: The marks.
+        seen: What the process has seen of the log.
     """
+    seen.held_back = False
     if not known:
         return None
-    shown = scans(control)
-    found = {mark.lsn for mark in known if proven(mark, shown)}
-    if max(mark.lsn for mark in known) not in found:
-        reached = standing(control)
-        ends = [lsn for lsn in (reached.captured, reached.settled) if lsn is not None]
-        found |= {mark.lsn for mark in known if any(mark.lsn <= end for end in ends)}
+    newest, shown = max(mark.lsn for mark in known), scans(control)
+    found = {mark.lsn for mark in known if proven(mark, shown, held_back=True)}
+    if newest not in found:
+        reached = positions.standing(control)
+        found |= {mark.lsn for mark in known if reached.captured is not None and mark.lsn <= reached.captured}
+        if newest not in found and is_held_back(control, seen):
+            passed = _hardened_and_passed(control, seen)
+            found |= {mark.lsn for mark in known if passed is not None and mark.lsn < passed}
+        elif newest not in found:
+            found |= {mark.lsn for mark in known if proven(mark, shown)}
+            found |= {mark.lsn for mark in known if reached.settled is not None and mark.lsn <= reached.settled}
     return max(found, default=None)
+
+
+def standing(control: Control, seen: SeenLog) -> Standing:
+    """The progress of capture, whose settled row is one below which everything is captured.
+
+    A row of an idle log has the log's end of the scan that found nothing. Where capture may be held back, commits that
+    it has not read may lie below, whatever follows the row: there only those rows count that all secondaries had
+    hardened, or a captured transaction.
+
+    Args:
+        control: A connection to the database.
+        seen: What the process has seen of the log.
+    """
+    found = positions.standing(control)
+    settled, captured = found.settled, found.captured
+    if settled is None or (captured is not None and settled <= captured) or not is_held_back(control, seen):
+        return found
+    passed = _hardened_and_passed(control, seen)
+    if passed is None or passed <= settled:
+        settled = positions.newest_row_below(control, passed) if passed is not None else None
+    captured = positions.captured(control)  # Behind the proof: what it covers was captured by then.
+    return replace(found, settled=max((one for one in (settled, captured) if one), default=None), captured=captured)
+
+
+def is_held_back(control: Control, seen: SeenLog) -> bool:
+    """Whether capture may wait for more than the log itself (`replica_states`); it is asked behind what was scanned."""
+    seen.held_back = replica_states.is_held_back(control, _edition(control, seen))
+    return seen.held_back
+
+
+def _edition(control: Control, seen: SeenLog) -> int:
+    if seen.edition is None:
+        seen.edition = edition(control)
+    return seen.edition
+
+
+def _hardened_and_passed(control: Control, seen: SeenLog) -> Lsn | None:
+    """The position below which all was hardened by every secondary, and captured since."""
+    # Before the scans: those that begin later are not held back below.
+    hardened = replica_states.least_hardened(control, _edition(control, seen))
+    return seen.look(hardened, scans(control), recovery_fork(control))
 
 
 def scans(control: Control) -> list[Scan]:
@@ -160,21 +242,28 @@ def scans(control: Control) -> list[Scan]:
     return [Scan.of(row) for row in control.rows(_SCANS, doing="reading the log scans")]
 
 
-def proven(known: LogMark, found: Sequence[Scan]) -> bool:
+def proven(known: LogMark, found: Sequence[Scan], *, held_back: bool = False) -> bool:
     """Whether these sessions prove that capture has passed the mark.
 
     A session ends after `maxtrans` x `maxscans` transactions at any position, so its mere end proves nothing. It is
-    proof if it reached the mark itself, or if a scan that began after the mark was read found the log empty. Empty
-    scans share a row, and one of them may have been running when the mark was read, so two are needed. Sessions are
-    ordered by their numbers, never by their local times, which can jump; numbers below the mark's come after it if the
-    mark's own session is gone, because the numbering then restarted.
+    proof if it has processed a commit at or behind the mark, or if a scan that began after the mark was read found the
+    log empty. Empty scans share a row, and one of them may have been running when the mark was read, so two are needed.
+    Sessions are ordered by their numbers, never by their local times, which can jump; numbers below the mark's come
+    after it if the mark's own session is gone, because the numbering then restarted.
+
+    Args:
+        known: The mark.
+        found: The sessions.
+        held_back: Capture may wait for more than the log itself (`replica_states`): empty scans prove nothing.
     """
     restarted = bool(found) and found[-1].session_id < known.session_id
     for scan in found:
         if not scan.done:
             continue
-        if any(lsn is not None and lsn >= known.lsn for lsn in (scan.end, scan.last_commit)):
+        if scan.last_commit is not None and scan.last_commit >= known.lsn:
             return True
+        if held_back:
+            continue
         before = known.empty_scans if scan.session_id == known.session_id and not restarted else 0
         later = scan.session_id >= known.session_id or restarted
         if later and scan.empty_scans >= before + 2:
@@ -200,10 +289,3 @@ def _log_end_by_savepoint(control: Control) -> Lsn:
     if found is None or found[0] is None:
         raise SourceError("The end of the log cannot be read: the server shows no transaction of this connection")
     return numeric_lsn(int(found[0]))
-
-
-def numeric_lsn(value: int) -> Lsn:
-    """The LSN of `numeric(25, 0)` notation: log file, then 10 digits block, then 5 digits slot."""
-    rest, slot = divmod(value, 100_000)
-    sequence, block = divmod(rest, 10_000_000_000)
-    return Lsn(sequence.to_bytes(4, "big") + block.to_bytes(4, "big") + slot.to_bytes(2, "big"))

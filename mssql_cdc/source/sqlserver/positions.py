@@ -28,6 +28,16 @@ def standing(control: Control) -> Standing:
     return Standing(captured(control), _lsn(settled), maximum(control))
 
 
+def newest_row_below(control: Control, bound: Lsn) -> Lsn | None:
+    """The newest row of the mapping, of a transaction or not, below a position; None when there is none."""
+    found = control.value(
+        f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE start_lsn < {LSN}",
+        digits(bound),
+        doing="looking for the newest row below a position",
+    )
+    return _lsn(found)
+
+
 def captured(control: Control) -> Lsn | None:
     """The newest captured transaction; without any, the smallest start of an instance; None without instances."""
     newest = control.value(

@@ -14,7 +14,7 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
 from mssql_cdc.source.snapshot_lock import custom_statements
-from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, volume, watermarks
+from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, replica_states, volume, watermarks
 from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
@@ -276,8 +276,8 @@ class SqlServerSession:
         return absences(self.control, tables, self.connector.filters.tables)
 
     def standing(self) -> Standing:
-        """Settled, captured and maximum, read in this order (`positions`)."""
-        found = positions.standing(self.control)
+        """Settled, captured and maximum, read in this order (`positions`, `log_end`)."""
+        found = log_end.standing(self.control, self.log)
         if found.captured is not None or not self.known.uncaptured:
             return found
         end = log_end.log_end(self.control)  # Nothing is captured, and nothing has to be.
@@ -370,7 +370,11 @@ class SqlServerSession:
         """The newest of these marks that capture has passed (`log_end`); where nothing is captured, none waits."""
         if known and self.known.uncaptured and positions.captured(self.control) is None:
             return max(mark.lsn for mark in known)
-        return log_end.newest_passed(self.control, known)
+        return log_end.newest_passed(self.control, known, self.log)
+
+    def held_back(self) -> str | None:
+        """Why it is not known that capture has passed the end of a resting log (`replica_states`)."""
+        return replica_states.HELD_BACK if self.log.held_back else None
 
     def count_rows(self, parts: Parts) -> dict[str, int]:
         """Change rows per instance name (`volume`)."""

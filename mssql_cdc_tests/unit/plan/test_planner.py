@@ -71,6 +71,17 @@ def test_reader_behind_the_lake_positions_waits():
     assert "lagging" in decision.reason
 
 
+def test_a_wait_says_what_may_hold_capture_back():
+    """In an availability group a resting database does not show how far capture is."""
+    closed = facts(member("a", 20, closed_until=lsn(20)), captured=10, held_back="it is in a group")
+    assert isinstance(wait := plan(closed), Wait)
+    assert wait.reason.endswith("opens once capture has passed its end: it is in a group")
+    behind = facts(member("a", 20), captured=10, held_back="it is in a group")
+    assert isinstance(wait := plan(behind), Wait)
+    assert wait.reason.endswith(": it is in a group")
+    assert "lagging" not in wait.reason
+
+
 def test_reader_behind_one_table_makes_no_cut():
     decision = planned(facts(member("a", 12), member("b", 4), captured=10), Range)
     assert ends(decision) == {"b": (4, 10)}

@@ -6,8 +6,8 @@ import pytest
 
 from mssql_cdc.errors import DataLostError, SourceError
 from mssql_cdc.lsn import ZERO_LSN, Lsn
-from mssql_cdc.source.sqlserver.log_end import numeric_lsn
 from mssql_cdc.source.sqlserver.positions import require_held
+from mssql_cdc.source.sqlserver.replica_states import numeric_lsn
 from mssql_cdc_tests.unit.source.raw import lsn
 
 

@@ -22,6 +22,7 @@ from mssql_sandbox.engine.log import (
     DdlChange,
     InstanceEnabled,
     RowChange,
+    lsn_bytes,
     lsn_text,
 )
 from mssql_sandbox.errors import SqlError
@@ -79,7 +80,7 @@ def _scan(capture: DatabaseCapture, metadata: Metadata, maxtrans: int) -> tuple[
         metadata.insert(DDL_HISTORY, *capture.pending_ddl)
         capture.pending_ddl = []
     log = capture.database.log
-    read = _ripe(capture, log.read(capture.position, maxtrans))
+    read = _ripe(capture, _hardened(capture, log.read(capture.position, maxtrans)))
     gathered = _Pass()
     by_source = capture.by_source()
     for committed in read:
@@ -92,6 +93,18 @@ def _scan(capture: DatabaseCapture, metadata: Metadata, maxtrans: int) -> tuple[
         _heartbeat(capture, metadata)
     capture.position += len(read)
     return read, gathered
+
+
+def _hardened(capture: DatabaseCapture, read: list[CommittedTransaction]) -> list[CommittedTransaction]:
+    """Only transactions that the secondary has on disk: without trace flag 1448, capture waits for all replicas [doc].
+
+    A pass that finds no other transactions counts as an empty one, and writes the dummy row of an idle database [?].
+    """
+    replica = capture.database.server.replica
+    if not replica.active:
+        return read
+    end = lsn_bytes(replica.hardened_lsn(capture.database.log))
+    return [committed for committed in read if committed.commit_lsn < end]
 
 
 def _ripe(capture: DatabaseCapture, read: list[CommittedTransaction]) -> list[CommittedTransaction]:

@@ -26,11 +26,6 @@ def lsn_bytes(lsn: int) -> bytes:
     return lsn.to_bytes(10, "big")
 
 
-def block_lsn(lsn: int) -> int:
-    """The LSN of the first record of its block."""
-    return lsn >> 16 << 16 | 1
-
-
 def lsn_number(lsn: int) -> int:
     """The LSN as `numeric(25,0)`: log file, 10 digits of the block, 5 digits of the slot."""
     return (lsn >> 48) * 10**15 + (lsn >> 16 & 0xFFFFFFFF) * 10**5 + (lsn & 0xFFFF)

@@ -192,10 +192,10 @@ _BROUGHT: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...] = (
 SINCE: Mapping[str, tuple[int, ...]] = MappingProxyType({name: since for since, names in _BROUGHT for name in names})
 """Functions (bare names), system objects and their columns (with schema), and the build that introduced them."""
 NOT_IN_AZURE = frozenset({
-    "sys.database_recovery_status", "sys.dm_hadr_database_replica_states", "sys.dm_server_services",
-    "sys.sp_cdc_start_job", "sys.sp_cdc_stop_job",
+    "sys.database_mirroring", "sys.database_recovery_status", "sys.dm_hadr_database_replica_states",
+    "sys.dm_server_services", "sys.sp_cdc_start_job", "sys.sp_cdc_stop_job",
 })  # fmt: skip
-"""[doc] for the recovery status, the replicas and the services; [?] for the procedures of Agent jobs."""
+"""[doc] for mirroring, the recovery status, the replicas and the services; [?] for the procedures of Agent jobs."""
 ONLY_IN_AZURE = frozenset({"sys.dm_database_replica_states"})
 
 

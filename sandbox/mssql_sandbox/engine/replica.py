@@ -8,11 +8,10 @@ here: definitions of objects, which are those of the primary.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from weakref import WeakKeyDictionary
+from collections.abc import Callable, Iterable
 
 from mssql_sandbox.engine.clock import Clock
-from mssql_sandbox.engine.log import Log, block_lsn
+from mssql_sandbox.engine.log import Log
 from mssql_sandbox.engine.transaction_scopes import Snapshots
 
 
@@ -25,7 +24,7 @@ class Replica:
         self._is_reader = is_reader
         self._pinned: int | None = None
         self._commits: deque[tuple[int, int]] = deque()
-        self._logged: WeakKeyDictionary[Log, deque[tuple[int, int]]] = WeakKeyDictionary()
+        self._hardened: dict[Log, int] = {}
         self.lag_seconds: float | None = None
 
     @property
@@ -46,6 +45,7 @@ class Replica:
     def follow(self, lag_seconds: float) -> None:
         """Show commits once they are `lag_seconds` old; commits already shown stay visible."""
         self._pin()
+        self._hardened = {}
         self.lag_seconds = lag_seconds
 
     def freeze(self) -> None:
@@ -60,7 +60,7 @@ class Replica:
             self._manager.drop_snapshot(self._pinned)
         self._pinned, self.lag_seconds = None, None
         self._commits.clear()
-        self._logged.clear()
+        self._hardened = {}
 
     def sequence(self) -> int:
         """The number of the newest commit that the secondary shows."""
@@ -74,20 +74,17 @@ class Replica:
             self._commits.append((self._clock.now_ns(), sequence))
             self._advance()
 
-    def logged(self, log: Log, lsn: int, sequence: int) -> None:
-        """Record the COMMIT record of a commit."""
-        if self._pinned is not None:
-            self._logged.setdefault(log, deque()).append((sequence, lsn))
+    def disconnect(self, logs: Iterable[Log]) -> None:
+        """Let nothing more reach the secondary: it hardens and shows no more, and capture reads no further [doc]."""
+        self.freeze()
+        self._hardened = {log: log.open_block for log in logs}
 
     def hardened_lsn(self, log: Log) -> int:
         """Where the secondary's copy of a database's log ends: the start of the block behind what it has on disk [doc].
 
-        It has redone all of it: its copy ends before the first commit that it does not show.
+        What it shows may be further behind.
         """
-        shown, commits = self.sequence(), self._logged.get(log, deque())
-        while commits and commits[0][0] <= shown:
-            commits.popleft()
-        return block_lsn(commits[0][1]) if commits else log.open_block
+        return self._hardened.get(log, log.open_block)
 
     def _pin(self) -> None:
         if self._pinned is None:

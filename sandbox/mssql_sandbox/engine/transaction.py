@@ -267,9 +267,7 @@ class Transaction:
         now = self.manager.clock.local_datetime()
         for part in self.parts.values():
             if committed:
-                lsn = part.log.commit(part, now)
-                if self.manager.replica is not None:
-                    self.manager.replica.logged(part.log, int.from_bytes(lsn, "big"), self.manager.sequence)
+                part.log.commit(part, now)
             else:
                 part.log.abort(part)
 

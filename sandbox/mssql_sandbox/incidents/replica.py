@@ -20,6 +20,13 @@ async def _freeze(call: Call) -> AsyncIterator[Event]:
     yield
 
 
+async def _disconnect(call: Call) -> AsyncIterator[Event]:
+    server = call.scope.server
+    server.replica.disconnect(database.log for database in server.databases.values())
+    return
+    yield
+
+
 async def _drop(call: Call) -> AsyncIterator[Event]:
     call.scope.server.replica.leave()
     return
@@ -29,5 +36,6 @@ async def _drop(call: Call) -> AsyncIterator[Event]:
 PROCEDURES = (
     procedure("sandbox.replica_lag", "@seconds float = 0", _lag),
     procedure("sandbox.replica_freeze", "", _freeze),
+    procedure("sandbox.replica_disconnect", "", _disconnect),
     procedure("sandbox.replica_drop", "", _drop),
 )

@@ -154,4 +154,28 @@ _COLUMNS = (
     "data_lake_log_publishing_desc nvarchar(60)? = 'DISABLED', is_vorder_enabled bit? = 0, "
     "is_proactive_statistics_refresh_on bit? = 0, is_optimized_locking_on bit?"
 )
-VIEWS = (view("sys.databases", _COLUMNS, _databases),)
+
+
+def _mirrors(scope: Scope) -> Iterator[tuple]:
+    """No database has a mirror."""
+    for database in scope.server.databases.values():
+        yield (database.id,)
+
+
+VIEWS = (
+    view("sys.databases", _COLUMNS, _databases),
+    view(
+        "sys.database_mirroring",
+        "database_id int, mirroring_guid uniqueidentifier? = NULL, mirroring_state tinyint? = NULL, "
+        "mirroring_state_desc nvarchar(60)? = NULL, mirroring_role tinyint? = NULL, "
+        "mirroring_role_desc nvarchar(60)? = NULL, mirroring_role_sequence int? = NULL, "
+        "mirroring_safety_level tinyint? = NULL, mirroring_safety_level_desc nvarchar(60)? = NULL, "
+        "mirroring_safety_sequence int? = NULL, mirroring_partner_name nvarchar(128)? = NULL, "
+        "mirroring_partner_instance nvarchar(128)? = NULL, mirroring_witness_name nvarchar(128)? = NULL, "
+        "mirroring_witness_state tinyint? = NULL, mirroring_witness_state_desc nvarchar(60)? = NULL, "
+        "mirroring_failover_lsn numeric(25,0)? = NULL, mirroring_connection_timeout int? = NULL, "
+        "mirroring_redo_queue int? = NULL, mirroring_redo_queue_type nvarchar(60)? = NULL, "
+        "mirroring_end_of_log_lsn numeric(25,0)? = NULL, mirroring_replication_lsn numeric(25,0)? = NULL",
+        _mirrors,
+    ),
+)
