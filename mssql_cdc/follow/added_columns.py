@@ -1,8 +1,9 @@
-"""Requests an incremental snapshot of a table whose next rows have columns that its rows of before lack (D24).
+"""Requests an incremental snapshot of a table whose rows of before lack what its next rows have (D24).
 
-An update that touched only a new column wrote no change row before the capture instance had it, and a default added by
-DDL never does: only reading the table shows what its rows have there. The request is an ordinary signal, so it is seen,
-stopped and paused like any other.
+That are columns, or values that an ALTER COLUMN has rewritten (`altered_columns.py`). An update that touched only a new
+column wrote no change row before the capture instance had it, and a default added by DDL never does: only reading the
+table shows what its rows have there. The request is an ordinary signal, so it is seen, stopped and paused like any
+other.
 
 What the rows of before have is the structure that the whole table was read under last, or was requested to be: not the
 newest version, which others record before the stream comes to it (a snapshot of some rows, one that is stopped, a
@@ -13,11 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import IGNORED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.capture.survey import Survey
+from mssql_cdc.follow.altered_columns import altered_columns
 from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import Range
@@ -27,7 +30,7 @@ CHANNEL = "capture instance"
 
 
 def request_added_columns(database: Database, seen: Survey, decision: Range) -> None:
-    """Request a snapshot of each table that the range reads from a capture instance with further columns.
+    """Request a snapshot of each table that the range reads from a capture instance with further or altered columns.
 
     Called before the range is read: a run that dies in between asks again, and finds that it has asked.
 
@@ -46,16 +49,23 @@ def request_added_columns(database: Database, seen: Survey, decision: Range) -> 
             continue
         schema, known = seen.instance(table, object_id).schema, seen.history.versions.get(table.text, ())
         added = added_columns(schema, known, _since(seen, table, schema, asked))
-        if not added:
-            continue
-        id_, columns = asked.id_of(object_id), ", ".join(added)
-        if schema.key_columns:
-            what = ask_for_snapshot(database, id_, [_pattern(table)], channel=CHANNEL, kind="incremental")
-            what = f"requested: {what}"
-        else:
-            what = "as the table has no key, take a blocking snapshot to read them"
-            note_signal(database, SignalRow(id_, "execute-snapshot", None), CHANNEL, IGNORED, what)
-        database.log(f"{table}: rows that were read before have no value of {columns}; {what}")
+        altered = _altered(seen, table, schema)
+        if added:
+            why = f"rows that were read before have no value of {', '.join(added)}"
+            _request(database, table, schema, asked.id_of(object_id), why)
+        elif altered is not None and not asked.holds(id_ := asked.altered_id(object_id, altered[0].version)):
+            why = f"rows that were read before have values of {', '.join(altered[1])} that an ALTER COLUMN has changed"
+            _request(database, table, schema, id_, why)
+
+
+def _request(database: Database, table: TableId, schema: TableSchema, id_: str, why: str) -> None:
+    if schema.key_columns:
+        what = ask_for_snapshot(database, id_, [_pattern(table)], channel=CHANNEL, kind="incremental")
+        what = f"requested: {what}"
+    else:
+        what = "as the table has no key, take a blocking snapshot to read them"
+        note_signal(database, SignalRow(id_, "execute-snapshot", None), CHANNEL, IGNORED, what)
+    database.log(f"{table}: {why}; {what}")
 
 
 def added_columns(
@@ -89,7 +99,14 @@ class _Asked:
 
     def id_of(self, object_id: int) -> str:
         """The id of the signal that asks for the columns of a capture instance."""
-        return f"added-columns-{object_id}" + (f"-e{self._epoch}" if self._epoch else "")
+        return self._in_epoch(f"added-columns-{object_id}")
+
+    def altered_id(self, object_id: int, version: int) -> str:
+        """The id of the signal that asks for the values that a capture instance has since a version."""
+        return self._in_epoch(f"altered-columns-{object_id}-v{version}")
+
+    def _in_epoch(self, text: str) -> str:
+        return text + (f"-e{self._epoch}" if self._epoch else "")
 
     @cached_property
     def _ids(self) -> frozenset[str]:
@@ -97,9 +114,13 @@ class _Asked:
         rows = self._database.tables.get(table.uri, table.rows, self._database.storage)
         return frozenset(row["id"] for row in rows if row["channel"] == CHANNEL)
 
+    def holds(self, id_: str) -> bool:
+        """Whether this was asked for."""
+        return id_ in self._ids
+
     def __contains__(self, object_id: int | None) -> bool:
         """Whether the columns of a capture instance were asked for."""
-        return object_id is not None and self.id_of(object_id) in self._ids
+        return object_id is not None and self.holds(self.id_of(object_id))
 
 
 def _read(seen: Survey, decision: Range) -> Iterator[tuple[TableId, int]]:
@@ -135,6 +156,18 @@ def _since(seen: Survey, table: TableId, schema: TableSchema, asked: _Asked) -> 
         return None  # Behind another key, its rows are read anyway.
     later = [one for one in known if one.version > base.version and one.capture_object_id not in {own, None}]
     return [*([] if base.capture_object_id == own else [base]), *later]
+
+
+def _altered(seen: Survey, table: TableId, schema: TableSchema) -> tuple[TableSchema, list[str]] | None:
+    """The version since which a table's rows of before have other values than at the source, and their columns."""
+    known, entry = seen.history.versions.get(table.text, ()), seen.tables[table].entry
+    if not known:
+        return None
+    filled = entry.filled if entry is not None else None
+    since = [one for one in known if one.version >= (known[-1].version if filled is None else filled)]
+    # What is not recorded yet will get the next number.
+    present = replace(with_delta_columns(schema, known), version=known[-1].version + 1)
+    return altered_columns([*since, present])
 
 
 def _is_earlier(seen: Survey, table: TableId, schema: TableSchema, base: TableSchema) -> bool:
