@@ -163,7 +163,9 @@ def _survey(
         problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
         absent = [*absent_tables(session, database, offsets, history, loaded, problems)]
         left = {found.table: entry for found, entry in absent if found.former is None}
-        behind: Mapping[TableId, bool] = _behind(database, offsets, history, tables, cursor) if currents else {}
+        # A whole look also finds what a user has restored or removed since the newest cut was merged.
+        merged = None if logs == "all" else cursor.merged
+        behind = _behind(database, offsets, history, tables, merged=merged) if currents else {}
         facts = Facts(
             now=now,
             members=tuple(member for member in members if member.table in tables),
@@ -267,11 +269,15 @@ def _behind(
     offsets: Offsets,
     history: SchemaHistory,
     tables: Mapping[TableId, LakeTable],
-    cursor: Cursor,
+    *,
+    merged: int | None,
 ) -> Mapping[TableId, bool]:
-    """Return the tables whose current table lacks rows of the newest cut, and whether its interval has passed."""
+    """Return the tables whose current table lacks rows of the newest cut, and whether its interval has passed.
+
+    None of them does if `merged` is the number of that cut.
+    """
     cut = offsets.last_cut()
-    if cut is None or cut.number == cursor.merged:
+    if cut is None or cut.number == merged:
         return {}
     found = behind_cut(database, tables.values(), offsets, history)
     return {table: is_due(database, tables[table]) for table in found}

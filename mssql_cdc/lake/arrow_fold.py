@@ -236,8 +236,10 @@ def _exact(folded: Folded, which: Numbers, old: OldRows | None, inherited: Numbe
     for number in np.flatnonzero(some).tolist():
         pairs = {n: t for n, t in _pairs(after, sources[0][number]).items() if n not in names}
         for name, rows in zip(names, sources[1:], strict=True):
-            known = rows[number] != NOWHERE
-            own = _pairs(after, rows[number]) if known else _pairs(texts, number) if name not in computed else {}
+            if rows[number] != NOWHERE:
+                own = _pairs(after, rows[number])
+            else:
+                own = _pairs(None if name in computed else texts, number)
             if name in own:
                 pairs[name] = own[name]
         found[number] = list(pairs.items()) or None
