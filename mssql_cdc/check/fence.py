@@ -111,8 +111,11 @@ class Fence:
             if found is not None:
                 return found
             if time.monotonic() > end:
+                with self.database.session() as session:
+                    why = session.held_back()
                 raise SourceUnavailableError(
-                    f"Timed out after {PATIENCE:g} s, waiting until {what}; check that the capture job is running"
+                    f"Timed out after {PATIENCE:g} s, waiting until {what}; "
+                    f"{why or 'check that the capture job is running'}"
                 )
             time.sleep(self.database.connector.streaming.poll_seconds)
 

@@ -76,6 +76,7 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
         ConfigurationError: the table's rows cannot be told apart, or it takes part in no streaming.
         SourceUnavailableError: rows stayed locked, or the lake did not come behind the rows in time.
         FencedError: another run repairs or snapshots the table.
+        SourceRestoredError: the source was restored while the rows waited.
     """
     database, recorded = looked.database, looked.recorded(member)
     compared = _compared(looked, member, recorded)
@@ -111,6 +112,7 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
             files += gone
         count = sum(len(staged.keys) for staged in together)
         facts = {"kind": "repair", "number": number, "epoch": looked.offsets.epoch, "keys": count}
+        _require_marks(looked, together)
         state = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark)
 
     def is_open() -> bool:
@@ -163,6 +165,17 @@ def _changed(looked: Looked, state: TableState, *, after: int) -> Mapping[str, s
         for key, position in zip(events.column("_key").to_pylist(), events.column("_pos").to_pylist(), strict=True):
             found[key] = max(position, found.get(key, ""))
     return found
+
+
+def _require_marks(looked: Looked, chunks: Sequence[Staged]) -> None:
+    """The source still has the history that the rows were read from: it is asked as it is by every other writer (A7).
+
+    Raises:
+        SourceRestoredError: It was restored, or a failover lost transactions.
+    """
+    with looked.database.session() as session:
+        for mark in {staged.mark for staged in chunks}:
+            session.require_mark(mark)
 
 
 def _stream_end(looked: Looked, member: LakeTable) -> Lsn:

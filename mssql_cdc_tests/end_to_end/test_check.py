@@ -435,6 +435,17 @@ def test_a_repair_brings_back_no_row_that_went_since_it_was_read(
     assert orders.check() == 0
 
 
+@pytest.mark.sandbox
+def test_a_repair_writes_no_row_of_a_history_that_a_restore_took_back(orders: Place, spark: Any):
+    """Nothing that was captured is lost, so that no position tells of it later."""
+    spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong' WHERE id = 1").collect()
+    orders.sql("EXEC sandbox.restore_point")
+    behind = "mssql_cdc.check.repair.prepared"  # The second time, when the change log has come behind the rows.
+    with happening_at(behind, 2, lambda: orders.sql("EXEC sandbox.restore_database")):
+        assert orders.command("check", "--repair") == 5
+    assert orders.query("SELECT _key AS key FROM t WHERE _snapshot LIKE 'repair:%'", "orders", "changes") == []
+
+
 def test_a_repair_shows_no_change_before_a_complete_cut_has_it(
     orders: Place, capsys: pytest.CaptureFixture[str], spark: Any
 ):
