@@ -189,7 +189,8 @@ def _extensions(database: Database) -> Extensions | None:
 def _rows(counts: pa.Table) -> tuple[pa.RecordBatch, Counted]:
     """Return the rows of transactions, BEGIN before END, from `event_counts.COUNTED` in order."""
     aggregates: list[Any] = [("commit_lsn", "min"), ("first", "min"), ("last", "max"), ("at", "max"), ("events", "sum")]
-    groups: pa.Table = counts.group_by("transaction", use_threads=False).aggregate([*aggregates, ([], "count_all")])
+    # Groups come in no order that is promised.
+    groups: pa.Table = counts.group_by("transaction").aggregate([*aggregates, ([], "count_all")]).sort_by("transaction")
     count = groups.num_rows
     sizes: Numbers = groups.column("count_all").to_numpy()
     ends = np.cumsum(sizes)

@@ -31,11 +31,7 @@ def statement(chance: random.Random) -> str:
 
 
 def in_order(place: Place) -> list[dict[str, Any]]:
-    """The rows of `_transactions` in order.
-
-    DataFusion's ORDER BY over files with maps has given a row the map of another one (deltalake 1.6.6, one run of
-    twenty); pyarrow reads the same files rightly.
-    """
+    """The rows of `_transactions` in order."""
     table = DeltaTable(f"{place.warehouse}/shop/{place.database}/_transactions").to_pyarrow_table()
     return sorted(table.to_pylist(), key=lambda row: (row["_pos"], row["status"]))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -388,3 +389,31 @@ def test_counts_are_those_of_the_records_whatever_changes(
     }
     with TemporaryDirectory() as folder:
         play(Path(folder), script, cuts, own)
+
+
+@pytest.mark.parametrize("count", [5, 40, 1000])
+def test_each_transaction_has_the_counts_of_its_own_collections(count: int):
+    """Arrow's groups are in no order that is promised: some transactions had the collections of others."""
+    rows = [
+        {
+            "transaction": f"0000-{lsn(7 * number).raw.hex()}",
+            "commit_lsn": lsn(7 * number).text,
+            "collection": f"shop.dbo.{name}",
+            "first": f"0000-{lsn(7 * number).raw.hex()}-a",
+            "last": f"0000-{lsn(7 * number).raw.hex()}-b",
+            "at": None,
+            "events": number * 10 + place,
+        }
+        for number in range(1, count + 1)
+        for place, name in enumerate("abc"[: 1 + number % 3], 1)
+    ]
+    table = event_counts.merged_counts([pa.Table.from_pylist(rows, event_counts.COUNTED)])
+    found, counted = transactions._rows(table)  # pyright: ignore[reportPrivateUsage]
+    ends = [row for row in found.to_pylist() if row["status"] == "END"]
+    assert [row["transaction_id"] for row in ends] == [lsn(7 * number).text for number in range(1, count + 1)]
+    for number, row in enumerate(ends, 1):
+        expected = {f"shop.dbo.{name}": number * 10 + place for place, name in enumerate("abc"[: 1 + number % 3], 1)}
+        assert dict(row["data_collections"]) == expected
+        assert row["event_count"] == sum(expected.values())
+    assert counted.transactions == count
+    assert (counted.first, counted.last) == (lsn(7).text, lsn(7 * count).text)
