@@ -165,7 +165,9 @@ def _survey(
         left = {found.table: entry for found, entry in absent if found.former is None}
         # A whole look also finds what a user has restored or removed since the newest cut was merged.
         merged = None if logs == "all" else cursor.merged
-        behind = _behind(database, offsets, history, tables, merged=merged) if currents else {}
+        behind: Mapping[TableId, bool] = {}
+        if currents:
+            behind = _behind(database, offsets, history, tables, merged=merged)
         facts = Facts(
             now=now,
             members=tuple(member for member in members if member.table in tables),
