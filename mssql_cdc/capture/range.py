@@ -13,7 +13,6 @@ from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import prepared, versioned
-from mssql_cdc.capture.source_history import witness_of
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.capture.write_task import WriteTask, Written, write, write_together
 from mssql_cdc.errors import MssqlCdcError, TaskError
@@ -100,7 +99,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
             session.require_visible(decision.range.to)
         # Before the commits, which have it, too: if this run dies behind them, nothing else tells of their history.
         # Also of a range that only opens tables: detect a source that goes back right after its first snapshot.
-        witness = witness_of(session, survey.offsets, survey.facts, survey.tables.values(), to=decision.range.to)
+        witness = survey.witness(session, decision.range.to)
         if decision.slices:
             counts = _counts(session, survey, decision)
             outcomes, history = _read_and_commit(database, session, survey, decision, counts, witness)

@@ -17,7 +17,7 @@ from mssql_cdc.capture.members import LakeTable, load_tables, require_newest, wi
 from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.capture.snapshot_controls import Controls, load_controls, paused_snapshots
 from mssql_cdc.capture.snapshot_extensions import policy
-from mssql_cdc.capture.source_history import restore_behind_commits, restore_since
+from mssql_cdc.capture.source_history import restore_behind_commits, restore_since, witness_of
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
@@ -27,7 +27,7 @@ from mssql_cdc.plan.facts import Absent, Asked, Cursor, Facts, Instance, Limits,
 from mssql_cdc.plan.planner import lost
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import SourceSession
-from mssql_cdc.source.values import CapturedTable, CaptureInstance, Standing
+from mssql_cdc.source.values import CapturedTable, CaptureInstance, Standing, Witness
 
 RETENTION_SHARE = 8
 DEFAULT_RETENTION = timedelta(days=3)
@@ -88,6 +88,10 @@ class Survey:
         """A table's position."""
         member = self.member(table)
         return member.position if member is not None else None
+
+    def witness(self, session: SourceSession, to: Lsn) -> Witness | None:
+        """What is stored with a position, of the history that was surveyed; see `witness_of` for what it raises."""
+        return witness_of(session, self.offsets, self.facts, self.tables.values(), to=to)
 
 
 def survey(

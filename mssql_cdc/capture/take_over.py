@@ -8,7 +8,6 @@ from datetime import datetime
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.remaining_snapshots import request_remaining
-from mssql_cdc.capture.source_history import witness_of
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import ConfigurationError, DataLostError, SourceRestoredError, StaleReaderError
 from mssql_cdc.lake.offsets import append_offsets
@@ -49,14 +48,13 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
             "folder, or leave the offsets out to go on from this state"
         )
     with database.session() as session:
-        known, newest = session.witness(commit), session.standing().maximum
-        if known is not None or newest is None or commit > newest:
+        witness, newest = seen.witness(session, commit), session.standing().maximum
+        if witness is not None or newest is None or commit > newest:
             _require_commit(session, commit)
-        witness = witness_of(session, seen.offsets, seen.facts, seen.tables.values(), to=commit)
     is_part = offset.change_lsn is not None or offset.is_unfinished_snapshot
     position = commit.decrement() if is_part else commit
     taken = {one.table: found for one in seen.facts.members if (found := _instance(one, position)) is not None}
-    at = datetime.fromisoformat(known.tran_end_time) if known is not None and known.start_lsn == commit else None
+    at = datetime.fromisoformat(witness.tran_end_time) if witness is not None and witness.start_lsn == commit else None
     lost = _lost(seen, [one for one in seen.facts.members if one.table not in taken], at)
     lost += [
         f"{table} (its oldest change is {instance.min_lsn.text})"

@@ -15,7 +15,6 @@ from mssql_cdc.capture.snapshot.notes import SnapshotNotes
 from mssql_cdc.capture.snapshot.progress import Run, require_held
 from mssql_cdc.capture.snapshot.statements import statement_of
 from mssql_cdc.capture.snapshot_controls import heard_until
-from mssql_cdc.capture.source_history import witness_of
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
@@ -81,8 +80,10 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     begins = {table: t for table, t in chosen.items() if not offsets.is_in(wanted.id, table.text)}
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
-        mark = marked(database, session)
-        offsets = _write_status(database, plan, begins, offsets, wanted, mark, _witness(session, survey))
+        mark, captured = marked(database, session), survey.facts.captured
+        # What the snapshot reads lies behind it (A7).
+        witness = survey.witness(session, captured) if captured is not None else None
+        offsets = _write_status(database, plan, begins, offsets, wanted, mark, witness)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
     begun = {table: t for table, t in chosen.items() if table not in begins}
     if begun:
@@ -300,14 +301,6 @@ def _table_plan(
         refused=asked.refused if asked is not None and select is not None else None,
         edition=edition,
     )
-
-
-def _witness(session: SourceSession, survey: Survey) -> Witness | None:
-    """What proves later that the source's history is that of what the snapshot reads: it lies behind this (A7)."""
-    captured = survey.facts.captured
-    if captured is None:
-        return None
-    return witness_of(session, survey.offsets, survey.facts, survey.tables.values(), to=captured)
 
 
 def _key(member: LakeTable) -> str | None:

@@ -23,7 +23,6 @@ from mssql_cdc.capture.snapshot.finish import give_back, obey, tell_paused
 from mssql_cdc.capture.snapshot.progress import Progress, Run, progress_of
 from mssql_cdc.capture.snapshot.structures import keep_structures
 from mssql_cdc.capture.snapshot_extensions import chosen_query
-from mssql_cdc.capture.source_history import witness_of
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import ConfigurationError, FencedError, MssqlCdcError, SourceRestoredError
@@ -273,10 +272,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
         entries[table.text] = entry
     furthest = max((Lsn.parse(entry.to) for entry in entries.values() if entry.to), default=None)
     with database.session() as session:
-        if furthest is None:
-            witness = None
-        else:
-            witness = witness_of(session, survey.offsets, survey.facts, survey.tables.values(), to=furthest)
+        witness = survey.witness(session, furthest) if furthest is not None else None
     row = positions_taken(database.stamp(epoch), entries, snapshot=decision.id, witness=witness)
     append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
 

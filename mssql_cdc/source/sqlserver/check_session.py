@@ -16,6 +16,7 @@ from mssql_cdc.config import Connection
 from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.sqlserver.catalog import sql_type
+from mssql_cdc.source.sqlserver.catalog_statements import JOIN_TYPES, TYPE_NAME
 from mssql_cdc.source.sqlserver.check_texts import has_checksum, parameter, row_bytes, select_list, source_text
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces, plan_chunks, predicate, table_name
 from mssql_cdc.source.sqlserver.connect import Control, control
@@ -26,17 +27,15 @@ from mssql_cdc.source.values import Bound, Buckets, Checksum, Chunk, SourceTable
 FETCH_ROWS = 5_000
 LOCK_TIMEOUT_MS = 10_000
 
-_COLUMNS = """
-SELECT t.object_id, s.name AS schema_name, t.name AS table_name, c.name AS column_name, c.column_id,
-       COALESCE(b.name, y.name, N'a type that is hidden') AS type_name, c.max_length, c.precision, c.scale,
-       c.collation_name, c.is_nullable, c.is_computed
-FROM sys.tables t
-JOIN sys.schemas s ON s.schema_id = t.schema_id
-JOIN sys.columns c ON c.object_id = t.object_id
-LEFT JOIN sys.types b ON b.user_type_id = c.system_type_id
-LEFT JOIN sys.types y ON y.user_type_id = c.user_type_id
-WHERE t.is_ms_shipped = 0 AND s.name <> 'cdc'
-ORDER BY s.name, t.name, c.column_id"""
+_COLUMNS = f"""
+SELECT o.object_id, s.name AS schema_name, o.name AS table_name, c.name AS column_name, c.column_id,
+       {TYPE_NAME} AS type_name, c.max_length, c.precision, c.scale, c.collation_name, c.is_nullable, c.is_computed
+FROM sys.tables o
+JOIN sys.schemas s ON s.schema_id = o.schema_id
+JOIN sys.columns c ON c.object_id = o.object_id
+{JOIN_TYPES}
+WHERE o.is_ms_shipped = 0 AND s.name <> 'cdc'
+ORDER BY s.name, o.name, c.column_id"""
 
 _CAPTURED = """
 SELECT ct.source_object_id, ct.object_id, cc.column_name
