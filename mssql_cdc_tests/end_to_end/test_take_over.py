@@ -308,9 +308,7 @@ def test_a_history_of_another_connector_is_refused_before_anything_is_written(
 def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, capsys: pytest.CaptureFixture[str]):
     create(place)
     offset = {"snapshot": "INITIAL", "snapshot_completed": False, "commit_lsn": "00000027:00000090:0004"}
-    path = place.folder / "offsets.json"
-    partition = {"server": "shop", "database": place.database}
-    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    path = _offsets_file(place, offset)
     assert place.command("take-over", "--offsets", str(path)) == 2
     assert "behind a completed snapshot" in capsys.readouterr().err
 
@@ -326,11 +324,7 @@ def test_changes_that_cleanup_has_removed_are_named_and_nothing_is_written(
     place.settle()
     newest = place.control.value("SELECT CONVERT(char(22), MAX(__$start_lsn), 1) FROM cdc.dbo_a_CT", doing="reading")
     place.sql(f"EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_a', @low_water_mark = {newest}")
-    lsn = f"{position[:8]}:{position[8:16]}:{position[16:]}".lower()
-    offset = {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
-    path = place.folder / "offsets.json"
-    partition = {"server": "shop", "database": place.database}
-    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    path = _offsets_file(place, _offset_at(position))
     assert place.command("take-over", "--offsets", str(path)) == 4
     assert f"{place.database}.dbo.a" in capsys.readouterr().err
     assert not (place.warehouse / "shop").exists()
@@ -338,21 +332,12 @@ def test_changes_that_cleanup_has_removed_are_named_and_nothing_is_written(
 
 def test_an_offset_of_a_history_that_a_restore_took_back_is_refused(place: Place, capsys: pytest.CaptureFixture[str]):
     """The tables would stream from it on, and what the source has committed below it since would be missing."""
-    create(place)
-    place.sql("INSERT INTO dbo.a VALUES (1, 1)")
-    place.settle()
-    place.sql("EXEC sandbox.restore_point", "INSERT INTO dbo.a VALUES (2, 1)", "INSERT INTO dbo.a VALUES (3, 1)")
-    place.settle()
-    newest = place.control.value("SELECT CONVERT(char(20), MAX(__$start_lsn), 2) FROM cdc.dbo_a_CT", doing="reading")
-    lsn = f"{newest[:8]}:{newest[8:16]}:{newest[16:]}".lower()
-    path = place.folder / "offsets.json"
-    offset = {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
-    partition = {"server": "shop", "database": place.database}
-    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    offset = _offset_that_a_restore_takes_back(place)
+    path = _offsets_file(place, offset)
     place.sql("EXEC sandbox.restore_database", "INSERT INTO dbo.a VALUES (4, 1)")
     place.settle()
     assert place.command("take-over", "--offsets", str(path)) == 4
-    assert f"does not have commit {lsn}" in capsys.readouterr().err
+    assert f"does not have commit {offset['commit_lsn']}" in capsys.readouterr().err
     place.sql(*(f"INSERT INTO dbo.a VALUES ({key}, 1)" for key in range(5, 15)))
     place.settle()
     assert place.command("take-over", "--offsets", str(path)) == 4, "the source has newer commits meanwhile"
@@ -360,17 +345,7 @@ def test_an_offset_of_a_history_that_a_restore_took_back_is_refused(place: Place
 
 
 def test_a_restore_right_behind_a_take_over_is_noticed(place: Place, capsys: pytest.CaptureFixture[str]):
-    create(place)
-    place.sql("INSERT INTO dbo.a VALUES (1, 1)")
-    place.settle()
-    place.sql("EXEC sandbox.restore_point", "INSERT INTO dbo.a VALUES (2, 1)", "INSERT INTO dbo.a VALUES (3, 1)")
-    place.settle()
-    newest = place.control.value("SELECT CONVERT(char(20), MAX(__$start_lsn), 2) FROM cdc.dbo_a_CT", doing="reading")
-    lsn = f"{newest[:8]}:{newest[8:16]}:{newest[16:]}".lower()
-    path = place.folder / "offsets.json"
-    offset = {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
-    partition = {"server": "shop", "database": place.database}
-    path.write_text(json.dumps({"offsets": [{"partition": partition, "offset": offset}]}))
+    path = _offsets_file(place, _offset_that_a_restore_takes_back(place))
     assert place.command("take-over", "--offsets", str(path)) == 0
     place.sql("EXEC sandbox.restore_database", "INSERT INTO dbo.a VALUES (4, 1)")
     place.settle()
@@ -421,9 +396,24 @@ def test_a_blocking_snapshot_that_was_not_finished_is_missing_and_said_so(
 _KEY = "incremental_snapshot_collections"
 
 
-def _newest_offset(place: Place) -> dict[str, Any]:
-    newest = place.control.value("SELECT CONVERT(char(20), MAX(__$start_lsn), 2) FROM cdc.dbo_b_CT", doing="reading")
-    lsn = f"{newest[:8]}:{newest[8:16]}:{newest[16:]}".lower()
+def _offset_that_a_restore_takes_back(place: Place) -> dict[str, Any]:
+    """That of the newest change; `sandbox.restore_database` brings back what was before it."""
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1)")
+    place.settle()
+    place.sql("EXEC sandbox.restore_point", "INSERT INTO dbo.a VALUES (2, 1)", "INSERT INTO dbo.a VALUES (3, 1)")
+    place.settle()
+    return _newest_offset(place, "a")
+
+
+def _newest_offset(place: Place, table: str = "b") -> dict[str, Any]:
+    newest = f"SELECT CONVERT(char(20), MAX(__$start_lsn), 2) FROM cdc.dbo_{table}_CT"
+    return _offset_at(place.control.value(newest, doing="reading"))
+
+
+def _offset_at(position: str) -> dict[str, Any]:
+    """The offset of a change whose commit has these digits."""
+    lsn = f"{position[:8]}:{position[8:16]}:{position[16:]}".lower()
     return {"commit_lsn": lsn, "change_lsn": lsn, "event_serial_no": 1}
 
 

@@ -24,6 +24,7 @@ from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.storm.lake import Killed, happening_at, killed_at
 from mssql_cdc_tests.storm.machine import Storm
 from mssql_cdc_tests.storm.model import ModelWorld
+from mssql_cdc_tests.storm.worlds import TABLES
 
 ORDERS, PEOPLE, NOTES = (TableId("shop", "dbo", name) for name in ("orders", "people", "notes"))
 RANGE_ROW = "mssql_cdc.capture.range.append_offsets"
@@ -47,6 +48,20 @@ def events(storm: Storm, name: str, count: int, *, looks: int = 2) -> None:
 def change(storm: Storm, name: str, key: int, value: str) -> None:
     storm.transaction([(name, key, value)])
     storm.world.scan(500)
+
+
+def taken_back(storm: Storm) -> None:
+    """A restore, also while the fork is hidden and a snapshot is open: `brought_back` plays none then."""
+    storm.world.restore()
+    storm.restored = True
+    storm.may_lack.update(TABLES)
+
+
+def new_history(storm: Storm, count: int) -> None:
+    """What the source commits behind a restore, at positions that it had used before."""
+    for number in range(count):
+        change(storm, "orders", 2 + number % 2, f"new{number}")
+    storm.look()
 
 
 # -- change logs that a user changes (A5) ---------------------------------------------------------------------------
@@ -119,9 +134,7 @@ def test_a_restore_behind_a_stopped_snapshot_of_a_table_that_a_dead_run_had_read
     storm.control("stop-snapshot")
     storm.look()
     storm.brought_back()
-    for number in range(3):
-        change(storm, "orders", 2 + number % 2, f"new{number}")
-    storm.look()
+    new_history(storm, 3)
 
 
 @pytest.mark.parametrize("place", ["during", "behind"])
@@ -136,12 +149,8 @@ def test_a_restore_of_what_a_snapshot_has_read_is_noticed_where_the_recovery_for
         storm.look_and_die(GROUP, 2, after=True)
     else:
         storm.look()
-    storm.world.restore()
-    storm.restored = True
-    storm.may_lack.update(("orders", "people", "notes"))
-    for number in range(4):
-        change(storm, "orders", 2 + number % 2, f"new{number}")
-    storm.look()
+    taken_back(storm)
+    new_history(storm, 4)
 
 
 def test_a_restore_behind_a_group_of_a_snapshot_whose_run_has_died_is_noticed(storm: Storm):
@@ -152,12 +161,8 @@ def test_a_restore_behind_a_group_of_a_snapshot_whose_run_has_died_is_noticed(st
     storm.back_up()
     with happening_at(GROUP, 2, lambda: change(storm, "orders", 3, "lost")):
         storm.look_and_die(GROUP, 4, after=True)
-    storm.world.restore()
-    storm.restored = True
-    storm.may_lack.update(("orders", "people", "notes"))
-    for number in range(4):
-        change(storm, "orders", number % 2, f"new{number}")
-    storm.look()
+    taken_back(storm)
+    new_history(storm, 4)
 
 
 def test_a_restore_between_a_survey_and_its_range_is_noticed_behind_commits_of_a_dead_run(storm: Storm):
