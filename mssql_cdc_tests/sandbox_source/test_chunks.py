@@ -11,7 +11,7 @@ import pytest
 
 from mssql_cdc.errors import SourceUnavailableError, StaleReaderError, StaleStructureError
 from mssql_cdc.lsn import snapshot_position_text
-from mssql_cdc.source.sqlserver.chunks import last_bound, next_bound, plan_chunks
+from mssql_cdc.source.sqlserver.chunk_planning import last_bound, next_bound, plan_chunks
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.log_end import log_end
 from mssql_cdc.source.sqlserver.snapshot_reader import UNDER_LOCK, locked

@@ -18,7 +18,8 @@ from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.sqlserver.catalog import sql_type
 from mssql_cdc.source.sqlserver.catalog_statements import JOIN_TYPES, TYPE_NAME
 from mssql_cdc.source.sqlserver.check_texts import has_checksum, parameter, row_bytes, select_list, source_text
-from mssql_cdc.source.sqlserver.chunks import Piece, pieces, plan_chunks, predicate, table_name
+from mssql_cdc.source.sqlserver.chunk_planning import plan_chunks
+from mssql_cdc.source.sqlserver.chunks import Piece, pieces, predicate, table_name
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.key_order import ranges_of
 from mssql_cdc.source.sqlserver.snapshot_reader import UPDATEABILITY

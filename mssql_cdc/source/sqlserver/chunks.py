@@ -1,27 +1,21 @@
-"""Splits a table into chunks by its key, step by step, with bounds that are texts (rule C20, case B).
+"""The rows of a chunk as T-SQL conditions on its key, with bounds that are texts (rule C20, case B).
 
-The chunks cover every existing and future key value, so rows that are inserted later fall into one of them. A step
-reads the keys of one chunk, from the last bound on; who makes it, and what is kept of it, is not decided here. A bound
-is one ASCII text per key column, which the server produces and gets back as a parameter with
-`CAST(? AS <declared type>)`: no client ever compares, sorts or rounds a key value.
+The chunks of a table cover every existing and future key value, so rows that are inserted later fall into one of them;
+where they end is found by `chunk_planning`. A bound is one ASCII text per key column, which the server produces and
+gets back as a parameter with `CAST(? AS <declared type>)`: no client ever compares, sorts or rounds a key value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema import Column, Kind, SqlServerType, TableSchema
 from mssql_cdc.schema.types import LONGEST_BOUND
-from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.key_texts import key_text
 from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound, Chunk
-
-_PLACE = "[__$place]"
-"""A name that no captured column has: those that begin so are CDC's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +30,10 @@ class Piece:
     parameters: tuple[str, ...] = ()
 
 
+WHOLE = Piece("")
+"""Every row."""
+
+
 def pieces(chunk: Chunk, keys: Sequence[Column]) -> list[Piece]:
     """The parts of a chunk, in key order; no row is in two of them.
 
@@ -46,7 +44,7 @@ def pieces(chunk: Chunk, keys: Sequence[Column]) -> list[Piece]:
     if chunk.keys is not None:
         return [_of_keys(chunk.keys, piece, keys) for piece in pieces(replace(chunk, keys=None), keys)]
     if lower is None and upper is None:
-        return [Piece("")]
+        return [WHOLE]
     same = _common(lower, upper)
     if lower is not None and same == len(keys):
         return []
@@ -91,102 +89,6 @@ def _is_key(columns: Sequence[Column], bound: Bound) -> str:
 def table_name(schema: TableSchema) -> str:
     """`[schema].[table]` in the connection's database."""
     return f"{quote(schema.table_id.schema)}.{quote(schema.table_id.name)}"
-
-
-def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
-    """All chunks of about `rows_per_chunk` rows in key order (`next_bound`).
-
-    Args:
-        control: a connection to the table's database.
-        schema: the table, with its key.
-        rows_per_chunk: at least 1.
-    """
-    edges: list[Bound | None] = [None]
-    while (bound := next_bound(control, schema, rows_per_chunk, edges[-1])) is not None:
-        edges.append(bound)
-    edges.append(None)
-    return [Chunk(number, lower, upper) for number, (lower, upper) in enumerate(pairwise(edges))]
-
-
-def estimated_rows(control: Control) -> dict[int, int]:
-    """About how many rows each table that the login can see has, by its object id: from metadata."""
-    statement = "SELECT object_id, SUM(rows) FROM sys.partitions WHERE index_id IN (0, 1) GROUP BY object_id"
-    return {int(table): int(rows or 0) for table, rows in control.rows(statement, doing="estimating tables' rows")}
-
-
-def next_bound(
-    control: Control,
-    schema: TableSchema,
-    rows: int,
-    last: Bound | None,
-    *,
-    until: Bound | None = None,
-    condition: str | None = None,
-    under_lock: bool = False,
-) -> Bound | None:
-    """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
-
-    A seek from the last bound, then a walk along the key's index: however large the table, each statement reads the
-    keys of one chunk; with a condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate
-    key's value stay in one chunk, since a chunk reaches up to and including its bound.
-
-    A table without a key, or with one of a type that has no bounds (sql_variant), has none.
-
-    Args:
-        control: a connection to the table's database.
-        schema: the table, with its key.
-        rows: how many rows the chunk has, at least 1.
-        last: the bound of the chunk before; None at the beginning of the table.
-        until: look no further than this bound.
-        condition: count only the rows that fulfill it.
-        under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take none.
-    """
-    if not schema.keys or not all(column.type.has_bounds for column in schema.keys):
-        return None
-    names = ", ".join(quote(column.name) for column in schema.keys)
-    texts = ", ".join(bound_expression(column) for column in schema.keys)
-    doing = f"planning a chunk of {schema.table_id}"
-    left, parts = rows, pieces(Chunk(0, last, until), schema.keys)
-    for part in parts:
-        # TOP ends the walk, and its order is that of the numbers: the server sorts nothing.
-        first = f"SELECT TOP (?) {names} {_rows(schema, part.sql, condition, under_lock=under_lock)} ORDER BY {names}"
-        numbered = f"SELECT {names}, ROW_NUMBER() OVER (ORDER BY {names}) AS {_PLACE} FROM ({first}) AS k"
-        found = control.row(
-            f"SELECT {texts} FROM ({numbered}) AS n WHERE {_PLACE} = ?", left, *part.parameters, left, doing=doing
-        )
-        if found is not None:
-            return tuple(found)
-        if part is not parts[-1]:
-            counted = control.value(f"SELECT COUNT_BIG(*) FROM ({first}) AS k", left, *part.parameters, doing=doing)
-            left = max(left - counted, 1)  # Rows may have come since the look.
-    return None
-
-
-def last_bound(control: Control, schema: TableSchema, condition: str | None = None) -> Bound | None:
-    """Return the largest key of the table in the order of its chunks; None if it is empty.
-
-    Args:
-        control: a connection to the table's database.
-        schema: the table, with its key.
-        condition: look only at the rows that fulfill it.
-
-    Raises:
-        SchemaError: keys of this type cannot bound a chunk.
-    """
-    names = ", ".join(f"{quote(column.name)} DESC" for column in schema.keys)
-    texts = ", ".join(bound_expression(column) for column in schema.keys)
-    found = control.row(
-        f"SELECT TOP (1) {texts} {_rows(schema, '', condition)} ORDER BY {names}",
-        doing=f"looking for the largest key of {schema.table_id}",
-    )
-    return None if found is None else tuple(found)
-
-
-def _rows(schema: TableSchema, sql: str, condition: str | None, *, under_lock: bool = False) -> str:
-    """FROM and WHERE for the rows of a piece; the table has the name under which a chunk reads it."""
-    conditions = [text for text in (sql, f"({condition})" if condition else "") if text]
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"FROM {table_name(schema)} AS t{' WITH (NOLOCK)' if under_lock else ''}{where}"
 
 
 # -- Bounds: key values as texts, and predicates over them --------------------------

@@ -14,7 +14,16 @@ from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.schema import TableId, TableSchema, TableStructure
 from mssql_cdc.source.protocol import BatchReader, ChunkRead, Parts
 from mssql_cdc.source.snapshot_lock import custom_statements
-from mssql_cdc.source.sqlserver import chunks, health, log_end, positions, replica_states, volume, watermarks
+from mssql_cdc.source.sqlserver import (
+    chunk_planning,
+    chunks,
+    health,
+    log_end,
+    positions,
+    replica_states,
+    volume,
+    watermarks,
+)
 from mssql_cdc.source.sqlserver.absences import absences
 from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, database
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
@@ -145,7 +154,7 @@ class SqlServerSource:
         return open_shared(own, known.known_minima if known is not None else {}, kept)
 
     def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
-        """The values of a bound as people read them (`chunks`).
+        """The values of a bound as people read them (`chunk_planning`).
 
         Args:
             schema: The table, keyed by the columns that its chunks are ordered by.
@@ -399,8 +408,8 @@ class SqlServerSession:
         return altered(self.control, positions)
 
     def estimated_rows(self) -> dict[int, int]:
-        """The rows of each table by its object id (`chunks`)."""
-        return chunks.estimated_rows(self.control)
+        """The rows of each table by its object id (`chunk_planning`)."""
+        return chunk_planning.estimated_rows(self.control)
 
     def next_bound(
         self,
@@ -412,7 +421,7 @@ class SqlServerSession:
         condition: str | None = None,
         under_lock: bool = False,
     ) -> Bound | None:
-        """The key that ends the next rows after a bound (`chunks`).
+        """The key that ends the next rows after a bound (`chunk_planning`).
 
         Args:
             schema: The table, keyed by the columns that its chunks are ordered by.
@@ -423,14 +432,14 @@ class SqlServerSession:
             under_lock: The caller holds a shared lock on the table.
         """
         with self._lock_timeout():
-            return chunks.next_bound(
+            return chunk_planning.next_bound(
                 self.control, schema, rows, last, until=until, condition=condition, under_lock=under_lock
             )
 
     def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
-        """The largest key of a table (`chunks`)."""
+        """The largest key of a table (`chunk_planning`)."""
         with self._lock_timeout():
-            return chunks.last_bound(self.control, schema, condition)
+            return chunk_planning.last_bound(self.control, schema, condition)
 
     @contextmanager
     def _lock_timeout(self) -> Generator[None]:

@@ -1,0 +1,92 @@
+"""Finds where the chunks of a table end, step by step (rule C20, case B).
+
+A step reads the keys of one chunk, from the last bound on; who makes it, and what is kept of it, is not decided here.
+What a bound is belongs to `chunks`; how the server finds one, to `key_walk`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from mssql_cdc.schema import TableSchema
+from mssql_cdc.source.sqlserver.chunks import WHOLE, pieces
+from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.key_walk import KeyWalk
+from mssql_cdc.source.sqlserver.partitioned_keys import by_partition
+from mssql_cdc.source.values import Bound, Chunk
+
+
+def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> list[Chunk]:
+    """All chunks of about `rows_per_chunk` rows in key order (`next_bound`).
+
+    Args:
+        control: a connection to the table's database.
+        schema: the table, with its key.
+        rows_per_chunk: at least 1.
+    """
+    edges: list[Bound | None] = [None]
+    while (bound := next_bound(control, schema, rows_per_chunk, edges[-1])) is not None:
+        edges.append(bound)
+    edges.append(None)
+    return [Chunk(number, lower, upper) for number, (lower, upper) in enumerate(pairwise(edges))]
+
+
+def estimated_rows(control: Control) -> dict[int, int]:
+    """About how many rows each table that the login can see has, by its object id: from metadata."""
+    statement = "SELECT object_id, SUM(rows) FROM sys.partitions WHERE index_id IN (0, 1) GROUP BY object_id"
+    return {int(table): int(rows or 0) for table, rows in control.rows(statement, doing="estimating tables' rows")}
+
+
+def next_bound(
+    control: Control,
+    schema: TableSchema,
+    rows: int,
+    last: Bound | None,
+    *,
+    until: Bound | None = None,
+    condition: str | None = None,
+    under_lock: bool = False,
+) -> Bound | None:
+    """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
+
+    A seek from the last bound, then a walk along the key's index: however large the table, each statement reads the
+    keys of one chunk; with a condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate
+    key's value stay in one chunk, since a chunk reaches up to and including its bound. Where the index is partitioned
+    by another column, a chunk may have fewer rows (`partitioned_keys`).
+
+    A table without a key, or with one of a type that has no bounds (sql_variant), has none.
+
+    Args:
+        control: a connection to the table's database.
+        schema: the table, with its key.
+        rows: how many rows the chunk has, at least 1.
+        last: the bound of the chunk before; None at the beginning of the table.
+        until: look no further than this bound.
+        condition: count only the rows that fulfill it.
+        under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take none.
+    """
+    if not schema.keys or not all(column.type.has_bounds for column in schema.keys):
+        return None
+    walk = by_partition(KeyWalk(control, schema, condition, under_lock=under_lock))
+    left, parts = rows, pieces(Chunk(0, last, until), schema.keys)
+    for part in parts:
+        found = walk.nth(part, left)
+        if found is not None:
+            return found
+        if part is not parts[-1]:
+            left = max(left - walk.count(part, left), 1)  # Rows may have come since the look.
+    return None
+
+
+def last_bound(control: Control, schema: TableSchema, condition: str | None = None) -> Bound | None:
+    """Return the largest key of the table in the order of its chunks; None if it is empty.
+
+    Args:
+        control: a connection to the table's database.
+        schema: the table, with its key.
+        condition: look only at the rows that fulfill it.
+
+    Raises:
+        SchemaError: keys of this type cannot bound a chunk.
+    """
+    return by_partition(KeyWalk(control, schema, condition)).last(WHOLE)
