@@ -19,6 +19,7 @@ from mssql_cdc.capture.snapshot_controls import Controls, load_controls, paused_
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.capture.source_history import restore_behind_commits, restore_since, witness_of
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
@@ -140,6 +141,8 @@ def _survey(
 ) -> Survey | None:
     """Take a survey that reads these logs; None if the logs of changed tables show that all have to be read."""
     offsets = database.offsets()
+    if logs == "all":
+        load_gaps(database.layout, database.storage)  # Behind a ledger that was taken back, nobody knows what is lost.
     requests, controls = open_requests(database, offsets), load_controls(database)
     idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()

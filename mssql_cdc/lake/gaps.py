@@ -46,7 +46,11 @@ class Gap:
 
 
 def load_gaps(layout: Layout, storage: Storage = LOCAL) -> list[Gap]:
-    """Return the current state of every gap, oldest first."""
+    """Return the current state of every gap, oldest first.
+
+    Raises:
+        StorageError: the ledger has been restored or changed: gaps would be forgotten.
+    """
     return _gaps(_table(layout, storage))
 
 
@@ -146,6 +150,8 @@ def _append(table: SmallTable, choose: Callable[[Sequence[Gap]], list[Gap]], run
         return []
     state = table.state()
     wanted = choose(_gaps(table))
+    if not wanted:
+        return []
     now = datetime.now(UTC)
     table.append(state, [_row(gap, now) for gap in wanted], {"kind": "gaps", "run_id": run_id})
     return wanted
@@ -157,7 +163,7 @@ def _table(layout: Layout, storage: Storage) -> SmallTable:
 
 def _gaps(table: SmallTable) -> list[Gap]:
     found: dict[tuple[str, int, str], Gap] = {}
-    for row in table.rows():
+    for row in table.all_rows():
         gap = _gap(row)
         found[gap.identity] = gap
     return list(found.values())

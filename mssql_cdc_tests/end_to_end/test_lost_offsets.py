@@ -1,13 +1,19 @@
-"""`_offsets` is gone, though change logs have rows: nothing is read or written over, and what is advised helps (A5)."""
+"""`_offsets` is gone, though change logs have rows: nothing is read or written over, and what is advised helps (A5).
+
+So it is with `_gaps`, the ledger, when somebody takes it back (A9).
+"""
 
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from mssql_cdc.lake.gaps import Gap, record_gaps
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -78,6 +84,24 @@ def test_offsets_that_were_taken_back_stop_the_database_until_that_is_undone(
     require_refused(captured, capsys, f"_offsets has {version} of the {newest} rows that were written")
     table.restore(newest)
     require_whole(captured)
+
+
+def test_a_ledger_that_was_taken_back_stops_the_database_until_that_is_undone(
+    captured: Place, capsys: pytest.CaptureFixture[str]
+):
+    """The loss that it had recorded was no longer named, and its table's check was green."""
+    assert captured.catch_up() == 0
+    layout = Layout(str(captured.warehouse), "shop", captured.database)
+    lost = Gap(f"{captured.database}.dbo.notes", 0, "01", "02", "cleaned up")
+    record_gaps(layout, [replace(lost, table=f"{captured.database}.dbo.orders")], run_id="r")
+    record_gaps(layout, [lost], run_id="r")
+    ledger = DeltaTable(layout.own("gaps"))
+    newest = ledger.version()
+    ledger.restore(newest - 1)
+    require_refused(captured, capsys, "_gaps lacks the rows of 1 of its 2 commits")
+    ledger.restore(newest)
+    assert captured.catch_up() == 0
+    assert f"not acknowledged: {lost.text}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("remedy", ["the newest copy", "a new lake"])

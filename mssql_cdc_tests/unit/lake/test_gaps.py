@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.gaps import Gap, acknowledge_gaps, bound_gaps, load_gaps, open_gaps, record_gaps
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.small_tables import small_table
 
 GAP = Gap("shop.dbo.orders", 0, "01", "05", "cleaned up")
 
@@ -39,6 +43,32 @@ def test_a_gap_of_another_table_or_epoch_is_a_separate_one(tmp_path: Path):
         "shop.dbo.orders": 3,
         "shop.dbo.people": 1,
     }
+
+
+def test_a_ledger_that_was_restored_says_so_and_is_whole_behind_the_restore_that_it_advises(tmp_path: Path):
+    record_gaps(layout(tmp_path), [GAP], run_id="r")
+    record_gaps(layout(tmp_path), [replace(GAP, table="shop.dbo.people")], run_id="r")
+    ledger = DeltaTable(layout(tmp_path).own("gaps"))
+    newest = ledger.version()
+    ledger.restore(newest - 1)
+    for act in (
+        lambda: load_gaps(layout(tmp_path)),
+        lambda: record_gaps(layout(tmp_path), [replace(GAP, epoch=1)], run_id="r"),
+        lambda: acknowledge_gaps(layout(tmp_path), None, by="Ann", run_id="r"),
+    ):
+        with pytest.raises(StorageError, match=r"lacks the rows of 1 of its 2 commits.*RESTORE"):
+            act()
+
+    ledger.restore(newest)
+    assert set(open_gaps(layout(tmp_path))) == {"shop.dbo.orders", "shop.dbo.people"}
+
+
+def test_a_ledger_with_a_commit_of_no_gaps_is_whole(tmp_path: Path):
+    record_gaps(layout(tmp_path), [GAP], run_id="r")
+    ledger = small_table(layout(tmp_path), "gaps")
+    ledger.append(ledger.state(), [], {"kind": "gaps", "run_id": "r"})
+    record_gaps(layout(tmp_path), [replace(GAP, epoch=1)], run_id="r")
+    assert len(load_gaps(layout(tmp_path))) == 2
 
 
 def test_acknowledging_records_who_did_it_and_leaves_other_tables_open(tmp_path: Path):
