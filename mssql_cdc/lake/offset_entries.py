@@ -73,7 +73,9 @@ class Entries:
         columns = {name: self._items.field(name) for name in (*_ALIKE[1:], "batch", "to")}
         places = pa.array(np.arange(self.count))
         table = pa.table({"name": self._names, "place": places, **columns})
-        found = table.group_by(_ALIKE).aggregate([("place", "max"), ("batch", "max"), ("to", "min"), ("to", "max")])
+        found = table.group_by(_ALIKE, use_threads=False).aggregate(
+            [("place", "max"), ("batch", "max"), ("to", "min"), ("to", "max")]
+        )
         wanted = [*_ALIKE, "place_max", "batch_max", "to_min", "to_max"]
         return [Group(*one) for one in zip(*(found.column(name).to_pylist() for name in wanted), strict=True)]
 
@@ -107,7 +109,7 @@ class Entries:
         columns = {name: self._items.field(name).take(places) for name in ("status", "object_id")}
         table = pa.table({"name": self._names.take(places), "row": owners, **columns})
         streams = table.filter(pc.equal(table.column("status"), "streaming"))
-        found = streams.group_by(["object_id", "name"]).aggregate([("row", "max")]).to_pylist()
+        found = streams.group_by(["object_id", "name"], use_threads=False).aggregate([("row", "max")]).to_pylist()
         last: dict[int | str, int] = {}
         for one in found:
             identity = one["name"] if one["object_id"] is None else one["object_id"]

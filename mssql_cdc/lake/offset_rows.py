@@ -15,6 +15,8 @@ from mssql_cdc.lake.steps import Entry, OffsetRow, Status, facts_of_text, facts_
 from mssql_cdc.schema.arrow import INSTANT, TEXTS
 
 _BLOCK = 256
+"""Rows that are decoded at once; backwards, the first block is smaller: most who ask want the newest few."""
+_FEW = 8
 _ENTRY = pa.struct(
     [
         pa.field("status", pa.string()),
@@ -107,6 +109,12 @@ class Rows(Sequence[OffsetRow]):
     def __iter__(self) -> Iterator[OffsetRow]:
         for start in range(0, len(self), _BLOCK):
             yield from self[start : start + _BLOCK]
+
+    def __reversed__(self) -> Iterator[OffsetRow]:
+        end, size = len(self), _FEW
+        while end > 0:
+            yield from reversed(self[max(end - size, 0) : end])
+            end, size = end - size, min(2 * size, _BLOCK)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence):

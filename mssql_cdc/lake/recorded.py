@@ -57,7 +57,7 @@ class Recorded:
         entries = Entries(rows.column("tables"))
         found = pa.table({"home": entries.homes, "batch": entries.batches, "row": entries.owners})
         found = found.filter(pc.is_valid(found.column("batch")))
-        firsts = found.group_by(["home", "batch"]).aggregate([("row", "min")])
+        firsts = found.group_by(["home", "batch"], use_threads=False).aggregate([("row", "min")])
         homes = firsts.column("home").combine_chunks().dictionary_encode()
         batches, owners = firsts.column("batch").to_numpy(), firsts.column("row_min").to_numpy()
         codes = homes.indices.to_numpy()

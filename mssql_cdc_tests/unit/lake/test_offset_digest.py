@@ -21,7 +21,7 @@ from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.offset_digest import KNOWN_KEYS, Digest
 from mssql_cdc.lake.offset_entries import Entries
-from mssql_cdc.lake.offset_rows import encode, numbered
+from mssql_cdc.lake.offset_rows import Rows, encode, numbered
 from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets, offsets_table
 from mssql_cdc.lake.read import ordered
 from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotBegun, SnapshotEnded
@@ -283,3 +283,12 @@ def test_a_kept_state_is_given_to_one_append_only(tmp_path: Path):
     uri = place.own("offsets")
     assert known.take_state(uri) is not None
     assert known.take_state(uri) is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 8, 9, 24, 700])
+def test_rows_are_read_backwards_in_blocks(count: int):
+    row = OffsetRow(kind="idle", at=AT, tables={})
+    rows = Rows(
+        pa.concat_tables([numbered(encode(row), 0).slice(0, 0), *(numbered(encode(row), n) for n in range(count))])
+    )
+    assert [one.number for one in reversed(rows)] == list(range(count))[::-1]
