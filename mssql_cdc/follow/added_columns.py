@@ -21,7 +21,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import IGNORED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.follow.altered_columns import altered_columns
-from mssql_cdc.lake.delta_columns import same_delta_columns, with_delta_columns
+from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.schema import TableId, TableSchema
@@ -165,7 +165,7 @@ def _altered(seen: Survey, table: TableId, schema: TableSchema) -> tuple[TableSc
         return None
     filled = entry.filled if entry is not None else None
     since = [one for one in known if one.version >= (known[-1].version if filled is None else filled)]
-    if not known[-1].same_structure(same_delta_columns(schema, known[-1])):
+    if not known[-1].same_structure(schema):
         # What is not recorded yet will get the next number.
         since.append(replace(with_delta_columns(schema, known), version=known[-1].version + 1))
     return altered_columns(since)
