@@ -54,14 +54,20 @@ class _Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stored:
+class Stored:
     """A history in the lake. What was read at `at` needs not be read again while rows are only appended."""
 
     small: SmallTable
     at: ReadAt | None
 
     def read(self, number: int, columns: Sequence[str], *, after: int = 0) -> pa.Table:
-        """The columns of the rows behind one, and up to another one."""
+        """The columns of the rows behind one, and up to another one.
+
+        Args:
+            number: The last row.
+            columns: The columns.
+            after: The row before the first.
+        """
         uri, storage, wanted = self.small.uri, self.small.storage, BatchSlice(after, number)
         found = ordered(uri, batches=wanted, columns=columns, storage=storage) if number else ()
         none = pa.schema([self.small.schema.field(name) for name in columns]).empty_table()
@@ -77,7 +83,7 @@ class Offsets:
     """
 
     def __init__(
-        self, digest: Digest | None = None, history: _Kept | _Stored | None = None, recorded: Recorded | None = None
+        self, digest: Digest | None = None, history: _Kept | Stored | None = None, recorded: Recorded | None = None
     ) -> None:
         self._digest = Digest() if digest is None else digest
         self._history = _Kept(OFFSETS_SCHEMA.empty_table()) if history is None else history
@@ -457,14 +463,14 @@ class Offsets:
             StorageError: Rows that were written are not there (A5).
         """
         history = self._history
-        since = history.at if isinstance(history, _Stored) and history.small == small else None
+        since = history.at if isinstance(history, Stored) and history.small == small else None
         reading = small.read(since=since, after=self.number, least=_FOLDED_ROWS)
         digest, recorded = (self._digest, self._known) if reading.goes_on else (Digest(), None)
         for found in reading.tables:
             for start in range(0, found.num_rows, _FOLDED_ROWS):
                 digest = digest.after(found.slice(start, _FOLDED_ROWS))
         _require_all(small, digest, written=reading.written)
-        return Offsets(digest, _Stored(small, reading.at), recorded)
+        return Offsets(digest, Stored(small, reading.at), recorded)
 
     def with_row(
         self, row: OffsetRow, number: int, *, encoded: pa.RecordBatch | None = None, at: ReadAt | None = None
@@ -480,7 +486,7 @@ class Offsets:
         table = numbered(encode(row) if encoded is None else encoded, number)
         stored = replace(row, number=number, tables=dict(sorted(row.tables.items())))
         digest = self._digest.after(table, decoded=(stored,))
-        if isinstance(self._history, _Stored):
+        if isinstance(self._history, Stored):
             return Offsets(digest, replace(self._history, at=at), self._known)
         return Offsets(digest, _Kept(pa.concat_tables([self._history.table, table])), self._known)
 
@@ -599,7 +605,7 @@ def append_offsets(
 def _from_digest(table: SmallTable) -> Offsets:
     """The rows up to where their digest was kept last; without any, none."""
     found = load_digest(table.uri, table.storage) if exists(table.uri, table.storage) else None
-    return Offsets() if found is None else Offsets(found[0], _Stored(table, found[1]))
+    return Offsets() if found is None else Offsets(found[0], Stored(table, found[1]))
 
 
 def _entry_of(offsets: Offsets, name: str, object_id: int | None) -> Entry | None:

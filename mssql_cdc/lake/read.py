@@ -232,12 +232,12 @@ def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | Non
         vectors = [name for name in names if name.startswith("deletion_vector")]
         if any(actions.column(name).null_count < actions.num_rows for name in vectors):
             raise StorageError(f"{table.table_uri} has deletion vectors: read it with Spark")
-    used = ("path", "min._batch", "max._batch", "min._commit_ts", "max._commit_ts")
+    if batches is not None and {"min._batch", "max._batch"} <= set(names):
+        low, high = actions.column("min._batch"), actions.column("max._batch")
+        inside = pc.and_(pc.less_equal(low, batches.up_to), pc.greater(high, batches.after))
+        actions = actions.filter(pc.fill_null(inside, fill_value=True))  # Of some files nothing is known.
+    used = ("path", "min._batch", "min._commit_ts", "max._commit_ts")
     rows = actions.select([n for n in used if n in names]).to_pylist()
-
-    def wanted(row: dict[str, Any]) -> bool:
-        low, high = row.get("min._batch"), row.get("max._batch")
-        return batches is None or low is None or high is None or (low <= batches.up_to and high > batches.after)
 
     def committed(row: dict[str, Any]) -> bool:
         low, high = row.get("min._commit_ts"), row.get("max._commit_ts")
@@ -246,8 +246,8 @@ def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | Non
         # Statistics may cut times to milliseconds.
         return _instant(low) < commits.end and _instant(high) + timedelta(milliseconds=1) > commits.first
 
-    rows = [row for row in rows if wanted(row) and committed(row)]
-    return sorted(((row["path"], row.get("min._batch") or 0) for row in rows), key=lambda one: one[1])
+    found = ((row["path"], row.get("min._batch") or 0) for row in rows if committed(row))
+    return sorted(found, key=lambda one: one[1])
 
 
 def _instant(at: datetime) -> datetime:

@@ -157,20 +157,19 @@ class SmallTable:
         Raises:
             StorageError: RESTORE, or another statement of somebody, has taken back rows.
         """
-        reading = self.read(since=None, after=0, least=1)
-        rows = [row for part in reading.tables for row in part.to_pylist()]
-        missing = set(range(1, reading.written + 1)).difference(row["_batch"] for row in rows)
+        table = find_table(self.uri, self.storage)
+        if table is None:
+            return []
+        written, rows = newest_batch(table, owner=self.owner), self.rows()
+        missing = set(range(1, written + 1)).difference(row["_batch"] for row in rows)
+        ours = _HARMLESS | {"CREATE TABLE", "WRITE"}
         # A commit that had no rows, from before they were avoided, is none that was taken back.
-        if missing and not self._is_only_appended():
+        if missing and any(one.get("operation") not in ours for one in table.history()):
             raise StorageError(
-                f"{self.uri} lacks the rows of {len(missing)} of its {reading.written} commits: another program has "
-                "restored or changed it. RESTORE it to the version before that (DESCRIBE HISTORY lists them)"
+                f"{self.uri} lacks the rows of {len(missing)} of its {written} commits: another program has restored "
+                "or changed it. RESTORE it to the version before that (DESCRIBE HISTORY lists them)"
             )
         return rows
-
-    def _is_only_appended(self) -> bool:
-        ours = _HARMLESS | {"CREATE TABLE", "WRITE"}
-        return all(one.get("operation") in ours for one in open_table(self.uri, self.storage).history())
 
     def compact(self) -> None:
         """Compact the small files, unless another run does or appends; readers and fencing are not affected.

@@ -27,7 +27,8 @@ from deltalake.transaction import AddAction
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA
+from mssql_cdc.lake.offsets import Stored, load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
 from mssql_cdc_tests.storm.patched import everywhere
 
@@ -57,6 +58,9 @@ class ModelLake:
     files: dict[str, list[pa.RecordBatch]] = field(default_factory=dict[str, list[pa.RecordBatch]])
     objects: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _loaded: dict[tuple[str, str, int], Any] = field(default_factory=dict[tuple[str, str, int], Any])
+    _histories: dict[str, tuple[tuple[AddAction, ...], int, pa.Table]] = field(
+        default_factory=dict[str, tuple[tuple[AddAction, ...], int, pa.Table]]
+    )
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -81,7 +85,26 @@ class ModelLake:
             stack.enter_context(patch.object(SmallTable, "table", self._remembered(SmallTable.table, _uri_of_table)))
             for load, uri in ((load_offsets, _uri_of_offsets), (load_history, _uri_of_history)):
                 stack.enter_context(everywhere(load, self._remembered(load, uri)))
+            stack.enter_context(patch.object(Stored, "read", self._grown(Stored.read)))
             yield
+
+    def _grown(self, read: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
+        """`_offsets` only grows: of what was read whole before, only the rows behind it are read."""
+
+        def grown(stored: Stored, number: int, columns: Sequence[str], *, after: int = 0) -> pa.Table:
+            if after or list(columns) != OFFSETS_SCHEMA.names:
+                return read(stored, number, columns, after=after)
+            uri, adds = stored.small.uri, self.logs[stored.small.uri][-1].adds if number else ()
+            before, known, table = self._histories.get(uri, ((), 0, OFFSETS_SCHEMA.empty_table()))
+            if known > number or any(a is not b for a, b in zip(before, adds, strict=False)):
+                table = read(stored, number, columns)
+            else:
+                more = read(stored, number, columns, after=known)
+                table = pa.concat_tables([table, more]).combine_chunks() if more.num_rows else table
+            self._histories[uri] = adds, number, table
+            return table
+
+        return grown
 
     def _remembered(self, load: Callable[..., Any], uri: Callable[..., str]) -> Callable[..., Any]:
         """A version of a table never changes: who does not remember what it has loaded need not load it twice."""
@@ -181,13 +204,12 @@ class ModelTable:
     def get_add_actions(self, *, flatten: bool) -> pa.Table:
         """The files with the statistics of `_batch`."""
         assert flatten
-        stats = [json.loads(add.stats) for add in self._now.adds]
-        ends = {end: [one.get(f"{end}Values", {}).get("_batch") for one in stats] for end in ("min", "max")}
+        ends = [_batches(add.stats) for add in self._now.adds]
         return pa.table(
             {
                 "path": pa.array([add.path for add in self._now.adds], pa.string()),
-                "min._batch": pa.array(ends["min"], pa.int64()),
-                "max._batch": pa.array(ends["max"], pa.int64()),
+                "min._batch": pa.array([first for first, _ in ends], pa.int64()),
+                "max._batch": pa.array([last for _, last in ends], pa.int64()),
             }
         )
 
@@ -385,6 +407,13 @@ def _uri_of_offsets(layout: Layout, *_: object) -> str:
 
 def _uri_of_history(layout: Layout, *_: object) -> str:
     return layout.own("schema_history")
+
+
+@lru_cache(maxsize=4096)
+def _batches(stats: str) -> tuple[int | None, int | None]:
+    """The smallest and the largest `_batch` of a file."""
+    found = json.loads(stats)
+    return found.get("minValues", {}).get("_batch"), found.get("maxValues", {}).get("_batch")
 
 
 def _entry(operation: str, properties: CommitProperties | None) -> dict[str, Any]:

@@ -67,13 +67,13 @@ def test_only_new_rows_are_read_for_the_times(tmp_path: Path, monkeypatch: pytes
         offsets = append_offsets(layout, row_of(number, {"x.dbo.a": ("dbo/a", number)}), seen=offsets)
     assert told(load_offsets(layout, known=known), "dbo/a") == [1, 2, 3, 4, 5, None]
     offsets = append_offsets(layout, row_of(6, {"x.dbo.a": ("dbo/a", 6)}), seen=offsets)
-    read = offsets_module._Stored.read
+    read = offsets_module.Stored.read
     ranges: list[tuple[int, int]] = []
 
     def watched(stored: object, number: int, columns: Sequence[str], *, after: int = 0) -> object:
         ranges.append((after, number))
         return read(stored, number, columns, after=after)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(offsets_module._Stored, "read", watched)
+    monkeypatch.setattr(offsets_module.Stored, "read", watched)
     assert told(load_offsets(layout, known=known), "dbo/a") == [1, 2, 3, 4, 5, 6]
     assert ranges == [(5, 6)]
