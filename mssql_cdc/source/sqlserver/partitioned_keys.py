@@ -111,7 +111,7 @@ def by_partition(walk: KeyWalk) -> KeyWalk | PartitionedWalk:
     schema = walk.schema
     name = f"{quote(schema.table_id.schema)}.{quote(schema.table_id.name)}"
     found = walk.control.row(_INDEX, name, schema.keys[0].name, doing=walk.doing)
-    if found is None or found.column is None:
+    if found is None or found.column is None or found.function is None:  # A function that the login may not see.
         return walk
     number = f"$PARTITION.{quote(found.function)}({quote(found.column)})"
     return PartitionedWalk(walk, found.object_id, found.index_id, number)
