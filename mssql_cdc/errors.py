@@ -1,4 +1,4 @@
-"""Every exception of the project, grouped by what the caller can do about it.
+"""Every exception of the project, grouped by what the caller can do about it, and how others are named in logs.
 
 A message states what was found, what was expected and what to do. `source/` converts driver errors to these classes;
 `run/` handles them.
@@ -6,6 +6,7 @@ A message states what was found, what was expected and what to do. `source/` con
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -155,3 +156,9 @@ def error_named(name: str, message: str) -> MssqlCdcError:
     if isinstance(found, type) and issubclass(found, MssqlCdcError):
         return found(message)
     return TaskError(f"{name}: {message}")
+
+
+def placed(error: BaseException) -> str:
+    """Name an error and where it was raised, without its message: errors of conversions and of users quote values."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{type(error).__name__}{f' at {frames[-1].filename}:{frames[-1].lineno}' if frames else ''}"

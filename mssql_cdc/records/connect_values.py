@@ -23,6 +23,10 @@ _NESTED = {"struct": "fields", "array": "items", "map": "values"}
 _MEMBERS = ("name", "version", "doc", "parameters")
 
 
+class UnfitValueError(ValueError):
+    """What an extension made of a value is not what its schema says. The message has no value: rows enter no log."""
+
+
 def check_schema(schema: object) -> None:
     """Raise ValueError unless this is a schema that values can be checked with."""
     found: Schema = cast("Schema", schema) if isinstance(schema, Mapping) else {}
@@ -67,11 +71,11 @@ def to_json(schema: Schema, value: Any, *, numeric: bool = False) -> Any:
         numeric: Show Connect's decimals as numbers.
 
     Raises:
-        ValueError: The value does not fit the schema.
+        UnfitValueError: The value does not fit the schema.
     """
     if value is None:
         if not schema.get("optional", False):
-            raise ValueError("found None for a value that cannot be null")
+            raise UnfitValueError("found None for a value that cannot be null")
         return None
     kind = schema["type"]
     if kind == "bytes":
@@ -103,7 +107,7 @@ def check_json(schema: Schema, value: Any, path: str = "") -> None:
             members = cast("dict[str, Any]", value)
             known = {one["field"]: one for one in schema["fields"]}
             if set(members) != set(known):
-                raise ValueError(f"has the fields {sorted(members)}, expected {sorted(known)}")
+                raise UnfitValueError(f"has the fields {sorted(members)}, expected {sorted(known)}")
             for name, one in members.items():
                 check_json(known[name], one, f"{path}.{name}" if path else name)
         elif kind in {"array", "map"} and isinstance(value, list | dict):
@@ -113,7 +117,7 @@ def check_json(schema: Schema, value: Any, path: str = "") -> None:
         elif kind == "bytes":
             number = schema.get("name") == DECIMAL and isinstance(value, int | Decimal)
             if not isinstance(value, str) and not number:
-                raise ValueError(f"found {value!r}, expected base64")
+                raise UnfitValueError(f"found {_kind(value)}, expected base64")
         else:
             _require_plain(kind, value)
     except _PathError:
@@ -134,29 +138,29 @@ def dumped(value: Any) -> str:
     return json_text(value)
 
 
-class _PathError(ValueError):
+class _PathError(UnfitValueError):
     """An error that tells where it is."""
 
 
 def _struct(schema: Schema, value: Mapping[str, Any], *, numeric: bool) -> dict[str, Any]:
     known = {one["field"]: one for one in schema["fields"]}
     if unknown := set(value) - set(known):
-        raise ValueError(f"found the fields {sorted(unknown)}, expected {sorted(known)}")
+        raise UnfitValueError(f"found the fields {sorted(unknown)}, expected {sorted(known)}")
     return {name: to_json(one, value.get(name), numeric=numeric) for name, one in known.items()}
 
 
 def _bytes(schema: Schema, value: Any, *, numeric: bool) -> Any:
     if schema.get("name") == DECIMAL:
         if not isinstance(value, Decimal):
-            raise ValueError(f"found {value!r}, expected a Decimal")
+            raise UnfitValueError(f"found {_kind(value)}, expected a Decimal")
         scale = int(schema.get("parameters", {}).get("scale", 0))
         unscaled = value.scaleb(scale)
         if unscaled != unscaled.to_integral_value():
-            raise ValueError(f"found {value}, which has more than {scale} digits behind the point")
+            raise UnfitValueError(f"found a Decimal with more than {scale} digits behind the point")
         return value if numeric else unscaled_text(int(unscaled))
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
-    raise ValueError(f"found {value!r}, expected bytes")
+    raise UnfitValueError(f"found {_kind(value)}, expected bytes")
 
 
 def _require_plain(kind: str, value: Any) -> None:
@@ -168,4 +172,10 @@ def _require_plain(kind: str, value: Any) -> None:
     else:
         fits = kind in _PLAIN and isinstance(value, _PLAIN[kind])
     if not fits:
-        raise ValueError(f"found {value!r}, expected {kind}")
+        raise UnfitValueError(f"found {_kind(value)}, expected {kind}")
+
+
+def _kind(value: Any) -> str:
+    """What a value is, without the value; of numbers also whether they are large or no numbers."""
+    size = f" of {value.bit_length()} bits" if type(value) is int else ""
+    return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}{size}"

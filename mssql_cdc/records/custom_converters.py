@@ -15,9 +15,16 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.json_forms import JsonForm
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, placed
 from mssql_cdc.extensions import load_extension
-from mssql_cdc.records.connect_values import Schema, check_schema, dumped, field_schema, to_json
+from mssql_cdc.records.connect_values import (
+    Schema,
+    UnfitValueError,
+    check_schema,
+    dumped,
+    field_schema,
+    to_json,
+)
 from mssql_cdc.records.defaults import literal_default, stored
 from mssql_cdc.records.json_texts import Texts
 from mssql_cdc.records.schemas import jdbc_type_name
@@ -95,12 +102,12 @@ class Registered:
             form: How Kafka Connect's converter writes it.
 
         Raises:
-            ValueError: The converter fails, or its value does not fit its schema.
+            UnfitValueError: The converter fails, or its value does not fit its schema.
         """
         try:
             found = self.convert(value)
-        except Exception as error:
-            raise ValueError(f"{self._who} fails: {type(error).__name__}: {error}") from error
+        except Exception as error:  # noqa: BLE001 (any: code of users)
+            raise UnfitValueError(f"{self._who} fails: {placed(error)}") from None
         if found is None and self.default is not None and form.defaults:
             found = self.default
         return dumped(self._json(found, form))
@@ -108,8 +115,8 @@ class Registered:
     def _json(self, value: Any, form: JsonForm) -> Any:
         try:
             return to_json({**self.schema, "optional": self.column.nullable}, value, numeric=form.numeric)
-        except ValueError as error:
-            raise ValueError(f"{self._who} makes a value that its schema does not allow: {error}") from None
+        except UnfitValueError as error:
+            raise UnfitValueError(f"{self._who} makes a value that its schema does not allow: {error}") from None
 
     @property
     def _who(self) -> str:

@@ -1,20 +1,20 @@
 """What happens to a change that cannot be rendered (`event.processing.failure.handling.mode`, ERR-01).
 
-Only records leave such a change out; the lake has it.
+Only records leave such a change out; the lake has it. What is said of it has its position, and none of its values.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.record_settings import FailureHandling
-from mssql_cdc.errors import ConversionError
+from mssql_cdc.errors import ConversionError, placed
 from mssql_cdc.lsn import Lsn, Position
+from mssql_cdc.records.connect_values import UnfitValueError
 from mssql_cdc.schema import TableId
 
 CONVERSION_ERRORS = (pa.ArrowException, ValueError, OverflowError)
@@ -24,15 +24,14 @@ logger = logging.getLogger("mssql_cdc")
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Handles changes that cannot be rendered; `redact` takes secrets out of what users' code raises."""
+    """Handles changes that cannot be rendered."""
 
     mode: FailureHandling = "fail"
-    redact: Callable[[str], str] = str
 
     @classmethod
     def of(cls, connector: Connector) -> Failures:
         """What the connector does."""
-        return cls(connector.records.failure_handling, connector.redact)
+        return cls(connector.records.failure_handling)
 
     def handle(self, table: TableId, position: str, error: Exception) -> None:
         """Handle a change; it is left out if this returns.
@@ -45,14 +44,15 @@ class Failures:
         Raises:
             ConversionError: Records stop at the change.
         """
-        what = f"Error while processing event at offset {_offset(position)} of {table} ({position}): {error}"
+        said = str(error) if isinstance(error, UnfitValueError) else placed(error)
+        what = f"Error while processing event at offset {_offset(position)} of {table} ({position}): {said}"
         if self.mode == "fail":
             raise ConversionError(
                 f"{what}. Correct the modes of records, or leave such changes out of the records with "
                 "event.processing.failure.handling.mode=warn"
-            ) from error
+            ) from None
         if self.mode == "warn":
-            logger.warning("%s; its records are left out", self.redact(what))
+            logger.warning("%s; its records are left out", what)
 
 
 def _offset(position: str) -> str:

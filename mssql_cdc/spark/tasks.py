@@ -6,7 +6,6 @@ Tasks call a module-level function: this module knows neither tables nor sources
 from __future__ import annotations
 
 import json
-import traceback
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mssql_cdc.errors import MssqlCdcError, TaskError, error_named
+from mssql_cdc.errors import MssqlCdcError, TaskError, error_named, placed
 from mssql_cdc.spark import remote
 from mssql_cdc.spark.session import cancel_jobs, parallelism
 
@@ -255,12 +254,11 @@ def described(error: BaseException) -> str:
 
     Errors of conversions and lookups quote the failing value, which may belong to a row, so their message is omitted.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    name, _, place = placed(error).partition(" ")
     if isinstance(error, ValueError | LookupError) or type(error).__module__.startswith("pyarrow"):
-        return f"{type(error).__name__}{place}"
+        return placed(error)
     first_line = str(error).strip().split("\n")[0]
-    return f"{type(error).__name__}: {first_line[:500]}{place}"
+    return f"{name}: {first_line[:500]} {place}".rstrip()
 
 
 def _arrow_result() -> pa.Schema:

@@ -64,12 +64,11 @@ def test_such_a_change_is_left_out_of_the_records_and_of_nothing_else(
     assert read_table(lake.layout.home(table("a").table_id).changes).num_rows == len(NAMES)
 
 
-def test_the_warning_holds_no_secret(caplog: pytest.LogCaptureFixture):
-    given = {"event.processing.failure.handling.mode": "warn", "database.password": "sesame"}
-    failures = Failures.of(connector_with(given))
+def test_the_warning_holds_neither_a_value_nor_a_secret(caplog: pytest.LogCaptureFixture):
+    failures = Failures.of(connector_with({"event.processing.failure.handling.mode": "warn"}))
     failures.handle(TableId("a", "b", "c"), position_text(0, lsn(1), None, lsn(1), 2), ValueError("I say sesame"))
     (line,) = caplog.messages
-    assert "I say ***; its records are left out" in line
+    assert line.endswith(": ValueError; its records are left out")
 
 
 @pytest.mark.feature("TYP-04")
