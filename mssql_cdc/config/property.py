@@ -289,6 +289,7 @@ def regexes(parts: int, *, long_form: bool = False) -> BeforeValidator:
     return BeforeValidator(read)
 
 
+_LONGEST_TOPIC = 249
 _FOREIGN = (Group.KAFKA, Group.HISTORY, Group.SIGNAL, Group.LINEAGE)
 """Groups whose properties without meaning belong to Kafka and Java."""
 
@@ -311,6 +312,17 @@ def plain(text: str) -> str:
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
         raise ValueError(f"found {text!r}, expected letters, digits, '.', '_' and '-' only")
+    return text
+
+
+def topic_name(text: str) -> str:
+    """The text, checked to be the name of a topic.
+
+    Raises:
+        ValueError: no broker of Kafka takes it.
+    """
+    if not 1 <= len(plain(text)) <= _LONGEST_TOPIC or text in {".", ".."}:
+        raise ValueError(f"found {text!r}, expected 1 to {_LONGEST_TOPIC} characters, and neither '.' nor '..'")
     return text
 
 

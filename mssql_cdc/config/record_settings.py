@@ -21,7 +21,7 @@ from mssql_cdc.config.json_forms import (
     JsonForm,
 )
 from mssql_cdc.config.patterns import PatternList
-from mssql_cdc.config.property import Effect, Group, prop, regexes, section
+from mssql_cdc.config.property import Effect, Group, plain, prop, regexes, section, topic_name
 from mssql_cdc.config.report import Report
 
 BinaryHandling = Literal["bytes", "base64", "base64-url-safe", "hex"]
@@ -184,15 +184,17 @@ class RecordSettings:
         "datatype.propagate.source.type", PatternList(), "FLT-12"
     )
     """Does the same for the columns of these types, `schema.table.typeName`."""
-    topic_delimiter: str = prop("topic.delimiter", ".", "TOP-05")
-    """Joins the parts of a topic name."""
-    transaction_topic: str = prop("topic.transaction", "transaction", "TOP-03", older=("transaction.topic",))
+    topic_delimiter: Annotated[str, AfterValidator(plain)] = prop("topic.delimiter", ".", "TOP-05")
+    """Joins the parts of a topic name. As all of it, it is made of letters, digits, `.`, `_` and `-`."""
+    transaction_topic: Annotated[str, AfterValidator(plain)] = prop(
+        "topic.transaction", "transaction", "TOP-03", older=("transaction.topic",)
+    )
     """Ends the name of the transaction topic."""
-    heartbeat_topic_prefix: str = prop(
+    heartbeat_topic_prefix: Annotated[str, AfterValidator(plain)] = prop(
         "topic.heartbeat.prefix", "__debezium-heartbeat", "TOP-04", older=("heartbeat.topics.prefix",)
     )
     """Begins the name of the heartbeat topic."""
-    heartbeat_topic: str | None = prop("topic.heartbeat.name", None, "TOP-04")
+    heartbeat_topic: Annotated[str, AfterValidator(topic_name)] | None = prop("topic.heartbeat.name", None, "TOP-04")
     """Names the heartbeat topic as a whole (newer than 3.3.1)."""
     sanitize_pattern: str | None = prop("custom.sanitize.pattern", None, "TOP-06", effect=Effect.NO_RECORDS)
     """Matches the characters to replace in names (newer than 3.3.1)."""

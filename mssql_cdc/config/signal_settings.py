@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
-from mssql_cdc.config.property import GivenProperty, Group, members, prop, section, split
+from mssql_cdc.config.property import GivenProperty, Group, members, prop, section, split, topic_name
 from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, reveal
 from mssql_cdc.extensions import installed_names
@@ -109,7 +109,7 @@ class SignalSettings:
 
     kafka_servers: str | None = prop(_SERVERS, None, "SIG-05")
     """Names the brokers of the channel `kafka`, which requires it."""
-    kafka_topic: str | None = prop("signal.kafka.topic", None, "SIG-05")
+    kafka_topic: Annotated[str, AfterValidator(topic_name)] | None = prop("signal.kafka.topic", None, "SIG-05")
     """Names the signal topic, by default `<topic.prefix>-signal`. Its first partition is read: messages whose key is
     `topic.prefix` and whose value is JSON, `{"id", "type", "data"}`."""
     kafka_group: str = prop("signal.kafka.groupId", _GROUP, "SIG-05")
@@ -177,7 +177,7 @@ class NotificationSettings:
     channels: Annotated[tuple[str, ...], AfterValidator(_notification_channels)] = prop(_NOTIFICATIONS, (), "NOT-01")
     """Selects where notifications go: `log`, `sink` (records), and channels of your own by the names of their entry
     points. The `notifications` asset always has them all."""
-    sink_topic: str | None = prop("notification.sink.topic.name", None, "NOT-01")
+    sink_topic: Annotated[str, AfterValidator(topic_name)] | None = prop("notification.sink.topic.name", None, "NOT-01")
     """Names the topic of notification records; the channel `sink` requires it."""
 
     @model_validator(mode="after")
