@@ -9,8 +9,9 @@ import dagster as dg
 
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config import Connector
+from mssql_cdc.defs.report import READ_AGAIN
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.errors import FencedError, MssqlCdcError, SourceError
+from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceError
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
@@ -61,6 +62,19 @@ class Failures:
         for table in tables:
             if table.text in absent:
                 self.tables.setdefault(table, SourceError(absent[table.text]))
+
+    def add_lost(self, tables: Collection[TableId], seen: Survey) -> None:
+        """Take over the tables of these that lost changes and are still to be repaired.
+
+        Args:
+            tables: The tables that are wanted.
+            seen: The newest survey.
+        """
+        missing, policy = standings(seen).missing, seen.facts.policy
+        advice = f"snapshot.mode={policy.mode} repairs it with a snapshot" if policy.on_data_error else READ_AGAIN
+        for table in tables:
+            if table.text in missing:
+                self.tables.setdefault(table, DataLostError(f"{missing[table.text]}; {advice}"))
 
     def raise_if_any(self) -> None:
         """Fail the step if a table failed."""

@@ -1,9 +1,13 @@
-"""Reads what the sensor or an operator requested: the rest of a range, or everything up to a commit time."""
+"""Reads what the sensor or an operator requested: the rest of a range, or everything up to a commit time.
+
+Changes that the requested tables have lost are recorded first, as the stream does (A9): without that, nothing would
+be left to read of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mssql_cdc.capture.database import Database
@@ -11,7 +15,8 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.lsn import Lsn, LsnRange
-from mssql_cdc.plan.decisions import Merge, Range, Wait
+from mssql_cdc.plan.decisions import Lost, Merge, Range, Wait
+from mssql_cdc.plan.planner import lost
 from mssql_cdc.plan.requested import requested
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.schema import TableId
@@ -31,7 +36,7 @@ def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bo
         retry_failed: Treat tables with status `failed` as streaming.
 
     Returns:
-        At least one result; several if a table switches its capture instance within the range.
+        At least one result; several if a table has lost changes, or switches its capture instance within the range.
 
     Raises:
         ValueError: `key` is not the key of a range.
@@ -43,13 +48,16 @@ def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bo
     fences = _Fences()
     while True:
         seen = survey(database, retry_failed=None if retry_failed else ())
-        decision = requested(seen.facts, key, choose(seen))
+        tables = choose(seen)
+        decision = _lost(seen, tables) or requested(seen.facts, key, tables)
         if decision is None:
             break
         done = fences.execute(database, seen, decision)
         if done is None:
             continue
         results.append(done)
+        if isinstance(decision, Lost):
+            continue
         if done.failed:
             if not fences.met(done.failed):
                 break
@@ -108,8 +116,8 @@ def _read_to(database: Database, end: Lsn | None, choose: Choose) -> tuple[list[
     fences = _Fences()
     while True:
         seen = survey(database, retry_failed=None)
-        key = _next_key(seen, end)
-        decision = requested(seen.facts, key, choose(seen)) if key is not None else None
+        key, tables = _next_key(seen, end), choose(seen)
+        decision = _lost(seen, tables) or (requested(seen.facts, key, tables) if key is not None else None)
         if decision is None:
             return results, seen
         done = fences.execute(database, seen, decision)
@@ -126,8 +134,8 @@ class _Fences:
 
     _count: int = 0
 
-    def execute(self, database: Database, seen: Survey, decision: Range) -> Done | None:
-        """Read the range; None: another run has written its offsets meanwhile.
+    def execute(self, database: Database, seen: Survey, decision: Range | Lost) -> Done | None:
+        """Read the range, or record the loss; None: another run has written its offsets meanwhile.
 
         Raises:
             FencedError: That was so too often.
@@ -158,6 +166,16 @@ class _Fences:
             raise error
 
 
+def _lost(seen: Survey, tables: Collection[TableId]) -> Lost | None:
+    """Return what these tables have lost, unless the source went back in time: then they have lost more.
+
+    The losses of other tables are left to the stream, which reports them.
+    """
+    found = lost(seen.facts) if not seen.facts.restored else None
+    losses = tuple(loss for loss in found.losses if loss.table in tables) if found is not None else ()
+    return replace(found, losses=losses) if found is not None and losses else None
+
+
 def _next_key(seen: Survey, end: Lsn | None) -> str | None:
     """Return the key of the next range to `end` of at most the configured size; None if nothing is captured."""
     facts = seen.facts
@@ -170,10 +188,11 @@ def _next_key(seen: Survey, end: Lsn | None) -> str | None:
 
 
 def _with_last(database: Database, results: list[Done], seen: Survey, what: str) -> list[Done]:
-    """Return the results; behind a fence, or without any, with what the last survey shows: all has been read."""
+    """Return the results; behind a fence or a loss, or without any, with what the last survey shows: all is read."""
     failed = results[-1].failed if results else {}
     fenced = bool(failed) and all(isinstance(error, FencedError) for error in failed.values())
-    return results if results and not fenced else [*results, _nothing(database, seen, what)]
+    ends = bool(results) and not fenced and not isinstance(results[-1].decision, Lost)
+    return results if ends else [*results, _nothing(database, seen, what)]
 
 
 def _nothing(database: Database, seen: Survey, what: str) -> Done:

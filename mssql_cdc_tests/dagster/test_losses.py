@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import dagster as dg
 import pytest
 
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
+from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
 from mssql_cdc_tests.dagster.sensing import ask, entry
 
 pytestmark = [pytest.mark.spark]
 
 
-def lose_changes(location: Location) -> None:
+def lose_changes(location: Location, names: Sequence[str] = ("orders", "people", "first_table")) -> None:
     """Let cleanup overtake the reader: it removes the first of two transactions, which need different commit times."""
     shop = location.shop
     shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "WAITFOR DELAY '00:00:00.050'")
     shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
     end = shop.scan().text.replace(":", "")
-    for name in ("orders", "people", "first_table"):
+    for name in names:
         shop.run(f"EXEC sys.sp_cdc_cleanup_change_table N'dbo_{name}', 0x{end}, 100")
 
 
@@ -34,6 +38,53 @@ def test_lost_changes_are_reported_once_and_leave_the_check_red(streaming):
     assert streaming.checks("orders")[0] is False
     assert entry(streaming, "orders").status == "lost"
     assert "LOST" not in (streaming.tick().skip_message or "")
+
+
+@pytest.mark.parametrize("mode", ["no_data", "when_needed"])
+def test_a_loss_is_recorded_by_a_window_that_is_materialized_by_hand(streaming, spark, mode):
+    """The sensor was off for longer than CDC keeps changes: the run said that there was nothing to read."""
+    location = streaming.reloaded(snapshot_mode=mode)
+    lose_changes(location, ["orders"])
+    before = len(location.materializations(location.key("orders")))
+    for _ in range(2):
+        done = location.materialize(location.key("orders"), location.key("people"), partition=location.window)
+        assert not done.success
+        (said,) = failures(done)
+        remedy = {"no_data": "the asset snapshots, which", "when_needed": "mode=when_needed repairs it"}[mode]
+        assert re.search(rf"1 table failed: \S+\.orders: CDC cleanup removed changes .*; .*{remedy}", said), said
+        assert "people" not in said
+        assert entry(location, "orders").status == "lost"
+        assert len(location.materializations(location.key("orders"))) == before
+        assert location.logged("people")["mssql_cdc/as_of"] is not None
+        assert (location.checks("orders")[0], location.checks("people")[0]) == (False, True)
+    (gap,) = open_gaps(location.database().layout)[entry_name(location, "orders")]
+    assert "CDC cleanup removed changes" in gap.text
+
+
+def test_the_loss_of_a_table_that_is_not_selected_is_left_to_the_stream(streaming, spark):
+    lose_changes(streaming, ["people"])
+    done = streaming.materialize(streaming.key("orders"), partition=streaming.window)
+    assert done.success, failures(done)
+    assert streaming.logged("orders")["mssql_cdc/inserts"] == 2
+    assert entry(streaming, "people").status == "streaming"
+    assert "LOST" in streaming.tick().skip_message
+    assert streaming.checks("people")[0] is False
+
+
+def test_a_loss_behind_the_tick_is_recorded_by_the_run_that_reads_its_range(streaming, spark):
+    streaming.shop.run("INSERT INTO dbo.people VALUES (1, N'Ann')")
+    request = ask(streaming)
+    lose_changes(streaming, ["orders"])
+    before = len(streaming.materializations(streaming.key("orders")))
+    streaming.run(request)
+    assert entry(streaming, "orders").status == "lost"
+    assert streaming.checks("orders")[0] is False
+    assert len(streaming.materializations(streaming.key("orders"))) == before
+    assert streaming.logged("people")["mssql_cdc/inserts"] == 1
+
+
+def entry_name(location: Location, name: str) -> str:
+    return TableId(location.shop.catalog, "dbo", name).text
 
 
 def signal(location: Location, **config: object) -> dg.ExecuteInProcessResult:
