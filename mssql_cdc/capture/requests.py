@@ -209,7 +209,7 @@ def signal_row(
         result: One line about its result.
         at: When it was applied.
     """
-    return {
+    texts: dict[str, str | None] = {
         "id": signal.id,
         "type": signal.type,
         "data": signal.data,
@@ -217,8 +217,13 @@ def signal_row(
         "position": position,
         "status": status,
         "result": result,
-        "at": at,
     }
+    return {**{name: _storable(text) for name, text in texts.items()}, "at": at}
+
+
+def _storable(text: str | None) -> str | None:
+    """The text with a question mark for half of a surrogate pair, which UTF-8 does not have."""
+    return None if text is None else text.encode("utf-8", "replace").decode()
 
 
 def _refused(action: Signal) -> str | None:

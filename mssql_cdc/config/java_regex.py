@@ -71,10 +71,10 @@ def java_pattern(expression: str, *, ignore_case: bool = False) -> re.Pattern[st
     Raises:
         ValueError: It is not valid, or Python has nothing that matches the same texts.
     """
+    text = _translated(expression, without="(?i)" if ignore_case else None)
     try:
-        text = _translated(expression, without="(?i)" if ignore_case else None)
         return re.compile(text, re.ASCII | (re.IGNORECASE if ignore_case else 0))
-    except re.error as error:
+    except (re.error, ValueError, OverflowError, RecursionError) as error:  # Numbers and nests may be too large.
         raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
 
 

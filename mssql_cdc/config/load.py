@@ -93,6 +93,8 @@ def _read(path: Path) -> dict[str, object]:
         ) from None
     except ValueError as error:
         raise ConfigurationError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(f"{path}: the JSON is nested too deeply") from None
     if not isinstance(document, dict):
         raise ConfigurationError(f'{path}: expected a JSON object, {{"name": …, "config": {{…}}}} or flat')
     return cast("dict[str, object]", document)

@@ -6,7 +6,6 @@ becomes an `IgnoredSignal` with the reason.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
@@ -15,6 +14,7 @@ from mssql_cdc.config.filter_statement import bounded_statement, check_condition
 from mssql_cdc.config.filters import plain_name, split_name
 from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.java_texts import line_with, map_text
+from mssql_cdc.config.json_texts import json_value
 
 SnapshotKind = Literal["incremental", "blocking"]
 TableName = tuple[str, str, str]
@@ -267,9 +267,9 @@ def _object(data: str | Mapping[str, object] | None) -> Mapping[str, object]:
     if not data.strip():
         return {}
     try:
-        value = json.loads(data)
-    except json.JSONDecodeError as error:
-        raise _UnreadableError(f"data is not valid JSON ({error.msg} at character {error.pos})") from None
+        value = json_value(data)
+    except ValueError as error:
+        raise _UnreadableError(f"data is {error}") from None
     if not isinstance(value, dict):
         raise _UnreadableError(f"data is a JSON {type(value).__name__}, expected an object")
     return cast("dict[str, object]", value)

@@ -6,6 +6,7 @@ import json
 import uuid
 from typing import Any, cast
 
+from mssql_cdc.config.json_texts import json_value
 from mssql_cdc.follow.signal_contract import SignalRecord
 
 
@@ -17,8 +18,16 @@ def signal_of_json(line: bytes, position: str, *, what: str) -> SignalRecord:
         position: Where it stands in its channel.
         what: What it is, for the problem.
     """
-    found, text = json_object(line), line.decode("utf-8", "replace").strip()
-    unique = str(uuid.uuid5(uuid.NAMESPACE_URL, position))
+    text, unique = line.decode("utf-8", "replace").strip(), str(uuid.uuid5(uuid.NAMESPACE_URL, position))
+    try:
+        return _signal(json_object(line), unique, text, position, what=what)
+    except RecursionError:  # What could just be read has too many levels to be written.
+        return SignalRecord(
+            id=unique, type="", data=text, position=position, problem=f"the {what} is nested too deeply"
+        )
+
+
+def _signal(found: dict[str, Any] | str, unique: str, text: str, position: str, *, what: str) -> SignalRecord:
     if not isinstance(found, dict):
         return SignalRecord(id=unique, type="", data=text, position=position, problem=f"the {what} is {found}")
     key, kind, data = found.get("id"), found.get("type"), found.get("data")
@@ -36,9 +45,9 @@ def json_object(line: bytes) -> dict[str, Any] | str:
         line: The line.
     """
     try:
-        found = json.loads(line.decode("utf-8-sig"))
+        found = json_value(line.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return "not UTF-8"
     except ValueError as error:
-        return f"not valid JSON ({error})"
+        return str(error)
     return cast("dict[str, Any]", found) if isinstance(found, dict) else "not a JSON object"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from deltalake.exceptions import DeltaError
+
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.members import LakeTable
@@ -38,7 +40,7 @@ from mssql_cdc.config.signals import (
     expand_collections,
     parse_signal,
 )
-from mssql_cdc.errors import FencedError
+from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.signal_actions import is_action
 from mssql_cdc.follow.signal_channels import SourceTable
 from mssql_cdc.follow.signal_contract import Arrived, SignalChannel
@@ -117,19 +119,15 @@ def record_signals(database: Database, looked: Looked, tables: Collection[TableI
 
 
 def _record(database: Database, looked: Looked, tables: Collection[TableId], offsets: Offsets) -> list[str]:
-    current = _current_offset(offsets)
     names = _names(database, tables)
     rows: list[dict[str, Any]] = []
     now = datetime.now(UTC)
     for channel, found in looked.arrived.items():
         for one in found.signals:
             signal = SignalRow(one.id, one.type, one.data)
+            at = one.position if channel == SOURCE_CHANNEL else None
             status, result = (
-                (IGNORED, one.problem)
-                if one.problem is not None
-                else _apply(
-                    database, signal, _offset_at(one.position) if channel == SOURCE_CHANNEL else current, names, offsets
-                )
+                (IGNORED, one.problem) if one.problem is not None else _applied(database, signal, at, names, offsets)
             )
             rows.append(
                 signal_row(signal, channel=channel, position=one.position, status=status, result=result, at=now)
@@ -154,7 +152,7 @@ def apply_signal(
         offsets: How far each of them has come.
         channel: The channel that delivered it.
     """
-    status, result = _apply(database, signal, _current_offset(offsets), _names(database, tables), offsets)
+    status, result = _applied(database, signal, None, _names(database, tables), offsets)
     note_signal(database, signal, channel, status, result)
     database.signalled(
         signal_row(signal, channel=channel, position=None, status=status, result=result, at=datetime.now(UTC))
@@ -182,12 +180,36 @@ def _current_offset(offsets: Offsets) -> Mapping[str, object] | None:
     return {"commit_lsn": cut.to, "change_lsn": "NULL", "event_serial_no": 0}
 
 
-def _offset_at(position: str | None) -> Mapping[str, object] | None:
+def _offset_at(position: str) -> Mapping[str, object]:
     """The source offset of a row of the signal table."""
-    if position is None:
-        return None
     _, commit, _, change, _ = position.split("-")
     return {"commit_lsn": Lsn.parse(commit).text, "change_lsn": Lsn.parse(change).text, "event_serial_no": 1}
+
+
+def _applied(
+    database: Database, signal: SignalRow, at: str | None, tables: list[TableName], offsets: Offsets
+) -> tuple[str, str]:
+    """The status and the result of a signal. One that fails is ignored: it would end each later run, too.
+
+    Args:
+        database: The database.
+        signal: The signal.
+        at: The position of its row in the signal table; None: it came another way.
+        tables: The tables that it can name.
+        offsets: How far each of them has come.
+
+    Raises:
+        MssqlCdcError: The source or the lake cannot be used now, or another run was faster: the signal waits.
+        OSError: The same.
+        DeltaError: The same.
+    """
+    try:
+        offset = _current_offset(offsets) if at is None else _offset_at(at)
+        return _apply(database, signal, offset, tables, offsets)
+    except (MssqlCdcError, OSError, DeltaError):
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever a signal causes is never fatal (SIG-09)
+        return IGNORED, database.connector.redact(f"it failed: {type(error).__name__}: {error}")
 
 
 def _apply(

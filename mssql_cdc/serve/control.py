@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from mssql_cdc.capture.requests import SignalRow
 from mssql_cdc.config import Connector
+from mssql_cdc.config.json_texts import json_value
 from mssql_cdc.config.signals import ExecuteSnapshot, StopSnapshot, parse_signal
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records.source_offsets import SourceOffset, parse_offsets
@@ -135,7 +136,7 @@ def parse_command(line: str, connector: Connector) -> Command:
         ConfigurationError: The line is not a command, or its offsets are those of another connector.
     """
     try:
-        found: dict[str, Any] = json.loads(line)
+        found: dict[str, Any] = json_value(line)
         match found["command"]:
             case "commit":
                 return Commit(parse_offsets(line, connector))
@@ -145,7 +146,7 @@ def parse_command(line: str, connector: Connector) -> Command:
                 return SignalRow(str(found["id"]), str(found["type"]), text)
             case other:
                 problem = f"unknown command {other!r}"
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         problem = f"{type(error).__name__}: {error}"
     raise ConfigurationError(
         f"{problem} in {line.strip()[:200]}; expected a JSON object with the command commit (and offsets) or signal "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc.config.java_regex import JavaReplacement
+from mssql_cdc.config.java_regex import JavaReplacement, java_pattern
 from mssql_cdc_tests.conformance.java_cases import REFUSED, REPLACED
 
 
@@ -21,3 +21,10 @@ def test_what_is_not_valid_or_would_mean_something_else_is_refused(expression: s
     with pytest.raises(ValueError, match=r"valid|supported|group|ends in") as found:
         JavaReplacement(expression, replacement).check()
     assert part in str(found.value)
+
+
+@pytest.mark.parametrize("expression", ["a{99999999999}", f"a{{{'9' * 5000}}}", "(" * 600 + ")" * 600])
+def test_what_python_cannot_compile_is_a_value_error_too(expression: str):
+    """`re` raises OverflowError and RecursionError for these."""
+    with pytest.raises(ValueError, match="is not a valid regular expression"):
+        java_pattern(expression)

@@ -158,3 +158,8 @@ def test_relative_warehouse_becomes_absolute_and_a_uri_stays(tmp_path: Path, mon
     assert connector_with({"delta.warehouse": "lake"}).delta.warehouse == str(tmp_path / "lake")
     assert connector_with({}).delta.warehouse == str(tmp_path / "warehouse")
     assert connector_with({"delta.warehouse": "s3://bucket/lake"}).delta.warehouse == "s3://bucket/lake"
+
+
+def test_a_file_that_is_nested_too_deeply_is_an_error_of_the_configuration(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"deep\.json: the JSON is nested too deeply"):
+        load_connector(write(tmp_path, "deep.json", '{"config":' * 2000))

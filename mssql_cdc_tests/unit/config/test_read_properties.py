@@ -49,6 +49,15 @@ def test_all_problems_are_reported_in_one_error() -> None:
         assert part in text
 
 
+@pytest.mark.parametrize("expression", ["dbo.t{99999999999}", "(" * 600 + ")" * 600])
+@pytest.mark.parametrize(
+    "name",
+    ["table.include.list", "column.exclude.list", "column.mask.with.3.chars", "snapshot.include.collection.list"],
+)
+def test_an_expression_that_python_cannot_compile_is_a_problem_of_its_property(name: str, expression: str) -> None:
+    assert f"{name}: {expression!r} is not a valid regular expression" in problems_of(MINIMAL | {name: expression})
+
+
 @pytest.mark.feature("FLT-02")
 @pytest.mark.parametrize("what", ["schema", "table", "column"])
 def test_include_and_exclude_lists_are_mutually_exclusive(what: str) -> None:

@@ -95,6 +95,8 @@ def test_log_signal_puts_the_position_in_its_message() -> None:
         ("execute-snapshot", '{"data-collections": ["a"], "type": "x"}', "expected incremental or blocking"),
         ("execute-snapshot", '{"data-collections": ["a"], "additional-condition": "x"}', "additional-conditions"),
         ("execute-snapshot", '{"data-collections": ["a"], "additional-conditions": [{}]}', "needs the strings"),
+        ("execute-snapshot", "[" * 1000, "nested too deeply"),
+        ("log", '{"message": "\\ud800"}', "half of a surrogate pair"),
         ("log", "{}", "message must be"),
         ("snapshot-window-open", "{}", "watermark"),
     ],

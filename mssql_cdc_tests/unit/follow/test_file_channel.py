@@ -83,6 +83,8 @@ def test_what_is_written_through_a_handle_after_the_file_was_taken_is_read(file:
     ("line", "problem"),
     [
         ("no json", "the line is not valid JSON"),
+        ("[" * 1000, "the line is nested too deeply"),
+        ('{"id": "\\ud800", "type": "log"}', "the line is JSON with half of a surrogate pair"),
         ("[1]", "the line is not a JSON object"),
         ('{"id": "s0"}', "type is None, expected a string"),
         (b"\xff\xfe\n", "the line is not UTF-8"),

@@ -57,7 +57,12 @@ def test_a_command_is_parsed_or_refused_with_what_was_expected():
 
 
 @pytest.mark.parametrize(
-    "offset", ["x", 7, [], [["commit_lsn", "x"]], {"commit_lsn": "x"}, {"transaction_data_collection_order_a": "x"}]
+    "offset",
+    [
+        *("x", 7, [], [["commit_lsn", "x"]], {"commit_lsn": "x"}, {"transaction_data_collection_order_a": "x"}),
+        {"commit_lsn": "00000027:00000ac0:0002", "event_serial_no": float("inf")},
+        {"commit_lsn": "\ud800"},
+    ],
 )
 def test_offsets_that_are_none_are_refused_and_the_next_command_is_carried_out(
     tmp_path: Path, offset: object, capfd: pytest.CaptureFixture[str]
@@ -79,14 +84,26 @@ def test_offsets_that_are_none_are_refused_and_the_next_command_is_carried_out(
 def test_a_fault_while_commands_are_read_ends_the_loop(tmp_path: Path):
     """Whatever it is: a thread that ends alone would leave every later command unread."""
     connector = connector_with({"database.names": "shop"})
-    reads, writes = os.pipe()
-    closed = Events(sys.stderr)
-    with os.fdopen(reads) as stream, os.fdopen(writes, "wb", buffering=0) as commands:
-        control = Control(stream, connector, closed, committed=CommittedOffsets(tmp_path, connector))
-        commands.write(b"[" * 100_000 + b"\n")
+    with (tmp_path / "written").open("wb") as stream:  # It cannot be read.
+        control = Control(stream, connector, Events(sys.stderr), committed=CommittedOffsets(tmp_path, connector))
         control.close()
-    with pytest.raises(RecursionError):
+    with pytest.raises(OSError, match="Bad file descriptor"):
         control.take()
+
+
+@pytest.mark.parametrize(
+    "line", [b"[" * 100_000, b'{"command":' * 2000, b'{"command": "signal", "id": "\\ud800", "type": ""}']
+)
+def test_a_line_that_cannot_be_read_is_refused_and_the_next_one_is_carried_out(
+    tmp_path: Path, line: bytes, capfd: pytest.CaptureFixture[str]
+):
+    connector, reads_writes = connector_with({"database.names": "shop"}), os.pipe()
+    with os.fdopen(reads_writes[0]) as stream, os.fdopen(reads_writes[1], "wb", buffering=0) as commands:
+        control = Control(stream, connector, Events(sys.stderr), committed=CommittedOffsets(tmp_path, connector))
+        commands.write(line + b"\n" + b'{"command": "signal", "id": 7, "type": "log", "data": null}\n')
+        control.close()
+    assert control.take() == [SignalRow("7", "log", None)]
+    assert "A command was refused: " in capfd.readouterr().err
 
 
 def test_what_was_written_before_the_end_is_carried_out(tmp_path: Path):
