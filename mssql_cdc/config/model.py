@@ -21,7 +21,7 @@ from mssql_cdc.config.property import GivenProperty, Group, members, plain, prop
 from mssql_cdc.config.record_settings import RecordSettings
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report
-from mssql_cdc.config.secret import Secret, reveal, sensitive
+from mssql_cdc.config.secret import Secret, reveal
 from mssql_cdc.config.signal_settings import NotificationSettings, SignalSettings
 from mssql_cdc.config.snapshot_settings import SnapshotSettings
 from mssql_cdc.errors import ConfigurationError
@@ -140,7 +140,7 @@ class Connector:
     `topic_prefix` names it in asset keys, paths and pools; `name` appears only in messages. `notices`
     are lines for the user about properties that have no effect here, `unrendered` the properties with which records
     would differ from those that consumers expect. `properties` is the configuration as given (today's names, secrets
-    wrapped), for showing.
+    wrapped), for showing; `redaction` tells which of its values are secrets.
     """
 
     connector_class: Annotated[str, AfterValidator(_sql_server)] = prop("connector.class", "", "DEP-01")
@@ -169,6 +169,7 @@ class Connector:
     spark: SparkConf
     lineage: LineageSettings
     properties: tuple[tuple[str, str | Secret], ...] = ()
+    redaction: Redactor = Redactor()
     notices: tuple[str, ...] = ()
     unrendered: tuple[str, ...] = ()
 
@@ -177,8 +178,8 @@ class Connector:
         """Takes every secret of the configuration, those of extensions too, out of a text."""
         filters = self.filters
         salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]
-        shown = tuple(value for _, value in self.properties if not isinstance(value, Secret))
-        return Redactor((*sensitive(self.properties), *salts), self.connection.initial_statements, shown)
+        given = self.redaction
+        return replace(given, secrets=(*given.secrets, *salts), statements=self.connection.initial_statements)
 
     def with_real_names(self, names: Iterable[str]) -> Connector:
         """Return the connector with the databases' names as the server has them, whatever their case (PRE-11).

@@ -19,7 +19,7 @@ from mssql_cdc.config.model import Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report, shown_name
-from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, resolve
+from mssql_cdc.config.secret import Secret, foreign_provider, guarded, has_reference, is_sensitive, resolve
 from mssql_cdc.config.signal_settings import own_channels
 from mssql_cdc.config.without_effect import without_effect
 from mssql_cdc.errors import InvalidPropertiesError, MissingSecretError
@@ -49,6 +49,7 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
     tree = _tree(given, report)
     tree["connector"].setdefault("name", name)
     tree["connector"]["properties"] = _shown(given)
+    tree["connector"]["redaction"] = _redaction(given)
     try:
         connector = _configuration().validate_python(tree, context=report).connector
     except ValidationError as error:
@@ -213,9 +214,37 @@ def _shown(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...]:
     )
 
 
+def _redaction(given: Mapping[str, str]) -> Redactor:
+    """The secrets of the configuration, and what is none because messages need it.
+
+    A reference says that a value may be a secret. Declared properties that have another meaning (a host, a database, a
+    path) hold none; of free ones, whose meaning drivers, clients and extensions know, it is what tells.
+    """
+    secrets: list[Secret] = []
+    referred: list[Secret] = []
+    shown: list[str | Secret] = []
+    for (name, value), key in zip(_shown(given), given, strict=True):
+        if not isinstance(value, Secret):
+            shown.append(value)
+        elif is_sensitive(name):
+            secrets.append(value)
+        elif _is_free(key):
+            referred.append(value)
+        elif not _is_secret(key):
+            shown.append(value)
+    return Redactor(tuple(secrets), shown=tuple(shown), referred=tuple(referred))
+
+
+def _is_free(name: str) -> bool:
+    """Whether others say what the property means; every message of ODBC names the driver."""
+    found = find(name)
+    return (found is None or found[0].name.endswith("*")) and name.lower() != "odbc.driver"
+
+
 def _without_secrets(problems: Sequence[tuple[str, str]], given: Mapping[str, str]) -> list[tuple[str, str]]:
     """The problems; checks of whole sections see what references lead to, and repeat what they found."""
-    hide = Redactor(tuple(value for _, value in _shown(given) if isinstance(value, Secret)))
+    values = [value for _, value in _shown(given)]
+    hide = Redactor(tuple(one for one in values if isinstance(one, Secret)), shown=tuple(values))
     return [(name, hide(problem)) for name, problem in problems]
 
 

@@ -1,7 +1,8 @@
 """Takes the secrets of a connector out of texts that are shown or kept, however a library has escaped them.
 
 Which values are secrets is said by the names of the properties (`secret.is_sensitive`); beside them, salts of masks
-and the literals of `database.initial.statements` are. Where texts leave the process is up to the callers.
+and the literals of `database.initial.statements` are, what stands in a value as a secret (`secret_parts`), and what the
+properties refer to whose meaning only others know. Where texts leave the process is up to the callers.
 """
 
 from __future__ import annotations
@@ -11,16 +12,22 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
-from mssql_cdc.config.secret import Secret
+from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.errors import MissingSecretError
 
 HIDDEN = "***"
 _LEAST = 3
 """Shorter texts stand in every message: they are no secrets."""
+_LEAST_REFERRED = 8
+"""Of what free properties refer to, shorter texts are none either: `cluster`, `local[2]` or the name of a database."""
 _COMMON = frozenset({"true", "false", "none", "null"})
 """Nor are these, which a setting with the name of a secret may have."""
+_IN_URL = re.compile(r"://[^\s/?#@:]*:(?!\d+[;,])(?P<password>[^\s/?#]+)@|[;?&](?P<name>[\w.-]+)=(?P<value>[^\s;&#]+)")
+"""The second part of JDBC's `://host:1433;password=…` is a port."""
+_IN_OPTIONS = re.compile(r"(?<!\S)-D(?P<name>[\w.-]+)=(?P<value>\S+)")
+_SIGNATURE = re.compile(r"^sig$|signature$", re.IGNORECASE)
 _LITERAL = re.compile(r"'((?:[^']|'')+)'")
 _IMPERSONATED = re.compile(r"\bEXEC(?:UTE)?\s+AS\s+(?:LOGIN|USER)\s*=\s*N?'(?:[^']|'')*'", re.IGNORECASE)
 
@@ -34,6 +41,33 @@ def redacted(text: str, secrets: Iterable[Secret]) -> str:
     return re.sub("|".join(re.escape(form) for form in longest_first), HIDDEN, text)
 
 
+def secret_parts(text: str) -> Iterator[str]:
+    """What is a secret in a value that is none as a whole, as it stands there.
+
+    That is the password of a URL, and its parameters and Java's options (`-D…`) with the names of secrets.
+    """
+    return (text[start:end] for start, end in _secret_spans(text))
+
+
+def without_parts(text: str) -> str:
+    """The value with `***` in the place of each secret in it, short ones too."""
+    made, place = "", 0
+    for start, end in sorted(_secret_spans(text)):
+        if start >= place:  # A URL may be the value of an option, which is hidden as a whole.
+            made, place = made + text[place:start] + HIDDEN, end
+    return made + text[place:]
+
+
+def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
+    found = [*(_IN_URL.finditer(text) if "://" in text else ()), *(_IN_OPTIONS.finditer(text) if "-D" in text else ())]
+    for one in found:
+        group = one.groupdict()
+        if group.get("password"):
+            yield one.span("password")
+        elif is_sensitive(group["name"]) or _SIGNATURE.search(group["name"]):
+            yield one.span("value")
+
+
 @dataclass(frozen=True, slots=True)
 class Redactor:
     """`redacted` for these secrets, which are resolved at every call: what `${env:…}` refers to may change."""
@@ -41,20 +75,36 @@ class Redactor:
     secrets: tuple[Secret, ...] = ()
     statements: Secret | None = None
     """T-SQL whose literals are secrets as well."""
-    shown: tuple[str, ...] = ()
-    """Values that are shown anyway: a literal that stands in one of them is no secret."""
+    shown: tuple[str | Secret, ...] = ()
+    """Values that are shown anyway: what stands in one of them is no secret because of a literal or a reference."""
+    referred: tuple[Secret, ...] = ()
+    """References of free properties, whose names tell nothing: only that they are references says that what they lead
+    to may be a secret. It is none if it is short, a number or a part of a shown value, which messages need."""
 
     def __call__(self, text: str) -> str:
         """The text without the secrets."""
-        return redacted(text, (*self.secrets, *self._literals()))
+        shown = [_read(one) for one in self.shown]
+        referred = [_read(one) for one in self.referred]
+        doubtful = [*self._literals(), *(one for one in referred if len(one) >= _LEAST_REFERRED and not one.isdigit())]
+        certain = [Secret(one) for one in doubtful if not any(one in value for value in shown)]
+        return redacted(text, (*self.secrets, *certain, *self._parts([*shown, *referred])))
 
-    def _literals(self) -> tuple[Secret, ...]:
-        try:
-            statements = self.statements.read() if self.statements is not None else ""
-        except MissingSecretError:
-            return ()
-        found = literals(statements)
-        return tuple(one for one in found if not any(one.read() in value for value in self.shown))
+    def _literals(self) -> tuple[str, ...]:
+        return tuple(one.read() for one in literals(_read(self.statements))) if self.statements is not None else ()
+
+    def _parts(self, values: Iterable[str]) -> Iterator[Secret]:
+        for value in (*values, *(_read(one) for one in self.secrets)):
+            for part in secret_parts(value):
+                yield Secret(part)
+                yield Secret(unquote(part))
+
+
+def _read(value: str | Secret) -> str:
+    """The value, or nothing where its reference leads nowhere."""
+    try:
+        return reveal(value)
+    except MissingSecretError:
+        return ""
 
 
 def literals(statements: str) -> tuple[Secret, ...]:

@@ -13,12 +13,16 @@ from pathlib import Path
 
 from mssql_cdc.errors import MissingSecretError
 
-_SENSITIVE = re.compile(
-    r"passw|pwd|secret|token|passphrase|credential|jaas|webhook|connection.?string|"
-    r"(?:access|account|api|sas|private|ssl|client).?key|(?:^|[._-])(?:key|pass|pin|sas)$",
-    re.IGNORECASE,
+SENSITIVE_NAMES = (
+    r"passw|pwd|secret|token|passphrase|credential|jaas|webhook|authorization|connection.?string|user.?info$|"
+    r"(?:access|account|api|sas|private|ssl|client|customer|encryption|provided|master|storage|shared|signing).?key|"
+    r"(?:^|[._-])(?:key|pass|pin)$|(?:^|[._-])sas(?:$|[._-])"
 )
-"""Names of secrets, those too that drivers, clients and extensions invent."""
+"""Matches names of secrets in any case, those too that drivers, clients, object stores and extensions invent.
+
+Python and Java read it alike.
+"""
+_SENSITIVE = re.compile(SENSITIVE_NAMES, re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
 _FOREIGN = re.compile(r"\$\{(?!(?:env|file):)([A-Za-z][\w.-]*):[^{}]*\}")
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from mssql_cdc import __version__
 from mssql_cdc.config import Connector
 from mssql_cdc.config.connection import Connection
-from mssql_cdc.config.redaction import HIDDEN
+from mssql_cdc.config.redaction import HIDDEN, without_parts
 from mssql_cdc.config.secret import Secret
 from mssql_cdc.schema import TableSchema
 
@@ -145,7 +145,7 @@ class LineageEvents:
         """The configuration as it was given, without secrets."""
         given: Mapping[str, str | Secret] = dict(self._connector.properties)
         return [
-            f"{name}={HIDDEN if isinstance(value, Secret) else self._connector.redact(value)}"
+            f"{name}={HIDDEN if isinstance(value, Secret) else self._connector.redact(without_parts(value))}"
             for name, value in sorted(given.items())
         ]
 

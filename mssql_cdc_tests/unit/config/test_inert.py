@@ -37,7 +37,8 @@ def noticed(properties: dict[str, object]) -> str:
 
 def _effective(connector: Connector) -> Connector:
     """The connector without what is only shown: its notices, and its properties as they were given."""
-    return replace(connector, notices=(), properties=connector_with({}).properties)
+    plain = connector_with({})
+    return replace(connector, notices=(), properties=plain.properties, redaction=plain.redaction)
 
 
 @pytest.mark.feature("SCH-04")
