@@ -61,6 +61,9 @@ class IncrementalSnapshots:
             history: The structures of its tables.
         """
         stored = load(database, now=self.clock.now())
+        if stored.failed:
+            failed = ", ".join(map(str, stored.failed))
+            self._say(database, f"{failed} was given up, and goes on when a run can read it again")
         if not stored.is_due or seen.facts.restored:
             return Advanced(offsets)
         work = Step(database, seen, offsets, history, self._budgeted(database), self.thread)
@@ -90,14 +93,18 @@ class IncrementalSnapshots:
         self._budget = self._budget or Budget(database.connector.snapshot.incremental, self.clock, database.log)
         return self._budget
 
+    def _say(self, database: Database, reason: str) -> None:
+        """Log why the snapshot waits, unless that was said last."""
+        if reason != self._said:
+            database.log(f"the incremental snapshot waits: {reason}")
+        self._said = reason
+
     def _failed(self, work: Step, error: MssqlCdcError) -> None:
         """Leave the table, or rest where waiting may help."""
         self._failures += isinstance(error, StaleStructureError)
         if error.retriable and self._failures < MOST_FAILURES:
             self._resting = time.monotonic() + REST_SECONDS
-            if str(error) != self._said:
-                work.database.log(f"the incremental snapshot waits: {error}")
-            self._said = str(error)
+            self._say(work.database, str(error))
             return
         self._failures = 0
         work.leave("SQL_EXCEPTION", str(error))

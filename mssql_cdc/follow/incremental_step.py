@@ -19,8 +19,8 @@ from mssql_cdc.capture.incremental.chunks import (
     stream_end,
     versioned_schema,
 )
-from mssql_cdc.capture.incremental.state import Group, Reading, State
-from mssql_cdc.capture.incremental.store import Store
+from mssql_cdc.capture.incremental.state import Group, Reading, State, Wanted
+from mssql_cdc.capture.incremental.store import Store, has_failed
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import ConfigurationError, SourceUnavailableError
 from mssql_cdc.follow.incremental_budget import Budget
@@ -38,7 +38,7 @@ from mssql_cdc.source.values import Bound
 MOST_STAGED = 8
 """How many groups may wait for the stream at a time."""
 
-_STAY = {"new", "streaming", "snapshot"}
+_STAY = {"new", "streaming", "snapshot", "failed"}
 """What a table is that cannot be captured for a moment, because of rights or of its change log, and goes on later."""
 
 
@@ -73,7 +73,7 @@ class Step:
 
     def take(self) -> None:
         """Emit what the stream has passed, and read the next chunks."""
-        state = self.store.state
+        state = self._making_room(self.store.state)
         if state.reading is None and (state.paused or not state.queue):
             return
         if state.reading is None:
@@ -85,7 +85,7 @@ class Step:
             self.leave("UNKNOWN_SCHEMA" if found.startswith("it is not captured") else "SKIPPED", found)
             return
         if found is None:
-            return  # It is being snapshotted, or about to be.
+            return  # It is being snapshotted, or about to be; or it was given up, and is tried again.
         with self.database.session() as session:
             if state.reading is None:
                 if self._may_read(session):
@@ -103,10 +103,23 @@ class Step:
 
     def _in_turn(self, state: State) -> State:
         """The state whose first table can be captured, if one of them can: the others wait behind it."""
-        away = [one for one in state.queue if unseen(self.seen, one.table) is not None]
+        away = [one for one in state.queue if self._is_away(one)]
         if away and away[0] is state.queue[0] and len(away) < len(state.queue):
             self.save(replace(state, queue=(*(one for one in state.queue if one not in away), *away)))
         return self.store.state
+
+    def _making_room(self, state: State) -> State:
+        """The state whose current table streams, if that was given up and another one does not wait for anything."""
+        reading = state.reading
+        if reading is None or state.paused or not has_failed(self.offsets, reading.identified):
+            return state
+        if not all(self._is_away(one) for one in state.queue):
+            self.save(state.put_off())
+        return self.store.state
+
+    def _is_away(self, one: Wanted) -> bool:
+        """Whether a table has to wait until somebody has mended something."""
+        return unseen(self.seen, one.table) is not None or has_failed(self.offsets, one)
 
     def _streaming(self, name: TableId, object_id: int | None) -> Streaming | str | None:
         """The table as its stream sees it; a text says why it is never read, None that it has to wait.
@@ -131,7 +144,7 @@ class Step:
         if not self.seen.facts.policy.stream:
             return f"snapshot.mode={self.seen.facts.policy.mode} does not stream, which incremental snapshots need"
         entry = member.entry_in(self.offsets)
-        if known.status in {"lost", "failed", "excluded"}:
+        if known.status in {"lost", "excluded"}:
             return f"its status is {known.status}; take a blocking snapshot of it"
         streams = entry is not None and entry.status == "streaming" and entry.epoch == self.offsets.epoch
         if known.rekeyed or entry is None or entry.to is None or not streams:

@@ -121,6 +121,11 @@ class Reading:
     staged: tuple[Group, ...] = ()
 
     @property
+    def identified(self) -> Wanted:
+        """What was requested, with the table's identity."""
+        return replace(self.wanted, object_id=self.object_id, epoch=self.epoch)
+
+    @property
     def mark(self) -> str:
         """`_snapshot` of its rows."""
         return f"incremental:{self.number}"
@@ -207,8 +212,12 @@ class State:
     @property
     def tables(self) -> tuple[TableId, ...]:
         """The tables that are not finished, the one that is being read first."""
-        current = (self.reading.wanted.table,) if self.reading is not None else ()
-        return (*current, *(one.table for one in self.queue))
+        return tuple(one.table for one in self.wanted)
+
+    @property
+    def wanted(self) -> tuple[Wanted, ...]:
+        """What is not finished, the table that is being read first."""
+        return (*((self.reading.identified,) if self.reading is not None else ()), *self.queue)
 
     @property
     def is_running(self) -> bool:
@@ -234,7 +243,7 @@ class State:
         """
         queue, reading = tuple(one.named(names, epoch) for one in self.queue), self.reading
         if reading is not None:
-            known = replace(reading.wanted, object_id=reading.object_id, epoch=reading.epoch).named(names, epoch)
+            known = reading.identified.named(names, epoch)
             if known.table != reading.wanted.table:
                 reading = replace(reading, wanted=known)
         return self if (queue, reading) == (self.queue, self.reading) else replace(self, queue=queue, reading=reading)
@@ -250,6 +259,11 @@ class State:
         reading = None if self.reading is not None and self.reading.wanted.table in tables else self.reading
         queue = tuple(one for one in self.queue if one.table not in tables)
         return replace(self, queue=queue, reading=reading).settled()
+
+    def put_off(self) -> State:
+        """Read the current table from its start behind all others; what it has staged is never emitted."""
+        later = (self.reading.identified,) if self.reading is not None else ()
+        return replace(self, reading=None, queue=(*self.queue, *later))
 
     def next_table(self) -> State:
         """Leave the table that was read, or could not be; without one, the next one in the queue."""

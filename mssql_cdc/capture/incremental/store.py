@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.incremental.state import State, state_of_text, state_text
+from mssql_cdc.capture.incremental.state import State, Wanted, state_of_text, state_text
 from mssql_cdc.capture.requests import REQUESTED
 from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.config.signals import (
@@ -23,8 +23,10 @@ from mssql_cdc.config.signals import (
     parse_signal,
 )
 from mssql_cdc.lake.log import TableState
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, exists, scan
 from mssql_cdc.lake.small_tables import SmallTable, small_table
+from mssql_cdc.schema import TableId
 
 Command = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot
 _COMPACT_EVERY = 50
@@ -36,7 +38,8 @@ _NUMBERED = re.compile(r"incremental-\d+")
 class Stored:
     """The newest state, and the signals that have not changed it yet, oldest first.
 
-    `open` says whether it is one of the hours at which chunks may be read; `lost`, that there were states and are none.
+    `open` says whether it is one of the hours at which chunks may be read; `lost`, that there were states and are none;
+    `failed` are the tables that are left, if each of them was given up: they wait until they stream again.
     """
 
     state: State = field(default_factory=State)
@@ -44,13 +47,13 @@ class Stored:
     signals: int = 0
     open: bool = True
     lost: bool = False
+    failed: Sequence[TableId] = ()
 
     @property
     def is_due(self) -> bool:
         """Whether there is something to do."""
-        return bool(self.lost or self.commands or self.state.notes) or (
-            self.state.is_due if self.open else self.state.has_staged
-        )
+        reads = (self.state.is_due if self.open else self.state.has_staged) and not self.failed
+        return bool(self.lost or self.commands or self.state.notes) or reads
 
 
 def load(database: Database, *, now: datetime | None = None) -> Stored:
@@ -71,7 +74,19 @@ def load(database: Database, *, now: datetime | None = None) -> Stored:
         return Stored(replace(state, taken=newest), signals=newest, open=is_open, lost=True)
     parsed = (parse_signal(row["id"], row["type"], row["data"]) for row in waiting)
     commands = [one for one in parsed if isinstance(one, Command) and _is_incremental(one)]
-    return Stored(state, commands, newest, is_open)
+    return Stored(state, commands, newest, is_open, failed=_failed(database, state))
+
+
+def has_failed(offsets: Offsets, one: Wanted) -> bool:
+    """Whether a table was given up, and does not stream yet although a run may be trying it again.
+
+    Args:
+        offsets: All offsets.
+        one: The table.
+    """
+    known = one.object_id if one.epoch == offsets.epoch else None
+    entry = offsets.entry(one.table.text) if known is None else offsets.entry_of(one.table.text, known)
+    return entry is not None and entry.status == "failed" and entry.epoch == offsets.epoch
 
 
 class Store:
@@ -106,6 +121,12 @@ class Store:
 def taken(state: State, stored: Stored) -> State:
     """The state, which knows that the signals took effect."""
     return replace(state, taken=stored.signals)
+
+
+def _failed(database: Database, state: State) -> Sequence[TableId]:
+    """The tables that are left, if each of them was given up."""
+    offsets = database.offsets() if state.is_running else None
+    return state.tables if offsets is not None and all(has_failed(offsets, one) for one in state.wanted) else ()
 
 
 def _known_state(database: Database) -> State | None:
