@@ -26,6 +26,8 @@ from mssql_cdc.lake.small_tables import small_table
 
 MOST = 25
 COLUMNS = ("id", "channel", "effect", "outcome", "condition", "at", "type", "position")
+READ = ("SUCCEEDED", "EMPTY")
+"""The statuses of tables that a snapshot has read."""
 _NOTIFIED: Mapping[type[Signal], str] = {
     StopSnapshot: "ABORTED",
     PauseSnapshot: "PAUSED",
@@ -59,6 +61,8 @@ def _shown(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> dict[s
 def outcome(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> str:
     """What became of a signal: what was notified last of the snapshot that it requested, or else its status.
 
+    With it stand the tables that the snapshot has left unread.
+
     Args:
         row: The signal, as `_signals` has it.
         notes: The notifications, oldest first.
@@ -73,7 +77,16 @@ def outcome(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> str:
         own = [note for note in later if note["type"] == _NOTIFIED[type(action)]][:1]
     else:
         own = [note for note in later if note["id"] == row["id"]]
-    return own[-1]["type"].lower().replace("_", " ") if own else REQUESTED
+    if not own:
+        return REQUESTED
+    return "; ".join([own[-1]["type"].lower().replace("_", " "), *_unread(own)])
+
+
+def _unread(notes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """The tables that a snapshot did not read, each with the last status that was notified of it."""
+    ended = [dict(note["additional_data"]) for note in notes if note["type"] == "TABLE_SCAN_COMPLETED"]
+    statuses = {one.get("scanned_collection", ""): one.get("status", "") for one in ended}
+    return [f"{table}: {status}" for table, status in statuses.items() if status not in READ]
 
 
 def _of_snapshot(signal: str, notes: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -49,6 +49,23 @@ def test_an_incremental_request_has_the_outcome_of_the_snapshot_that_it_is_part_
     assert outcome(signal("s", "stop-snapshot", minute=11, data=""), told) == "aborted"
 
 
+@pytest.mark.parametrize("aggregate", ["Incremental Snapshot", "Initial Snapshot"])
+def test_the_tables_that_a_snapshot_did_not_read_stand_in_its_outcome(aggregate: str) -> None:
+    """A snapshot is completed when nothing of it is left, also if a table was left unread."""
+    ended = [("shop.dbo.a", "SUCCEEDED"), ("shop.dbo.b", "SQL_EXCEPTION"), ("shop.dbo.c", "EMPTY")]
+    told = [
+        {**note, "aggregate_type": aggregate, "additional_data": [("scanned_collection", table), ("status", status)]}
+        for note, (table, status) in zip(notes(*[(2, "TABLE_SCAN_COMPLETED", "i1")] * 3), ended, strict=True)
+    ]
+    data = None if aggregate.startswith("Incremental") else '{"type": "blocking", "data-collections": [".*"]}'
+    asked = signal("i1", minute=1, data=data)
+    assert outcome(asked, told) == "table scan completed; shop.dbo.b: SQL_EXCEPTION"
+    end = {**notes((3, "COMPLETED", "i1"))[0], "aggregate_type": aggregate}
+    assert outcome(asked, [*told, end]) == "completed; shop.dbo.b: SQL_EXCEPTION"
+    again = {**told[1], "additional_data": [("scanned_collection", "shop.dbo.b"), ("status", "SUCCEEDED")]}
+    assert outcome(asked, [*told, again, end]) == "completed"
+
+
 def test_a_request_that_arrives_before_the_end_of_another_snapshot_is_told_is_not_complete() -> None:
     told = notes((1, "STARTED", "i1"), (3, "COMPLETED", "i1"), (4, "STARTED", "i2"))
     assert outcome(signal("i2", minute=2), told) == "started"
