@@ -64,7 +64,7 @@ class RecordsOutput:
 
     def wake(self) -> None:
         """Tell that there may be a new cut."""
-        if self._thread is None:
+        if self._thread is None or not self._thread.is_alive():
             self._thread = Thread(target=self._run, name="records", daemon=True)
             self._thread.start()
         self._due.set()
@@ -129,6 +129,12 @@ class RecordsOutput:
                         break
         except Exception as caught:  # noqa: BLE001 (any: an output must not end capture)
             error = caught
+        try:
+            return self._written(count, error)
+        except Exception as caught:  # noqa: BLE001 (any: nobody would notice the end of the thread)
+            return Written(count, error=error or caught)
+
+    def _written(self, count: int, error: Exception | None) -> Written:
         state = self._state
         offset = state.source_offset() if state is not None else None
         total = state.records if state is not None else None
