@@ -15,7 +15,7 @@ from mssql_cdc.errors import ConfigurationError, InvalidPropertiesError, MssqlCd
 if TYPE_CHECKING:
     from mssql_cdc.config import Connector
 
-_NAME = re.compile(r"[a-z]+(?:\.[a-zA-Z]+)+")
+_NAME = re.compile(r"[a-z]+(?:\.[\w-]+)+")
 
 
 @click.command("check-config", epilog=epilog("mssql-cdc check-config --config connectors/shop.json"))

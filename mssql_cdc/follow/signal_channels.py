@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from mssql_cdc.config.signals import WATERMARKS
 from mssql_cdc.follow.signal_contract import Arrived, SignalRecord
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, exists, scan
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import Column, TableId
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,23 @@ class SourceTable:
                 if row["op"] == "c" and row["after"]:
                     # The columns count by their position at the source, whatever their names (SIG-03).
                     structure = history.version(captured.table_id, row["_schema"])
-                    cells = [row["after"][column.stored_name] for column in structure.value_columns[:3]]
-                    values = [None if cell is None else str(cell) for cell in cells]
-                    one = SignalRecord(id=values[0] or "", type=values[1] or "", data=values[2], position=row["_pos"])
+                    one = _signal(row["after"], structure.columns[:3], row["_pos"])
                     found += [one] if one.type not in WATERMARKS else []
         return Arrived(sorted(found, key=lambda one: one.position or ""), up_to)
+
+
+def _signal(after: Mapping[str, Any], columns: Sequence[Column], position: str) -> SignalRecord:
+    """The signal of a row, which may have been captured under another configuration or structure."""
+    problem = "the signal table had fewer than three columns when the row was captured" if len(columns) < 3 else None
+    left_out = [column.name for column in columns if column.excluded]
+    if left_out:
+        problem = f"a column filter left out {', '.join(left_out)} when the row was captured"
+    cells = [None if column.excluded else after[column.stored_name] for column in columns]
+    values = [None if cell is None else str(cell) for cell in (*cells, None, None, None)]
+    return SignalRecord(
+        id=values[0] or "",
+        type=values[1] or "",
+        data=values[2],
+        position=position,
+        problem=None if problem is None else f"{problem}; a signal needs id, type and data",
+    )

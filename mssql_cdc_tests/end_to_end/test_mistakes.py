@@ -138,6 +138,14 @@ MISTAKES: dict[str, Mistake] = {
         properties={"signal_data_collection": "dbo.signals"},
         statements=("CREATE TABLE dbo.signals (id varchar(42), type varchar(32), data varchar(2048))",),
     ),
+    "signal table whose columns a filter leaves out": Mistake(
+        r"The signal table {database}\.dbo\.signals cannot be read: column\.exclude\.list leaves out its column data",
+        properties={"signal_data_collection": "dbo.signals", "column_exclude_list": r".*\.data"},
+        statements=(
+            "CREATE TABLE dbo.signals (id varchar(42) PRIMARY KEY, type varchar(32), data varchar(2048))",
+            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'signals', @role_name = NULL",
+        ),
+    ),
     "heartbeat table that does not exist": Mistake(
         r"heartbeat\.action\.query writes to dbo\.\[beat\], which does not exist",
         properties={"heartbeat_interval_ms": "1000", "heartbeat_action_query": "UPDATE dbo.[beat] SET n = n + 1"},
@@ -253,6 +261,7 @@ BELONGS = {
     "filter that matches nothing": "table.include.list",
     "login without rights": "database.user",
     "signal table that does not exist": "signal.data.collection",
+    "signal table whose columns a filter leaves out": "column.exclude.list",
     "heartbeat table that does not exist": "heartbeat.action.query",
 }
 

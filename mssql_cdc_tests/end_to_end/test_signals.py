@@ -198,3 +198,25 @@ def test_columns_of_the_signal_table_count_by_their_place_at_the_source(place: P
     ops = [row["op"] for row in place.query("SELECT op FROM t ORDER BY _pos", "orders", "changes")]
     assert ops == ["r"] * 4
     assert [row["id"] for row in own_rows(place, "signals", "SELECT id FROM t ORDER BY id")] == ["1", "first"]
+
+
+@pytest.mark.feature("SIG-03", "SIG-09")
+def test_a_row_that_was_captured_without_the_columns_of_a_signal_is_ignored(place: Place):
+    """It raised IndexError, or the column behind was read as the data."""
+    place.configure(column_exclude_list=r"dbo\.signals\.type")
+    place.create(
+        "signals", "id varchar(42) NOT NULL PRIMARY KEY, type varchar(32) NULL, data varchar(2048) NULL, note int NULL"
+    )
+    place.create_orders()
+    place.sql("INSERT INTO dbo.signals VALUES ('s1', 'log', '{\"message\": \"hello\"}', 1)")
+    place.settle()
+    assert place.catch_up() == 0
+    place.configure(signal_data_collection=f"{place.database}.dbo.signals")
+    place.sql("INSERT INTO dbo.signals VALUES ('s2', 'log', '{\"message\": \"hello\"}', 1)")
+    place.settle()
+    assert place.catch_up() == 0
+    first, second = own_rows(place, "signals", "SELECT id, status, result FROM t ORDER BY id")
+    assert (first["status"], second["status"]) == ("ignored", "done")
+    assert (
+        first["result"] == "a column filter left out type when the row was captured; a signal needs id, type and data"
+    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.schema import Column, TableId
 from mssql_cdc.source.sqlserver.sql import text
 from mssql_cdc.source.values import CapturedTable
 
@@ -22,7 +23,8 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
         tables: all captured tables of the database.
 
     Raises:
-        ConfigurationError: it is configured but not under CDC, or has fewer than three columns.
+        ConfigurationError: it is configured but not under CDC, has fewer than three columns, or the column filters
+            reach them.
     """
     named = connector.signals.table_of(catalog)
     if named is None or "source" not in connector.signals.channels:
@@ -36,9 +38,29 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
             raise ConfigurationError(
                 f"The signal table {table.table_id} has {len(columns)} captured columns; it needs id, type and data"
             )
+        problem = _reached(connector, table.table_id, columns[:3])
+        if problem is not None:
+            raise ConfigurationError(
+                f"The signal table {table.table_id} cannot be read: {problem}. It needs id, type and data as they are: "
+                "write expressions that do not match them, or let them through"
+            )
         return table
     schema, name = named
     raise ConfigurationError(
         f"The signal table {catalog}.{schema}.{name} is not enabled for CDC: run EXEC sys.sp_cdc_enable_table "
         f"@source_schema = {text(schema)}, @source_name = {text(name)}, @role_name = NULL"
     )
+
+
+def _reached(connector: Connector, table: TableId, columns: Sequence[Column]) -> str | None:
+    """What the column filters do to these columns; a mask of the id, and a limit of the length, leave it a signal."""
+    filters = connector.filters
+    left_out = [column.name for column in columns if column.excluded]
+    if left_out:
+        name = "column.include.list" if filters.columns.include else "column.exclude.list"
+        return f"{name} leaves out its {'columns' if len(left_out) > 1 else 'column'} {', '.join(left_out)}"
+    for column in columns[1:]:
+        rule = filters.mask_for(*table.parts, column.name)
+        if rule is not None and rule.kind != "truncate" and rule.applies_to(column.type.name):
+            return f"{rule.name} masks its column {column.name}"
+    return None
