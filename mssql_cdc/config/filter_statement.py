@@ -2,8 +2,8 @@
 
 Whoever may write into the signal table chooses them, and the connector's login runs them: a filter is one plain SELECT
 of the table that it filters, or one condition. It reads no other table, and calls only functions that compute a value
-of their arguments, no larger than these. `snapshot.select.statement.overrides`, which only the owner of the
-configuration writes, is not judged here.
+of their arguments, not much larger than these (`filter_growth.py`). `snapshot.select.statement.overrides`, which only
+the owner of the configuration writes, is not judged here.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from mssql_cdc.config.filter_growth import check_growth
 from mssql_cdc.config.filters import split_name
 
 MOST_CHARACTERS = 4000
@@ -42,6 +43,8 @@ _ALLOWED_CALLS = _words("""
     AND BETWEEN BY ELSE ESCAPE IN LIKE NOT OR THEN WHEN
     BINARY CHAR DATETIME2 DATETIMEOFFSET DECIMAL FLOAT NCHAR NUMERIC NVARCHAR TIME VARBINARY VARCHAR""")
 """What may stand before a parenthesis."""
+_SIZED = _words("NVARCHAR VARBINARY VARCHAR")
+"""Types that have gigabytes with MAX as their length."""
 _WORDS_OF_STATEMENTS = _words("""
     ALTER APPLY BACKUP BEGIN BULK COMMIT COMPUTE CREATE CROSS CURSOR DBCC DECLARE DELETE DENY DROP EXCEPT EXEC EXECUTE
     FETCH FOR FROM FULL GOTO GRANT GROUP HAVING INSERT INTERSECT INTO JOIN KILL MERGE NEXT OFFSET OPEN OPENDATASOURCE
@@ -139,8 +142,15 @@ def _check_condition(tokens: Sequence[str], collection: str) -> None:
         called = _is_name(token) and place + 1 < len(tokens) and tokens[place + 1] == "("
         if called and (token.upper() not in _ALLOWED_CALLS or (place > 0 and tokens[place - 1] == ".")):
             raise ValueError(f"the filter of {collection} calls {token}, which is not allowed in a filter")
+        if called and token.upper() in _SIZED and _is_max(tokens[place + 2 : place + 4]):
+            raise ValueError(f"the filter of {collection} has MAX as a length; write a number")
     if depth:
         raise ValueError(f"the filter of {collection} has an unclosed parenthesis")
+    check_growth(tokens, collection)
+
+
+def _is_max(tokens: Sequence[str]) -> bool:
+    return len(tokens) == 2 and tokens[0].strip('[]"').upper() == "MAX" and tokens[1] == ")"
 
 
 def _tokens(text: str) -> list[str]:

@@ -19,6 +19,13 @@ CONDITIONS = [
     "o.\"first name\" BETWEEN 'a' AND 'b'",
     "CASE WHEN id = 1 THEN 1 ELSE 0 END = 1",
     "JSON_VALUE(note, '$.color') = 'blue' AND HASHBYTES('SHA2_256', note) > 0x00",
+    "REPLACE(REPLACE(REPLACE(REPLACE(phone, ' ', ''), '-', ''), CHAR(10), ''), '''', '') = '1'",
+    "REPLACE(name, N'ß', N'ss') = CONCAT(first, ' ', last) AND CONCAT_WS('-', a, b, CONCAT(c, d)) <> ''",
+    "STUFF(REPLACE(name, '&', '&amp;'), 1, 1, 'x') LIKE '&amp;%' OR TRANSLATE(name, '()', '[]') = '[]'",
+    "max > 5 AND o.max = ABS(max) AND CAST(note AS nvarchar(4000)) = CONVERT(varchar(8000), note)",
+    f"a IN ({', '.join('1' for _ in range(500))}) AND {' + '.join(['a'] * 90)} > {' + '.join(['b'] * 90)}",
+    f"{'CONCAT(' * 10}note{', 1)' * 10} = {'STUFF(' * 10}note{', 1, 0, note)' * 10}",
+    " AND ".join(["REPLACE(a, 'b', 'ccccc') = ''"] * 50),
 ]
 BAD_CONDITIONS = {
     "id = 1) AS t; DELETE FROM dbo.secret; COMMIT; SELECT * FROM (SELECT * FROM dbo.orders": "unmatched closing|';'",
@@ -43,6 +50,20 @@ BAD_CONDITIONS = {
     "id = ?": "'\\?'",
     "id = 1 OPTION (RECOMPILE)": "OPTION",
     "x" * (MOST_CHARACTERS + 1): "4001 characters",
+    "CAST(id AS nvarchar(max)) = ''": "MAX as a length",
+    "CONVERT( VARBINARY ( MAX ), id) = 0x": "MAX as a length",
+    "TRY_CAST(id AS varchar([max])) = ''": "MAX as a length",
+    "CAST(id AS varchar(\"max\")) = ''": "MAX as a length",
+    # Each turns a character into 1,000: a thousand characters of a note are 1 GB.
+    f"REPLACE(REPLACE(note, 'a', '{'a' * 1000}'), 'a', '{'a' * 1000}') = ''": "times as long",
+    f"note = UPPER(REPLACE((LTRIM(REPLACE(note, 'a', '{'a' * 20}'))), 'b', '{'a' * 20}'))": "times as long",
+    f"REPLACE(CONCAT({', '.join(['note'] * 30)}), 'a', 'aaaaa') = ''": "times as long",
+    f"REPLACE({' + '.join(['note'] * 30)}, 'a', 'aaaaa') = ''": "times as long",
+    f"REPLACE(CONCAT_WS(note{', 1' * 30}), 'a', 'aaaaa') = ''": "times as long",
+    f"REPLACE(CASE WHEN id = 1 THEN REPLACE(note, 'a', '{'a' * 20}') END, 'a', '{'a' * 20}') = ''": "times as long",
+    "REPLACE(note, 'e', note) = ''": "REPLACE.*literal",
+    "REPLACE(note, 'e', CONCAT('a', 'b')) = ''": "REPLACE.*literal",
+    "REPLACE(note, 'e') = ''": "REPLACE.*literal",
 }
 
 
