@@ -28,6 +28,7 @@ from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import capture_specs, check_specs
 from mssql_cdc.defs.transactions_asset import NOTHING, TransactionsAsset
 from mssql_cdc.defs.work import Work, not_captured
+from mssql_cdc.errors import BusyOutputError, FencedError
 from mssql_cdc.follow.transactions import Counted
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
@@ -89,7 +90,6 @@ class Step:
         )
         self.transactions = TransactionsAsset(setup, self.recorder)
         self.output = RecordsAsset.of(setup, database, self.recorder, self.book.lags)
-        self.writes_output = self.by_sensor or setup.records_key in context.selected_asset_keys
         self.own = OwnTables(setup, database)
         self.failures = Failures(setup.connector)
         self._cut: int | None = None
@@ -162,14 +162,21 @@ class Step:
         self.recorder.post(self.book.heartbeat)
 
     def _catch_output_up(self) -> None:
-        """Write the records that the output lacks, if the asset or its check was selected; fail if that fails."""
+        """Write the records that the output lacks, if the asset or its check was selected; the step fails if it fails.
+
+        A run of the sensor writes them beside what it reads (`_add`), and goes on if that fails.
+        """
         checks = {key.asset_key for key in self.context.selected_asset_check_keys}
         if self.output is None or self.setup.records_key not in {*self.context.selected_asset_keys, *checks}:
             return
+        end = time.monotonic() + RECORDS_END_SECONDS
         written = self.background.run(self.output.output.write)
+        while isinstance(written.error, BusyOutputError | FencedError) and time.monotonic() < end:
+            time.sleep(1)  # A run that streams writes the same records, a batch at a time.
+            written = self.background.run(self.output.output.write)
         problem = self.output.failure_text(written)
         if problem is not None:
-            raise dg.Failure(f"The output of records cannot be written: {problem}", allow_retries=False)
+            self.failures.output = f"The output of records cannot be written: {problem}"
 
     def _by_hand(self) -> None:
         """Read up to the end of the newest window that was selected, and report all windows that were."""
@@ -195,6 +202,7 @@ class Step:
         if self.setup.heartbeat_key in self.context.selected_asset_keys:
             self.recorder.post(self.book.heartbeat)
         self.failures.whole = self._why_not_captured(health, ends)
+        self._catch_output_up()
 
     def _why_not_captured(self, health: CaptureHealth, ends: Sequence[datetime]) -> str | None:
         """Say why windows of an operator's run are not reported although they were read; None: all of them are."""
@@ -304,7 +312,7 @@ class Step:
             self.recorder.post(partial(self._unloaded, self.work.unloaded(done.seen)))
         if done.range is not None:
             self.recorder.post_once(self._own_tables)
-        if self.output is not None and self.writes_output and self._cut != done.offsets.number:
+        if self.output is not None and self.by_sensor and self._cut != done.offsets.number:
             self._cut = done.offsets.number
             self.output.output.wake()
 

@@ -26,12 +26,14 @@ class Failures:
         tables: The tables that could not be read.
         currents: Those whose current table could not be updated; their change logs go on.
         whole: What is wrong with all of them.
+        output: Why the output of records lacks some; tables do not depend on it.
     """
 
     connector: Connector
     tables: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     currents: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     whole: str | None = None
+    output: str | None = None
 
     @property
     def any(self) -> bool:
@@ -77,8 +79,8 @@ class Failures:
                 self.tables.setdefault(table, DataLostError(f"{missing[table.text]}; {advice}"))
 
     def raise_if_any(self) -> None:
-        """Fail the step if a table failed."""
-        lines = [self.whole] if self.whole is not None else []
+        """Fail the step if a table failed, or the output that was asked for."""
+        lines = [line for line in (self.whole, self.output) if line is not None]
         found = self.currents | self.tables
         if found:
             failed = "; ".join(f"{table}: {error}" for table, error in found.items())

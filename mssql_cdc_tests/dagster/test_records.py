@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import dagster as dg
@@ -109,6 +111,38 @@ def test_materializing_the_asset_alone_catches_its_output_up(streaming: Location
     )
 
 
+def test_a_window_that_is_materialized_with_the_output_fails_if_that_cannot_be_written(
+    writing: Location, target: Path
+) -> None:
+    """The thread that wrote it was the only one to know: the run succeeded."""
+    target.mkdir()
+    writing.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')", "INSERT INTO dbo.people VALUES (7, N'Ann')")
+    writing.shop.scan()
+    selected = [*(writing.key(one.table_id.name) for one in writing.tables), writing.setup.records_key]
+    failed = writing.materialize(*selected, partition=writing.window)
+    assert not failed.success
+    (said,) = failures(failed)
+    assert "The output of records cannot be written: IsADirectoryError" in said
+    assert writing.logged("orders")["mssql_cdc/inserts"] == 1, "the windows are read and reported all the same"
+    assert [one for one, _ in checks(writing)] == [False]
+    target.rmdir()
+    done = writing.materialize(*selected, partition=writing.window)
+    assert done.success, failures(done)
+    assert keys(target) == [("orders", 1), ("people", 7)]
+    assert checks(writing)[0] == (True, None)
+
+
+def test_a_window_that_is_materialized_without_the_output_leaves_that_to_others(
+    writing: Location, target: Path
+) -> None:
+    target.mkdir()
+    writing.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    writing.shop.scan()
+    done = writing.materialize(writing.key("orders"), partition=writing.window)
+    assert done.success, failures(done)
+    assert checks(writing) == []
+
+
 def test_output_that_another_run_writes_to_is_no_failure(writing: Location, target: Path) -> None:
     from mssql_cdc.records.file_output import open_file
 
@@ -119,6 +153,22 @@ def test_output_that_another_run_writes_to_is_no_failure(writing: Location, targ
     assert all(passed for passed, _ in checks(writing))
     assert not target.read_text(encoding="utf-8")
     done = writing.materialize(writing.setup.records_key)
+    assert done.success, failures(done)
+    assert keys(target) == [("orders", 1)]
+
+
+def test_output_that_another_run_writes_to_is_waited_for_by_an_operators_run(writing: Location, target: Path) -> None:
+    from mssql_cdc.records.file_output import open_file
+
+    writing.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    writing.shop.scan()
+    with ExitStack() as other:
+        other.enter_context(open_file(str(target)))
+        end = Timer(2, other.close)
+        end.start()
+        selected = [*(writing.key(one.table_id.name) for one in writing.tables), writing.setup.records_key]
+        done = writing.materialize(*selected, partition=writing.window)
+        end.join()
     assert done.success, failures(done)
     assert keys(target) == [("orders", 1)]
 
