@@ -33,6 +33,10 @@ class Background:
         """Log a line from any thread. A line costs Dagster about 25 ms, so log at most one per table or chunk."""
         self._posted.put(partial(self.context.log.info, "%s", self.redact(line)))
 
+    def warn(self, line: str) -> None:
+        """Log a line as a warning, from any thread."""
+        self._posted.put(partial(self.context.log.warning, "%s", self.redact(line)))
+
     def post(self, action: Callable[[], object]) -> None:
         """Queue an action from any thread for the main thread."""
         self._posted.put(action)

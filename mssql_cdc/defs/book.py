@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
+
+import dagster as dg
+from sqlalchemy.exc import SQLAlchemyError
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.lag import SETTLING, captured_until
@@ -24,6 +27,7 @@ from mssql_cdc.defs.asset_events import AssetEvents, Writer
 from mssql_cdc.defs.failures import without_fences
 from mssql_cdc.defs.report import try_again
 from mssql_cdc.defs.setup import Setup
+from mssql_cdc.defs.shown import told
 from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError, StorageError
 from mssql_cdc.lake.gaps import Gap, open_gaps
@@ -91,6 +95,9 @@ class Book:
     absent: Mapping[str, str] = field(default_factory=dict[str, str])
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     unmerged: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    _uncounted: dict[TableId, str] = field(default_factory=dict[TableId, str])
+    _unreported: dict[TableId, str] = field(default_factory=dict[TableId, str])
+    _named: Mapping[TableId, str] = field(default_factory=dict[TableId, str])
     _verdicts: dict[TableId, Verdict] = field(default_factory=dict[TableId, Verdict])
     _ledger: tuple[Mapping[str, list[Gap]], Mapping[str | None, str]] | None = None
     _window: datetime | None = None
@@ -141,7 +148,7 @@ class Book:
             self.events.sources(done)
         for table, outcome in read.items():
             if outcome.rows and outcome.error is None and self._wanted(table):
-                self.accounts.count(table, outcome)
+                self._apart(table, partial(self.accounts.count, table, outcome), self._uncounted)
         self.accounts.merged(done, idle=self.idle, through=self.through, now=self.clock())
         self._judge(self._changed_since(before))
 
@@ -214,12 +221,17 @@ class Book:
         opening = [table for table in found if self.only is None and table not in self.accounts.tables]
         owed = owed_windows(self.setup, self.writer.instance, opening, self.clock())
         for table, lake in found.items():
-            self.accounts.take_in(table, lake, owed.get(table, NOTHING_OWED))
+            take_in = partial(self.accounts.take_in, table, lake, owed.get(table, NOTHING_OWED))
+            self._apart(table, take_in, self._uncounted)
 
     # -- What is written -----------------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Report what is due now."""
+        """Report what is due now.
+
+        Raises:
+            dagster.Failure: A table could not be reported, or for another reason than before; the others were.
+        """
         now = self.clock()
         if self.offsets is None:
             return
@@ -235,7 +247,8 @@ class Book:
         self._beat(now)
         if is_due:
             self.report()
-        self._report_owed(OWED_SECONDS)
+        self._report_owed(OWED_SECONDS, again=is_due)
+        self._name_unreported()
 
     def _beat(self, now: datetime) -> None:
         beaten = self._beaten
@@ -259,35 +272,63 @@ class Book:
     def report(self) -> None:
         """Report the windows that are due and were read, and their current tables; of late tables only the lag."""
         for table, account in self.accounts.tables.items():
-            if not self._streams(table):
+            if not self._streams(table) or table in self._uncounted:
                 continue
             now = self.setup.windows.start(self.clock())
             written = [window for window in sorted(account.due) if self._is_read(account, window, now)]
-            self.accounts.load_missing(account, written)
-            for window in written:
-                self._log(table, account, window)
             verdict = self._verdicts.get(table)
             if written:
-                self._current(table, account)
+                self._apart(table, partial(self._logs, table, account, written, current=True), self._unreported)
             elif verdict is not None and verdict.late:
                 self._late(table)
 
-    def _report_owed(self, seconds: float) -> None:
-        """Report windows that were missed before the run began, the newest first, as long as they take no longer."""
+    def _report_owed(self, seconds: float, *, again: bool) -> None:
+        """Report windows that were missed before the run began, the newest first, as long as they take no longer.
+
+        Args:
+            seconds: How long that is.
+            again: Whether tables that could not be reported are tried again.
+        """
         if self.through is None:
             return
         end, now = self.clock() + timedelta(seconds=seconds), self.setup.windows.start(self.clock())
         for table, account in self.accounts.tables.items():
-            if not account.owed or not self._streams(table):
+            held = table in self._uncounted or (table in self._unreported and not again)
+            if not account.owed or held or not self._streams(table):
                 continue
             found = sorted((one for one in account.owed if self._is_read(account, one, now)), reverse=True)
             for first in range(0, len(found), OWED_AT_ONCE):
                 if self.clock() >= end:
                     return
                 part = sorted(found[first : first + OWED_AT_ONCE])
-                self.accounts.load_missing(account, part)
-                for window in part:
-                    self._log(table, account, window)
+                if not self._apart(table, partial(self._logs, table, account, part), self._unreported):
+                    break
+
+    def _apart(self, table: TableId, report: Callable[[], None], errors: dict[TableId, str]) -> bool:
+        """Do what reports one table, and note its error, so that those behind it are reported; whether it worked."""
+        try:
+            report()
+        except SQLAlchemyError:
+            raise  # Dagster's storage has failed: that is no table's problem.
+        except Exception as error:  # noqa: BLE001 (any: what a broken table raises is not known)
+            errors[table] = self.setup.connector.redact(told(error))
+            return False
+        errors.pop(table, None)
+        return True
+
+    def _name_unreported(self) -> None:
+        """Let the checks say which tables could not be reported.
+
+        Raises:
+            dagster.Failure: There is one of which that was not said yet.
+        """
+        before, now = self._named, {**self._unreported, **self._uncounted}
+        changed = [table for table in {**before, **now} if before.get(table) != now.get(table)]
+        self._judge(changed)
+        self._named = now
+        found = {table: now[table] for table in changed if table in now}
+        if found:
+            raise unreported(found)
 
     def selected(self, windows: Iterable[datetime], *, read: bool) -> None:
         """Report the windows that an operator chose, as far as they were read.
@@ -295,6 +336,9 @@ class Book:
         Args:
             windows: The starts of the windows.
             read: Whether the run read anything.
+
+        Raises:
+            dagster.Failure: A table could not be reported; the others were.
         """
         self.accounts.add_due(windows)
         if not read:
@@ -305,26 +349,40 @@ class Book:
             self.lags.ask(self.offsets)
         self._judge()
         self.report()
+        self._name_unreported()
 
     def currents(self) -> None:
-        """Report the current tables only."""
+        """Report the current tables only.
+
+        Raises:
+            dagster.Failure: One could not be reported; the others were.
+        """
         if self.offsets is not None:
             self.lags.ask(self.offsets)
         for table, account in self.accounts.tables.items():
-            self._current(table, account)
+            self._apart(table, partial(self._current, table, account), self._unreported)
+        self._name_unreported()
 
     def finish(self) -> None:
         """Report what is still due at the end of the run."""
         if self.offsets is not None:
             self._reported = None
             self.turn()
-            self._report_owed(OWED_END_SECONDS)
+            self._report_owed(OWED_END_SECONDS, again=False)
 
     def heartbeat(self) -> None:
         """Report that capture runs, also when nothing changes; not while the database is late."""
         if self.late is None:
             self._beaten = self.clock()
             self.events.heartbeat({"as_of": self.through, "lag_seconds": self.lags.largest()})
+
+    def _logs(self, table: TableId, account: Account, windows: Sequence[datetime], *, current: bool = False) -> None:
+        """Report these windows of a table, all of which were read, and its current table if that is wanted."""
+        self.accounts.load_missing(account, windows)
+        for window in windows:
+            self._log(table, account, window)
+        if current:
+            self._current(table, account)
 
     def _log(self, table: TableId, account: Account, window: datetime) -> None:
         complete, counts = self._has_ended(window), account.counts.get(window, Counter[str]())
@@ -419,6 +477,7 @@ class Book:
             gaps=self.gaps.get(table.text, ()),
             error=self.errors.get(table),
             unmerged=self.unmerged.get(table),
+            unreported=self._uncounted.get(table) or self._unreported.get(table),
             late=self.late,
             lag=timedelta(seconds=self.lags.unread(table) or 0),
             retention=self.retention,
@@ -428,13 +487,13 @@ class Book:
         return verdict_of(found, self.setup.connector.redact)
 
     def _evaluate(self, table: TableId, verdict: Verdict, window: datetime | None) -> None:
-        self._verdicts[table] = verdict
         values = {
             "open_gaps": len(self.gaps.get(table.text, ())) or None,
             "to_lsn": self._entry(table).to,
             "as_of": self.through,
         }
         self.events.check(table, verdict, values, window)
+        self._verdicts[table] = verdict
 
     # -- Helpers -----------------------------------------------------------------------------------------------------
 
@@ -476,6 +535,17 @@ class Book:
             return False
         cut = self.offsets.last_cut()
         return cut is None or cut.to is None or entry.epoch > cut.epoch or entry.to >= cut.to
+
+
+def unreported(tables: Mapping[TableId, str]) -> dg.Failure:
+    """Return the failure that names the tables which could not be reported.
+
+    Args:
+        tables: What went wrong, by table, without secrets.
+    """
+    word = "table" if len(tables) == 1 else "tables"
+    texts = "; ".join(f"{table}: {text}" for table, text in tables.items())
+    return dg.Failure(f"{len(tables)} {word} could not be reported: {texts}", allow_retries=False)
 
 
 def _differing(before: Mapping[str, object], now: Mapping[str, object]) -> Iterator[str]:

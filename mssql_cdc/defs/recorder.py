@@ -6,6 +6,7 @@ What is written when is decided in `book.py`, whose functions run in this thread
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import dagster as dg
 from dagster._core.events import AssetObservationData, StepMaterializationData
 
 from mssql_cdc.defs.background import Background
+from mssql_cdc.defs.shown import told
 
 TURN_SECONDS = 0.5
 Event = dg.AssetMaterialization | dg.AssetObservation | dg.AssetCheckEvaluation
@@ -29,11 +31,13 @@ class Recorder:
         context: The step's context; only values are read from it.
         background: Receives log lines for the main thread.
         turn: Called in the thread at least every half second.
+        failure: The first error of an action.
     """
 
     context: dg.AssetExecutionContext
     background: Background
     turn: Action = lambda: None
+    failure: Exception | None = None
     _queue: queue.SimpleQueue[Action | None] = field(default_factory=queue.SimpleQueue[Action | None])
     _thread: threading.Thread | None = None
     _waiting: set[Action] = field(default_factory=set[Action])
@@ -56,18 +60,27 @@ class Recorder:
             self._waiting.add(action)
             self._queue.put(action)
 
-    def close(self, *, patience: float | None = None) -> None:
-        """Do what has been posted, and end the thread.
+    def close(self, *, patience: float | None = None, fails: bool | None = None) -> None:
+        """Do what has been posted, and end the thread; in the main thread only.
 
         Args:
             patience: What is not begun after so many seconds is not done: the next run reports what is missing. None:
                 everything is done.
+            fails: Whether an error of an action is raised, unless another error ends the run. None: if `patience` is
+                None, since an operator has asked for what is reported.
+
+        Raises:
+            dagster.Failure: Something could not be reported.
         """
         if self._thread is not None:
             self._end = None if patience is None else time.monotonic() + patience
             self._queue.put(None)
             self._thread.join()
             self._thread = None
+        fails = patience is None if fails is None else fails
+        if fails and self.failure is not None and sys.exc_info()[0] is None:
+            self.background.drain()  # The run's log would lack the lines.
+            raise dg.Failure(self.background.redact(_text(self.failure)), allow_retries=False)
 
     @property
     def instance(self) -> dg.DagsterInstance:
@@ -140,8 +153,15 @@ class Recorder:
         self._waiting.clear()
 
     def _do(self, action: Action) -> None:
-        """Do it; an error is logged, because the rows are safe and a later report contains them."""
+        """Do it; an error is a warning while the run goes on: the rows are safe, and a later report contains them."""
         try:
             action()
         except Exception as error:  # noqa: BLE001 (any: reporting must not end capture)
-            self.background.log(f"An event could not be reported: {type(error).__name__}: {error}")
+            self.failure = self.failure or error
+            self.background.warn(_text(error))
+
+
+def _text(error: Exception) -> str:
+    if isinstance(error, dg.Failure):
+        return error.description or ""
+    return f"An event could not be reported: {told(error)}"

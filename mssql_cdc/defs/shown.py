@@ -50,6 +50,15 @@ def shown(connector: Connector, log: Callable[[str], None] | None = None) -> Gen
         raise dg.Failure(text, metadata=metadata, allow_retries=False) from None
 
 
+def told(error: BaseException) -> str:
+    """Return an error's type and text, with secrets; of one that is not ours, no text that may quote a row's value.
+
+    Args:
+        error: The error.
+    """
+    return f"{type(error).__name__}: {error}" if isinstance(error, MssqlCdcError) else tasks.described(error)
+
+
 def described(connector: Connector, error: BaseException) -> str:
     """An error's type and text, without secrets."""
     return connector.redact(f"{type(error).__name__}: {error}")

@@ -4,28 +4,31 @@ The sensor requests snapshots that are due, several tables in one run; an operat
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import dagster as dg
 from pydantic import Field
+from sqlalchemy.exc import SQLAlchemyError
 
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.defs.background import PROGRESS_TAG, Background
+from mssql_cdc.defs.book import unreported
 from mssql_cdc.defs.failures import Failures
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.report import ABSENT, ACKNOWLEDGE, TRY_AGAIN, OwnTables, evaluation
 from mssql_cdc.defs.runs import SENSOR_TAG, SNAPSHOT_TAG
 from mssql_cdc.defs.setup import Setup
-from mssql_cdc.defs.shown import shown
+from mssql_cdc.defs.shown import shown, told
 from mssql_cdc.defs.specs import snapshots_spec
 from mssql_cdc.defs.work import Work
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.commit_counts import count_by_window
+from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.read import Commits
 from mssql_cdc.plan.planner import new_snapshot_key
@@ -94,7 +97,7 @@ class SnapshotStep:
                 self.failures.raise_if_any()
         finally:
             self.recorder.post(self._own_tables)
-            self.recorder.close()
+            self.recorder.close(fails=not self.by_sensor)
             self.background.drain()
         self._cancel_if_left()
         yield from ()
@@ -188,19 +191,34 @@ class SnapshotStep:
     def _report(self, result: SnapshotResult) -> None:
         offsets, versions = self.database.offsets(), self.database.history().versions
         gaps = gaps_by_name(self.database.layout, offsets, versions, self.database.storage)
+        failed = dict[TableId, str]()
         for table in dict.fromkeys([*result.rows, *result.failed, *result.notes]):
-            error = result.failed.get(table)
-            open_ = "; ".join(gap.text for gap in gaps.get(table.text, ()))
-            problem = self.setup.connector.redact(f"{type(error).__name__}: {error}") if error else open_ or None
-            advice = ACKNOWLEDGE if open_ and not error else None
-            values = {"snapshot": result.id, "problem": problem, "what_to_do": advice}
-            check = evaluation(self.setup, table, passed=problem is None, metadata=event_metadata(values))
-            self.recorder.write(check)
-            if error is None:
-                self._materialized(table, result)
+            try:
+                self._report_table(table, result, gaps.get(table.text, ()))
+            except SQLAlchemyError:
+                raise  # Dagster's storage has failed: that is no table's problem.
+            except Exception as error:  # noqa: BLE001 (any: those behind it are reported)
+                failed[table] = self.setup.connector.redact(told(error))
+                self._evaluated(table, result, f"the snapshot could not be reported: {failed[table]}")
         unknown = [t for t in (*result.rows, *result.failed, *result.notes) if t not in self.setup.names.tables]
         for event in self.own.unloaded(unknown):
             self.recorder.write(event)
+        if failed:
+            raise unreported(failed)
+
+    def _report_table(self, table: TableId, result: SnapshotResult, gaps: Sequence[Gap]) -> None:
+        error, open_ = result.failed.get(table), "; ".join(gap.text for gap in gaps)
+        if error is not None:
+            self._evaluated(table, result, f"{type(error).__name__}: {error}")
+            return
+        self._materialized(table, result)
+        self._evaluated(table, result, open_ or None, ACKNOWLEDGE if open_ else None)
+
+    def _evaluated(
+        self, table: TableId, result: SnapshotResult, problem: str | None, advice: str | None = None
+    ) -> None:
+        values = {"snapshot": result.id, "problem": problem, "what_to_do": advice}
+        self.recorder.write(evaluation(self.setup, table, passed=problem is None, metadata=event_metadata(values)))
 
     def _materialized(self, table: TableId, result: SnapshotResult) -> None:
         rows, note = result.rows.get(table, 0), result.notes.get(table)

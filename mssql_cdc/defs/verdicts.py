@@ -42,6 +42,7 @@ class Condition:
         lag: The age of the oldest change that may be missing.
         retention: How long the source keeps changes.
         absent: Why the table cannot be captured now (`run/standing`); None: it can.
+        unreported: Why the table could not be reported; None: it could.
         try_again: What to do about the table if it was given up while it streamed.
     """
 
@@ -53,6 +54,7 @@ class Condition:
     retention: timedelta
     absent: str | None = None
     unmerged: MssqlCdcError | None = None
+    unreported: str | None = None
     try_again: str = TRY_AGAIN
 
 
@@ -75,6 +77,8 @@ def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
             mild = error.retriable or isinstance(error, FencedError)
             text = redact(f"{what}{type(error).__name__}: {error}")
             return Verdict(passed=False, severity=_WARNING if mild else _ERROR, problem=text)
+    if found.unreported is not None:
+        return Verdict(passed=False, problem=redact(f"the table could not be reported: {found.unreported}"))
     late = _lateness(found)
     if late is not None:
         return Verdict(passed=False, severity=_WARNING, problem=f"late: {late}", late=True)

@@ -6,6 +6,9 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import dagster as dg
+import pytest
+
 from mssql_cdc.defs.recorder import Recorder
 
 
@@ -14,9 +17,19 @@ class Log:
     """Receives log lines, as the run's background does."""
 
     lines: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
     def log(self, line: str) -> None:
         self.lines.append(line)
+
+    def warn(self, line: str) -> None:
+        self.warnings.append(line)
+
+    def drain(self) -> None:
+        pass
+
+    def redact(self, line: str) -> str:
+        return line
 
 
 def recorder(log: Log) -> Recorder:
@@ -62,3 +75,45 @@ def test_the_end_does_not_wait_for_what_takes_too_long():
     one.close(patience=0.1)
     assert len(done) < 1_000
     assert any("not reported" in line for line in log.lines)
+
+
+def fail(text: str) -> None:
+    raise OSError(text)
+
+
+def test_an_operators_run_fails_with_the_first_error_of_its_report_after_all_is_done():
+    done, log = list[str](), Log()
+    one = recorder(log)
+    one.post(lambda: fail("the first"))
+    one.post(lambda: fail("the second"))
+    one.post(lambda: done.append("behind them"))
+    one.start()
+    with pytest.raises(dg.Failure, match=r"An event could not be reported: OSError: the first"):
+        one.close()
+    assert done == ["behind them"]
+    assert len(log.warnings) == 2
+
+
+def test_an_error_of_the_report_does_not_hide_what_ends_the_run():
+    one = recorder(Log())
+    one.post(lambda: fail("the report"))
+    one.start()
+
+    def end() -> None:
+        try:
+            raise KeyError("the run")
+        finally:
+            one.close()
+
+    with pytest.raises(KeyError):
+        end()
+
+
+@pytest.mark.parametrize("how", [{"patience": 20}, {"fails": False}], ids=["capture", "snapshot"])
+def test_a_run_of_the_sensor_goes_on_and_warns_where_its_report_fails(how: dict[str, Any]):
+    log = Log()
+    one = recorder(log)
+    one.post(lambda: fail("the report"))
+    one.start()
+    one.close(**how)
+    assert ["the report" in line for line in log.warnings] == [True]
