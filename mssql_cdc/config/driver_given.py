@@ -45,9 +45,10 @@ class GivenSetting:
     @property
     def meaning(self) -> str | Secret:
         """The value, in the same form for all families; a reference stands for itself."""
-        if self.twin is None or isinstance(self.value, Secret):
+        if isinstance(self.value, Secret) and self.value.refers:
             return self.value
-        return self.twin.meaning(self.value)
+        value = reveal(self.value)
+        return value if self.twin is None else self.twin.meaning(value)
 
     def written(self, value: str) -> str:
         """The property with a value of JDBC's, as its family writes it."""

@@ -16,6 +16,7 @@ from mssql_cdc.config.connection import Connection
 from mssql_cdc.config.delta_settings import DATABASE, DeltaSettings
 from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
 from mssql_cdc.config.inert import InertSettings
+from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.lineage_settings import LineageSettings
 from mssql_cdc.config.property import GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.record_settings import RecordSettings
@@ -26,6 +27,7 @@ from mssql_cdc.config.signal_settings import NotificationSettings, SignalSetting
 from mssql_cdc.config.snapshot_settings import SnapshotSettings
 from mssql_cdc.errors import ConfigurationError
 
+SANITIZE_PATTERN = "custom.sanitize.pattern"
 SQL_SERVER = "io.debezium.connector.sqlserver.SqlServerConnector"
 _POLL_INTERVAL_MS = 500
 _TICK_SECONDS = 5
@@ -36,6 +38,11 @@ def _sql_server(name: str) -> str:
     if name.strip() not in {"", SQL_SERVER, "SqlServerConnector", "SqlServer"}:
         raise ValueError(f"found {name!r}, expected {SQL_SERVER}: no other source is supported")
     return SQL_SERVER
+
+
+def _names(expression: str) -> str:
+    java_pattern(expression, ignore_case=True)
+    return expression
 
 
 def _once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -156,6 +163,10 @@ class Connector:
         "database.names", ..., "HA-02", older=("database.dbname",)
     )
     """Names the databases to capture. Each gets its own assets and positions."""
+    sanitize_pattern: Annotated[str, AfterValidator(_names)] | None = prop(SANITIZE_PATTERN, None, group=Group.RUN)
+    """Matches (as a whole, a regular expression, in any case) the names of further properties whose values are secrets,
+    which no log, page or event shows (newer than 3.3.1). In Debezium it takes the place of the built-in names; here
+    those are always secrets, too."""
     connection: Connection
     signals: SignalSettings
     filters: Filters

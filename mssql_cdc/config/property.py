@@ -62,16 +62,20 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GivenProperty:
-    """One configured property: its name, what the placeholders of a family stand for, its text."""
+    """One configured property: its name, what the placeholders of a family stand for, its text.
+
+    `hidden`: the configuration says that the value is a secret.
+    """
 
     name: str
     parts: tuple[str, ...]
     text: str
+    hidden: bool = False
 
     @property
     def value(self) -> str | Secret:
-        """The text, as a Secret when it holds a reference or its name says that it is one."""
-        return guarded(self.name, self.text)
+        """The text, as a Secret when it holds a reference, or its name or the configuration says that it is one."""
+        return Secret(self.text) if self.hidden else guarded(self.name, self.text)
 
 
 @dataclass(frozen=True, slots=True)

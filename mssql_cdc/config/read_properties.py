@@ -6,7 +6,7 @@ references, properties that exclude each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,7 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from mssql_cdc.config.catalogue import ALL, EXTENSION_PROPERTIES, canonical_name, find, nearest
 from mssql_cdc.config.extension_names import ExtensionGroup
-from mssql_cdc.config.model import Configuration, Connector
+from mssql_cdc.config.java_regex import java_pattern
+from mssql_cdc.config.model import SANITIZE_PATTERN, Configuration, Connector
 from mssql_cdc.config.property import Effect, GivenProperty, Property, split
 from mssql_cdc.config.redaction import Redactor
 from mssql_cdc.config.report import Report, shown_name
@@ -46,17 +47,18 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
     """
     report = Report()
     given = _canonical(mapping, report)
-    tree = _tree(given, report)
+    hidden = _hidden_names(mapping, given)
+    tree = _tree(given, hidden, report)
     tree["connector"].setdefault("name", name)
-    tree["connector"]["properties"] = _shown(given)
-    tree["connector"]["redaction"] = _redaction(given)
+    tree["connector"]["properties"] = _shown(given, hidden)
+    tree["connector"]["redaction"] = _redaction(given, hidden)
     try:
         connector = _configuration().validate_python(tree, context=report).connector
     except ValidationError as error:
         _complain(error, given, report)
         connector = None
     if connector is None or report.problems:
-        problems = _without_secrets(report.problems, given)
+        problems = _without_secrets(report.problems, [value for _, value in tree["connector"]["properties"]])
         raise InvalidPropertiesError(_text(tree["connector"]["name"], problems), problems)
     isolation = tree["connector"]["snapshot"].get("snapshot.isolation.mode", connector.snapshot.isolation)
     if isolation != connector.snapshot.isolation:
@@ -100,8 +102,24 @@ def _canonical(mapping: Mapping[str, object], report: Report) -> dict[str, str]:
     return given
 
 
-def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
-    """The texts where the sections expect them: nested as the sections are, by the properties' names."""
+def _hidden_names(mapping: Mapping[str, object], given: Mapping[str, str]) -> frozenset[str]:
+    """Today's names of the properties that `custom.sanitize.pattern` matches, also under an older name."""
+    try:
+        expression = java_pattern(resolve(given.get(SANITIZE_PATTERN, "").strip()), ignore_case=True)
+    except (ValueError, MissingSecretError):
+        return frozenset()  # It is a problem, which its section names.
+    names = ((configured.strip(), canonical_name(configured.strip())) for configured in mapping)
+    return frozenset(name for old, name in names if expression.fullmatch(old) or expression.fullmatch(name))
+
+
+def _tree(given: Mapping[str, str], hidden: Collection[str], report: Report) -> dict[str, Any]:
+    """The texts where the sections expect them: nested as the sections are, by the properties' names.
+
+    Args:
+        given: the texts by today's names.
+        hidden: the names of those that the configuration calls secrets.
+        report: takes the problems.
+    """
     tree: dict[str, Any] = {}
     for prop in ALL:
         _section(tree, prop)
@@ -117,7 +135,7 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
         if found is None and own:
             extension = max(own, key=len)
             parts = (extension, short.removeprefix(f"{extension}."))
-            _put(tree, EXTENSION_PROPERTIES, GivenProperty(name, parts, text), report)
+            _put(tree, EXTENSION_PROPERTIES, GivenProperty(name, parts, text, name in hidden), report)
         elif found is None and name.startswith(chosen):
             pass  # The extension reads it; `Connector.properties` has it.
         elif found is None:
@@ -127,7 +145,7 @@ def _tree(given: Mapping[str, str], report: Report) -> dict[str, Any]:
                 "unknown property; " + (f"did you mean {like}?" if like else "docs/configuration.md lists them all"),
             )
         else:
-            _put(tree, found[0], GivenProperty(name, found[1], text), report)
+            _put(tree, found[0], GivenProperty(name, found[1], text, name in hidden), report)
     return tree
 
 
@@ -207,14 +225,15 @@ def _is_secret(name: str) -> bool:
     return found is not None and found[0].kind == "secret"
 
 
-def _shown(given: Mapping[str, str]) -> tuple[tuple[str, str | Secret], ...]:
+def _shown(given: Mapping[str, str], hidden: Collection[str]) -> tuple[tuple[str, str | Secret], ...]:
     """The configuration as given, secrets wrapped and salts left out."""
     return tuple(
-        (shown_name(name), Secret(text) if _is_secret(name) else guarded(name, text)) for name, text in given.items()
+        (shown_name(name), Secret(text) if name in hidden or _is_secret(name) else guarded(name, text))
+        for name, text in given.items()
     )
 
 
-def _redaction(given: Mapping[str, str]) -> Redactor:
+def _redaction(given: Mapping[str, str], hidden: Collection[str]) -> Redactor:
     """The secrets of the configuration, and what is none because messages need it.
 
     A reference says that a value may be a secret. Declared properties that have another meaning (a host, a database, a
@@ -223,10 +242,10 @@ def _redaction(given: Mapping[str, str]) -> Redactor:
     secrets: list[Secret] = []
     referred: list[Secret] = []
     shown: list[str | Secret] = []
-    for (name, value), key in zip(_shown(given), given, strict=True):
+    for (name, value), key in zip(_shown(given, hidden), given, strict=True):
         if not isinstance(value, Secret):
             shown.append(value)
-        elif is_sensitive(name):
+        elif key in hidden or is_sensitive(name):
             secrets.append(value)
         elif _is_free(key):
             referred.append(value)
@@ -241,9 +260,8 @@ def _is_free(name: str) -> bool:
     return (found is None or found[0].name.endswith("*")) and name.lower() != "odbc.driver"
 
 
-def _without_secrets(problems: Sequence[tuple[str, str]], given: Mapping[str, str]) -> list[tuple[str, str]]:
+def _without_secrets(problems: Sequence[tuple[str, str]], values: Sequence[str | Secret]) -> list[tuple[str, str]]:
     """The problems; checks of whole sections see what references lead to, and repeat what they found."""
-    values = [value for _, value in _shown(given)]
     hide = Redactor(tuple(one for one in values if isinstance(one, Secret)), shown=tuple(values))
     return [(name, hide(problem)) for name, problem in problems]
 

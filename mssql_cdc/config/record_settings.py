@@ -196,8 +196,6 @@ class RecordSettings:
     """Begins the name of the heartbeat topic."""
     heartbeat_topic: Annotated[str, AfterValidator(topic_name)] | None = prop("topic.heartbeat.name", None, "TOP-04")
     """Names the heartbeat topic as a whole (newer than 3.3.1)."""
-    sanitize_pattern: str | None = prop("custom.sanitize.pattern", None, "TOP-06", effect=Effect.NO_RECORDS)
-    """Matches the characters to replace in names (newer than 3.3.1)."""
     source_maker: str = prop(
         "sourceinfo.struct.maker",
         "io.debezium.connector.sqlserver.SqlServerSourceInfoStructMaker",

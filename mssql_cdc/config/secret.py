@@ -63,6 +63,11 @@ class Secret:
         """The text, references resolved here and now (raises MissingSecretError)."""
         return resolve(self._text)
 
+    @property
+    def refers(self) -> bool:
+        """Whether the text holds a reference."""
+        return has_reference(self._text)
+
     def __repr__(self) -> str:
         shown = " ".join(found.group(0) for found in _REFERENCE.finditer(self._text))
         return f"Secret({shown or '***'})"

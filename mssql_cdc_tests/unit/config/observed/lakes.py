@@ -68,6 +68,11 @@ def storage_options(connector: Connector) -> Any:
     return opened.call_args.kwargs
 
 
+def warehouse_in_a_line(connector: Connector) -> Any:
+    """A line of a log that names the lake."""
+    return connector.redact(f"the lake is in {connector.delta.warehouse}")
+
+
 def spark_options(connector: Connector) -> Any:
     """The configuration that Spark is started with."""
     with (
