@@ -43,7 +43,7 @@ def acknowledge(
     """
     if tables and restored:
         raise click.UsageError("--table and --restored cannot be combined")
-    from mssql_cdc.run.loss import acknowledge_named, go_on_after_restore, is_restored
+    from mssql_cdc.run.loss import acknowledge_named, go_on_after_restore, is_restored, unknown_names
 
     with opened(output, config, warehouse) as databases:
         if restored:
@@ -51,6 +51,11 @@ def acknowledge(
                 go_on_after_restore(database, by="mssql-cdc acknowledge --restored")
             output.line("mssql-cdc run, or the sensor, now reads every table again")
             return
+        unknown = unknown_names(databases, tables)
+        if unknown:
+            raise ConfigurationError(
+                f"{', '.join(unknown)} matches no table of the lake; nothing was acknowledged. See mssql-cdc status"
+            )
         done = [gap for one in databases for gap in acknowledge_named(one, tables, by="mssql-cdc acknowledge")]
     for gap in done:
         output.line(gap.text)

@@ -64,11 +64,14 @@ def snapshot(
     from mssql_cdc.capture.requests import ask_for_snapshot, ask_to_control, known_tables
 
     with opened(output, config, warehouse) as databases:
-        found = {database.catalog: known_tables(database, tables) for database in databases}
-        if tables and not any(found.values()):
-            raise ConfigurationError(f"{', '.join(tables)} matches no table of the lake; see mssql-cdc status")
+        named = {one.catalog: {name: known_tables(one, [name]) for name in tables} for one in databases}
+        unknown = [name for name in tables if not any(found[name] for found in named.values())]
+        if unknown:  # One that is misspelled would be missed only when its rows are.
+            raise ConfigurationError(
+                f"{', '.join(unknown)} matches no table of the lake; nothing was requested. See mssql-cdc status"
+            )
         for database in databases:
-            names = found[database.catalog]
+            names = list(dict.fromkeys(one for found in named[database.catalog].values() for one in found))
             if control and (names or not tables):
                 said = ask_to_control(database, str(uuid.uuid4()), f"{control}-snapshot", names, channel="command")
             elif names:
