@@ -89,10 +89,12 @@ def _record_keys(value: Any) -> Any:
     return RecordKeys.parse(value) if isinstance(value, str) else value
 
 
-def _skipped(operations: frozenset[str]) -> frozenset[str]:
+def _skipped(operations: frozenset[str], info: ValidationInfo) -> frozenset[str]:
     if "none" in operations and len(operations) > 1:
         raise ValueError("none cannot be combined with other operations; remove it or the others")
-    return operations - {"none"}
+    if "r" in operations:
+        Report.of(info).notice("skipped.operations", "r has no effect: only changes are skipped, no rows of snapshots")
+    return operations - {"none", "r"}
 
 
 @section(Group.RECORD)
@@ -104,7 +106,8 @@ class RecordSettings:
     skipped: Annotated[frozenset[Literal["c", "u", "d", "t", "r", "none"]], AfterValidator(_skipped)] = prop(
         "skipped.operations", frozenset({"t"}), "FLT-13"
     )
-    """Leaves these operations out of the records. The lake keeps them."""
+    """Leaves these operations out of the records. The lake keeps them. `r` skips nothing, as in Debezium: rows of
+    snapshots are no changes."""
     skip_unchanged: bool = prop("skip.messages.without.change", False, "EVT-22")
     """Leaves out updates that change no captured column."""
     transaction_metadata: bool = prop("provide.transaction.metadata", False, "TXN-01")

@@ -186,6 +186,13 @@ def test_skipped_operations_none_means_none() -> None:
     assert connector_with({"skipped.operations": "c,d"}).records.skipped == {"c", "d"}
 
 
+@pytest.mark.feature("FLT-13")
+def test_skipped_operations_leave_rows_of_snapshots_and_say_so() -> None:
+    connector = connector_with({"skipped.operations": "c,r"})
+    assert connector.records.skipped == {"c"}
+    assert any(line.startswith("skipped.operations: r has no effect") for line in connector.notices), connector.notices
+
+
 @pytest.mark.feature("SIG-02")
 def test_signal_table_may_omit_the_only_database() -> None:
     signals = connector_with({"signal.data.collection": "dbo.signals"}).signals

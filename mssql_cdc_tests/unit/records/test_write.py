@@ -111,6 +111,17 @@ def test_skipped_operations_are_not_counted_at_all(tmp_path: Path):
     assert read_table(lake.layout.home(table("a").table_id).changes).num_rows == 2
 
 
+@pytest.mark.feature("FLT-13")
+def test_rows_of_an_incremental_snapshot_are_no_operations_to_skip(tmp_path: Path):
+    lake = Lake(tmp_path)
+    schema = lake.add(table("a"))
+    lake.append(schema, Change(1, "c", after={"id": 1}))
+    lake.append(schema, Change(1, "r", after={"id": 2}, snapshot=5), snapshot="incremental:5")
+    lake.cut(1)
+    found = lake.records(skipped__operations="c,r", include__schema__changes=False)
+    assert [(one["value"]["op"], one["value"]["after"]["id"]) for one in found] == [("r", 2)]
+
+
 @pytest.mark.feature("EVT-22")
 def test_an_update_without_a_visible_change_is_dropped_if_configured(tmp_path: Path):
     lake = Lake(tmp_path)
