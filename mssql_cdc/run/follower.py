@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
+from mssql_cdc.capture.current_tables import behind_cut
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notices import notices
 from mssql_cdc.capture.snapshot.progress import Progress
@@ -19,6 +20,7 @@ from mssql_cdc.follow.polled_signals import PolledSignals
 from mssql_cdc.follow.signal_actions import run_actions
 from mssql_cdc.follow.signals import Looked, record_signals
 from mssql_cdc.follow.slow_work import END_SECONDS, SlowWork
+from mssql_cdc.follow.sweeps import Applied, Found, due_sweeps
 from mssql_cdc.follow.upkeep import Upkeep
 from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.lake.offsets import Offsets
@@ -58,6 +60,8 @@ class Follower:
         signals: The channels of signals beside the signal table.
         seen: The last survey.
         offsets: The offsets behind the last step.
+        errors: The tables that could not be read when that was last tried.
+        unmerged: The tables whose current table could not be updated or swept when that was last tried.
         failure: The last attempt's error if waiting may end it.
         broken: The last attempt's error if an operator has to act.
         starts: The connector starts with the next attempt (`start_database`).
@@ -79,6 +83,7 @@ class Follower:
     seen: Survey | None = None
     offsets: Offsets | None = None
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
+    unmerged: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     failure: MssqlCdcError | None = None
     broken: MssqlCdcError | None = None
     starts: bool = False
@@ -216,10 +221,13 @@ class Follower:
             raise
         self.offsets, self._owes_signals = done.offsets, False
         done = self._with_slow(done)
+        self._note_merged(done.merged, seen)
         self._upkeep.step(self.database, before=seen.offsets.number, after=done.offsets.number, slow=self.slow)
         if isinstance(decision, Range):
             self._tried([m.table for m in facts.members] if decision.complete else [*decision.tables, *decision.idle])
-            self._note(decision.tables, done.failed)
+            # What a complete range does not read, another run has read, or it has nothing.
+            reached = [m.table for m in facts.members if m.status == "streaming"] if decision.complete else ()
+            self._note([*decision.tables, *reached], done.failed)
             self._note_range(decision, done.failed)
         if isinstance(decision, Snapshot):
             self._tried(decision.tables)
@@ -261,6 +269,17 @@ class Follower:
     def _note(self, tables: Collection[TableId], failed: Mapping[TableId, MssqlCdcError]) -> None:
         kept = {table: error for table, error in self.errors.items() if table not in tables}
         self.errors = kept | dict(failed)
+
+    def _note_merged(self, merged: Merged, seen: Survey) -> None:
+        """Remember what fails of current tables until it has been done; a sweep that fails lets updates go on."""
+        done = set(merged.tables) & self.unmerged.keys()
+        done -= self._sweeps(seen) if done else set()
+        kept = {table: error for table, error in self.unmerged.items() if table not in done}
+        self.unmerged = kept | without_fences(merged.errors)
+
+    def _sweeps(self, seen: Survey) -> set[TableId]:
+        identities = {table: lake.captured.object_id for table, lake in seen.tables.items()}
+        return {due.table for due in due_sweeps(identities, self.offsets or seen.offsets)}
 
     def _note_range(self, decision: Range, failed: Mapping[TableId, MssqlCdcError]) -> None:
         """Tell the planner whether the range is finished; else its tables wait for a retry.
@@ -331,6 +350,11 @@ class Follower:
     def close(self, *, patience: float = END_SECONDS) -> None:
         """End what runs in the background, after so many seconds by force: the next run repeats it."""
         end = time.monotonic() + patience
+        if self.slow is not None and self.seen is not None:  # What fails from now on may fail because it is ended.
+            done, errors = self.slow.take(CurrentResult)
+            for kind in (Found, Applied):
+                errors |= self.slow.take(kind)[1]
+            self._note_merged(Merged(done, errors), self.seen)
         for work in (self.beside, self.slow):
             if work is not None:
                 left = max(end - time.monotonic(), 0.0)
@@ -349,7 +373,28 @@ class Follower:
     @property
     def hopeless(self) -> dict[TableId, MssqlCdcError]:
         """Tables whose last error would occur again on a retry."""
-        return {t: e for t, e in self.errors.items() if not (e.retriable or isinstance(e, FencedError))}
+        return {table: error for table, error in without_fences(self.errors).items() if not error.retriable}
+
+    @property
+    def failing(self) -> dict[TableId, MssqlCdcError]:
+        """Captured tables that could not be read when that was last tried, whether a retry may help or not."""
+        seen = self.seen
+        known = {member.table for member in seen.facts.members} if seen is not None else set[TableId]()
+        return {table: error for table, error in without_fences(self.errors).items() if table in known}
+
+    @property
+    def outdated(self) -> dict[TableId, MssqlCdcError]:
+        """Tables whose current table still lacks what could not be done when that was last tried."""
+        seen, offsets = self.seen, self.offsets
+        if not self.unmerged or seen is None or offsets is None:
+            return {}
+        lacking = self._sweeps(seen) | behind_cut(self.database, seen.tables.values(), offsets, seen.history).keys()
+        return {table: error for table, error in self.unmerged.items() if table in lacking}
+
+
+def without_fences(errors: Mapping[TableId, MssqlCdcError]) -> dict[TableId, MssqlCdcError]:
+    """Return the errors but those of tables on which another run was faster."""
+    return {table: error for table, error in errors.items() if not isinstance(error, FencedError)}
 
 
 def show(database: Database, done: Done) -> None:

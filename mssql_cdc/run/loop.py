@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 
 from mssql_cdc.capture.current_tables import behind_cut, without_key
 from mssql_cdc.capture.database import Database
@@ -66,7 +67,7 @@ def run_for(
 
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
-        NotCaughtUpError: Tables failed too often.
+        NotCaughtUpError: Tables failed too often, or still fail when the time is over, or their current tables do.
         MssqlCdcError: No database can be followed, or one could not be when the time ran out.
     """
     with reported(databases, currents=merge) as saw:
@@ -136,7 +137,7 @@ def _finding(follower: Follower) -> Iterator[MssqlCdcError]:
         yield error
         return
     try:
-        _raise_findings(follower)
+        _raise_findings(follower, follower.failing, follower.outdated)
     except MssqlCdcError as found:
         yield found
 
@@ -246,7 +247,7 @@ def _catch_up(follower: Follower, end: float, timeout: float) -> None:
             raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
         if done is None or done.idle:
             time.sleep(follower.idle_seconds)
-    _raise_findings(follower)
+    _raise_findings(follower)  # What fails in a range behind the goal, and may be retried, is left to the next call.
 
 
 def _is_cut(done: Done, goal: Lsn) -> bool:
@@ -314,12 +315,21 @@ def _current(database: Database, done: Done) -> bool:
     return swept.offsets is done.offsets and not behind_cut(database, tables.values(), swept.offsets, history)
 
 
-def _raise_findings(follower: Follower) -> None:
+def _raise_findings(
+    follower: Follower,
+    failing: Mapping[TableId, MssqlCdcError] = MappingProxyType({}),
+    outdated: Mapping[TableId, MssqlCdcError] = MappingProxyType({}),
+) -> None:
     """Raise an error if the lake differs from the source although the loop has done everything it can.
+
+    Args:
+        follower: The database.
+        failing: The tables that could not be read, besides those of which a retry would not help.
+        outdated: Those whose current table could not be updated.
 
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
-        NotCaughtUpError: Tables failed too often.
+        NotCaughtUpError: Tables failed too often, or still fail.
         MssqlCdcError: A table cannot be read.
     """
     database = follower.database
@@ -336,8 +346,11 @@ def _raise_findings(follower: Follower) -> None:
     if stand.missing:
         raise DataLostError(loss_text(stand.missing, stand.absent))
     last = {table.text: str(error) for table, error in follower.errors.items()}
-    failed = {name: f"{reason}: {last[name]}" if name in last else reason for name, reason in stand.failed.items()}
+    failed = {table.text: str(error) for table, error in failing.items()}
+    failed |= {name: f"{reason}: {last[name]}" if name in last else reason for name, reason in stand.failed.items()}
     failed |= {table.text: str(error) for table, error in follower.hopeless.items()}
+    for table, error in outdated.items():
+        failed.setdefault(table.text, f"the current table is not updated: {error}")
     if failed:
         names = "; ".join(f"{table}: {reason}" for table, reason in failed.items())
         error = next(iter(follower.hopeless.values()), None)
