@@ -12,6 +12,7 @@ from typing import Any
 import dagster as dg
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import READ
 from mssql_cdc.capture.notifications import INCREMENTAL
 from mssql_cdc.capture.requests import REQUESTED
 from mssql_cdc.config.signals import (
@@ -26,8 +27,6 @@ from mssql_cdc.lake.small_tables import small_table
 
 MOST = 25
 COLUMNS = ("id", "channel", "effect", "outcome", "condition", "at", "type", "position")
-READ = ("SUCCEEDED", "EMPTY")
-"""The statuses of tables that a snapshot has read."""
 _NOTIFIED: Mapping[type[Signal], str] = {
     StopSnapshot: "ABORTED",
     PauseSnapshot: "PAUSED",

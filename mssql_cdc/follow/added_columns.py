@@ -3,7 +3,7 @@
 That are columns, or values that an ALTER COLUMN has rewritten (`altered_columns.py`). An update that touched only a new
 column wrote no change row before the capture instance had it, and a default added by DDL never does: only reading the
 table shows what its rows have there. The request is an ordinary signal, so it is seen, stopped and paused like any
-other.
+other. If the table could not be read, it is requested again, with growing pauses; what was stopped is not.
 
 What the rows of before have is the structure that the whole table was read under last, or was requested to be: not the
 newest version, which others record before the stream comes to it (a snapshot of some rows, one that is stopped, a
@@ -13,12 +13,15 @@ repair, an incremental snapshot that looks ahead).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import IGNORED, SignalRow, ask_for_snapshot, note_signal
+from mssql_cdc.capture.incremental.state import State
+from mssql_cdc.capture.incremental.store import load
+from mssql_cdc.capture.requests import IGNORED, REQUESTED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.follow.altered_columns import altered_columns
 from mssql_cdc.lake.delta_columns import with_delta_columns
@@ -43,7 +46,7 @@ def request_added_columns(database: Database, seen: Survey, decision: Range) -> 
     if not (is_wanted and policy.data and policy.stream):
         return
     filters, rows_of = database.connector.filters.tables, database.connector.snapshot.collections
-    asked = _Asked(database, seen.offsets.epoch)
+    asked = _Asked(database, seen)
     for table, object_id in _read(seen, decision):
         if filters.is_signal_table(*table.parts) or not rows_of.matches(*table.parts):
             continue
@@ -53,7 +56,7 @@ def request_added_columns(database: Database, seen: Survey, decision: Range) -> 
         if added:
             why = f"rows that were read before have no value of {', '.join(added)}"
             _request(database, table, schema, asked.id_of(object_id), why)
-        elif altered is not None and not asked.holds(id_ := asked.altered_id(object_id, altered[0].version)):
+        elif altered is not None and not asked.holds(table, id_ := asked.altered_id(object_id, altered[0].version)):
             why = f"rows that were read before have values of {', '.join(altered[1])} that an ALTER COLUMN has changed"
             _request(database, table, schema, id_, why)
 
@@ -94,8 +97,8 @@ def added_columns(
 class _Asked:
     """What was asked for in this epoch: behind a restore, the source gives an instance's object id to another one."""
 
-    def __init__(self, database: Database, epoch: int) -> None:
-        self._database, self._epoch = database, epoch
+    def __init__(self, database: Database, seen: Survey) -> None:
+        self._database, self._seen, self._epoch = database, seen, seen.offsets.epoch
 
     def id_of(self, object_id: int) -> str:
         """The id of the signal that asks for the columns of a capture instance."""
@@ -109,18 +112,40 @@ class _Asked:
         return text + (f"-e{self._epoch}" if self._epoch else "")
 
     @cached_property
-    def _ids(self) -> frozenset[str]:
+    def _rows(self) -> Mapping[str, Mapping[str, Any]]:
+        """The last signal of each id."""
         table = small_table(self._database.layout, "signals", self._database.storage)
         rows = self._database.tables.get(table.uri, table.rows, self._database.storage)
-        return frozenset(row["id"] for row in rows if row["channel"] == CHANNEL)
+        own = [row for row in rows if row["channel"] == CHANNEL]
+        return {row["id"]: row for row in sorted(own, key=lambda row: row["_batch"])}
 
-    def holds(self, id_: str) -> bool:
-        """Whether this was asked for."""
-        return id_ in self._ids
+    @cached_property
+    def _state(self) -> State:
+        return load(self._database).state
 
-    def __contains__(self, object_id: int | None) -> bool:
-        """Whether the columns of a capture instance were asked for."""
-        return object_id is not None and self.holds(self.id_of(object_id))
+    def holds(self, table: TableId, id_: str) -> bool:
+        """Whether this was asked for, and was read, stopped, or is still to be read.
+
+        Args:
+            table: The table.
+            id_: The id of the signal.
+        """
+        row = self._rows.get(id_)
+        if row is None or row["status"] != REQUESTED:
+            return row is not None
+        object_id = self._seen.tables[table].captured.object_id
+        unread = self._state.unread_of(object_id, self._epoch)
+        is_failed = unread is not None and unread.again <= self._seen.facts.now
+        return not is_failed or row["_batch"] > self._state.taken or self._state.will_read(object_id, self._epoch)
+
+    def columns_of(self, table: TableId, object_id: int | None) -> bool:
+        """Whether `holds` is true of the columns of a capture instance.
+
+        Args:
+            table: The table.
+            object_id: The capture instance.
+        """
+        return object_id is not None and self.holds(table, self.id_of(object_id))
 
 
 def _read(seen: Survey, decision: Range) -> Iterator[tuple[TableId, int]]:
@@ -146,11 +171,11 @@ def _since(seen: Survey, table: TableId, schema: TableSchema, asked: _Asked) -> 
     own = schema.capture_object_id
     if whole is None or all(one.capture_object_id == own for one in known if one.version >= whole.version):
         return None
-    if own in asked:
+    if asked.columns_of(table, own):
         return None
     # Of a requested instance the first version: what its columns became afterwards was perhaps not read.
     first = {one.capture_object_id: one for one in reversed(known) if one.version > whole.version}
-    requested = [one for number, one in first.items() if number in asked]
+    requested = [one for number, one in first.items() if asked.columns_of(table, number)]
     base = max([whole, *requested], key=lambda one: one.version)
     if _is_earlier(seen, table, schema, base) or base.key_fingerprint != schema.key_fingerprint:
         return None  # Behind another key, its rows are read anyway.

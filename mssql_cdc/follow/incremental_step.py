@@ -297,7 +297,7 @@ class Step:
 
     def _leave(self, before: State, status: str, reason: str) -> None:
         table, rows = before.tables[0], before.reading.rows if before.reading is not None else 0
-        state = before.next_table()
+        state = before.next_table(status, self.budget.clock.now())
         self.has_read = True
         self.notes.left(before, state, rows, status)
         self.save(state.settled())

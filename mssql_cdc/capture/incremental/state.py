@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 
 from pydantic import TypeAdapter
@@ -17,6 +17,43 @@ from mssql_cdc.capture.notification_contract import Notification
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import Bound, LogMark
+
+READ = ("SUCCEEDED", "EMPTY")
+"""The statuses of tables that were read."""
+FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(days=1)
+"""How long a table that was not read is left alone before the connector itself requests it again; it doubles."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """A table of which the last snapshot of all rows has ended, and has not read it.
+
+    Attributes:
+        object_id: Identifies the table, within its epoch.
+        epoch: The epoch.
+        times: How often that has happened in succession.
+        again: When the connector itself may request it again.
+    """
+
+    object_id: int
+    epoch: int
+    times: int
+    again: datetime
+
+    @classmethod
+    def after(cls, last: Unread | None, one: Wanted, at: datetime) -> Unread | None:
+        """The same behind one more attempt; None: the table is not known.
+
+        Args:
+            last: What was known before.
+            one: What was requested.
+            at: When the attempt ended.
+        """
+        if one.object_id is None:
+            return None
+        times = 1 if last is None else last.times + 1
+        pause = min(FIRST_PAUSE * 2 ** min(times - 1, 10), LONGEST_PAUSE)
+        return cls(object_id=one.object_id, epoch=one.epoch, times=times, again=at + pause)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +235,7 @@ class State:
         rest: Until when no further chunk is read, so that the limit of rows per second is kept.
         notes: What the step that led here has to tell; none once it is told.
         noticed: The newest `_batch` of `_notifications` before that.
+        unread: Tables whose last snapshot of all rows ended without them; what was stopped is not among them.
     """
 
     queue: tuple[Wanted, ...] = ()
@@ -208,6 +246,7 @@ class State:
     rest: datetime | None = None
     notes: tuple[Notification, ...] = ()
     noticed: int = 0
+    unread: tuple[Unread, ...] = ()
 
     @property
     def tables(self) -> tuple[TableId, ...]:
@@ -258,16 +297,50 @@ class State:
         """Forget these tables; what they have staged is never emitted (INC-13)."""
         reading = None if self.reading is not None and self.reading.wanted.table in tables else self.reading
         queue = tuple(one for one in self.queue if one.table not in tables)
-        return replace(self, queue=queue, reading=reading).settled()
+        gone = [one for one in self.wanted if one.table in tables]
+        return replace(self, queue=queue, reading=reading, unread=self._unread_without(*gone)).settled()
 
     def put_off(self) -> State:
         """Read the current table from its start behind all others; what it has staged is never emitted."""
         later = (self.reading.identified,) if self.reading is not None else ()
         return replace(self, reading=None, queue=(*self.queue, *later))
 
-    def next_table(self) -> State:
-        """Leave the table that was read, or could not be; without one, the next one in the queue."""
-        return replace(self, reading=None) if self.reading is not None else replace(self, queue=self.queue[1:])
+    def next_table(self, status: str, at: datetime) -> State:
+        """Leave the table that was read, or could not be; without one, the next one in the queue.
+
+        Args:
+            status: What became of it.
+            at: The time.
+        """
+        left = self.wanted[0]
+        state = replace(self, reading=None) if self.reading is not None else replace(self, queue=self.queue[1:])
+        if left.condition is not None or (left.surrogate is not None and status not in READ):
+            return state  # It says nothing of a snapshot of all rows in the order of the key.
+        last = self.unread_of(left.object_id, left.epoch)
+        failed = Unread.after(last, left, at) if status not in READ else None
+        return replace(state, unread=(*self._unread_without(left), *([failed] if failed is not None else [])))
+
+    def unread_of(self, object_id: int | None, epoch: int) -> Unread | None:
+        """How the last snapshot of a table's rows failed; None: it did not.
+
+        Args:
+            object_id: The table's identity.
+            epoch: Its epoch.
+        """
+        return next((one for one in self.unread if (one.object_id, one.epoch) == (object_id, epoch)), None)
+
+    def will_read(self, object_id: int, epoch: int) -> bool:
+        """Whether all rows of a table are wanted, and not read yet.
+
+        Args:
+            object_id: The table's identity.
+            epoch: Its epoch.
+        """
+        return any((one.object_id, one.epoch, one.condition) == (object_id, epoch, None) for one in self.wanted)
+
+    def _unread_without(self, *tables: Wanted) -> tuple[Unread, ...]:
+        known = {(one.object_id, one.epoch) for one in tables}
+        return tuple(one for one in self.unread if (one.object_id, one.epoch) not in known)
 
     def settled(self) -> State:
         """The state, which forgets the pause and the signal of a snapshot that has ended."""
