@@ -9,10 +9,12 @@ import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog, load, opened, warehouse_option
 from mssql_cdc.cli.output import Output
+from mssql_cdc.errors import MssqlCdcError
 
 if TYPE_CHECKING:
     from mssql_cdc.check.multiset import Difference
     from mssql_cdc.check.result import NotLookedAt, TableCheck
+    from mssql_cdc.run.collected import Collected
 
 SHOWN = 50
 """Differences and names of tables that are shown; `--json` has them all."""
@@ -60,26 +62,47 @@ def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool,
     """
     from mssql_cdc.check.check_tables import check_databases
     from mssql_cdc.check.refresh import Refreshed, refresh
-    from mssql_cdc.check.result import TableCheck, raise_findings
+    from mssql_cdc.check.result import TableCheck
+    from mssql_cdc.run.collected import Collected
     from mssql_cdc.run.start import look
 
     done: list[TableCheck] = []
     others: list[NotLookedAt] = []
     refreshed: dict[str, Refreshed] = {}
+    collected = Collected()
     with opened(output, config, warehouse) as databases:
         for database in databases:
-            look(database)
-            refreshed[database.catalog] = refresh(database)
+            with collected.of(database.catalog):
+                look(database)
+                refreshed[database.catalog] = refresh(database)
         try:
             with output.progress() as show:
-                for found in check_databases(databases, refreshed, progress=show, repair=repair):
-                    if isinstance(found, TableCheck):
-                        done.append(found)
-                    else:
-                        others.append(found)
+                for database in databases:
+                    if database.catalog not in refreshed:
+                        continue
+                    with collected.of(database.catalog):
+                        for found in check_databases([database], refreshed, progress=show, repair=repair):
+                            if isinstance(found, TableCheck):
+                                done.append(found)
+                            else:
+                                others.append(found)
         finally:
             _show(output, done, others, as_json=as_json)
-    raise_findings(done, others)
+    _raise_findings(collected, done, others)
+
+
+def _raise_findings(collected: Collected, done: list[TableCheck], others: list[NotLookedAt]) -> None:
+    """Raise what was found of the tables, or the worst of that and of the databases that could not be checked."""
+    from mssql_cdc.check.result import raise_findings
+
+    if not collected.errors:
+        raise_findings(done, others)
+        return
+    try:
+        raise_findings(done, others)
+    except MssqlCdcError as error:
+        collected.errors["the tables that were checked"] = error
+    collected.raise_worst()
 
 
 def _show(output: Output, done: list[TableCheck], others: list[NotLookedAt], *, as_json: bool) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,6 +12,10 @@ from mssql_cdc.cli.options import config_option, debug_option, epilog, opened, w
 from mssql_cdc.cli.output import Output
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.retention import RETAIN_HOURS
+
+if TYPE_CHECKING:
+    from mssql_cdc.capture.database import Database
+    from mssql_cdc.lake.gaps import Gap
 
 
 @click.command(
@@ -43,25 +49,59 @@ def acknowledge(
     """
     if tables and restored:
         raise click.UsageError("--table and --restored cannot be combined")
-    from mssql_cdc.run.loss import acknowledge_named, go_on_after_restore, is_restored, unknown_names
-
     with opened(output, config, warehouse) as databases:
         if restored:
-            for database in [one for one in databases if is_restored(one)] or databases:
-                go_on_after_restore(database, by="mssql-cdc acknowledge --restored")
-            output.line("mssql-cdc run, or the sensor, now reads every table again")
-            return
-        unknown = unknown_names(databases, tables)
-        if unknown:
-            raise ConfigurationError(
-                f"{', '.join(unknown)} matches no table of the lake; nothing was acknowledged. See mssql-cdc status"
-            )
-        done = [gap for one in databases for gap in acknowledge_named(one, tables, by="mssql-cdc acknowledge")]
+            _go_on(output, databases)
+        else:
+            _acknowledge(output, databases, tables)
+
+
+def _go_on(output: Output, databases: Sequence[Database]) -> None:
+    """Begin a new epoch of each database that was restored; the error of one keeps none of the others."""
+    from mssql_cdc.run.collected import Collected
+    from mssql_cdc.run.loss import go_on_after_restore, is_restored
+
+    collected = Collected()
+    found: list[Database] = []
+    for database in databases:
+        with collected.of(database.catalog):
+            if is_restored(database):
+                found.append(database)
+    if not found and not collected.errors:
+        found = [databases[0]]  # It says that there is nothing to go on after.
+    for database in found:
+        with collected.of(database.catalog):
+            go_on_after_restore(database, by="mssql-cdc acknowledge --restored")
+            output.line(f"{database.catalog}: mssql-cdc run, or the sensor, now reads every table again")
+    collected.raise_worst()
+
+
+def _acknowledge(output: Output, databases: Sequence[Database], tables: Sequence[str]) -> None:
+    """Acknowledge the gaps of these tables, or of all; the error of a database keeps none of the others."""
+    from mssql_cdc.run.collected import Collected
+    from mssql_cdc.run.loss import acknowledge_named, unknown_names
+
+    collected, unknown = Collected(), dict.fromkeys(tables)
+    for database in databases:
+        with collected.of(database.catalog):
+            missing = unknown_names(database, tables)
+            unknown = {name: None for name in unknown if name in missing}
+    if unknown:
+        collected.raise_worst()  # A database that cannot be asked may have them.
+        raise ConfigurationError(
+            f"{', '.join(unknown)} matches no table of the lake; nothing was acknowledged. See mssql-cdc status"
+        )
+    done: list[Gap] = []
+    for database in databases:
+        if database.catalog not in collected.errors:
+            with collected.of(database.catalog):
+                done += acknowledge_named(database, tables, by="mssql-cdc acknowledge")
     for gap in done:
         output.line(gap.text)
-    if tables and not done:
+    if tables and not done and not collected.errors:
         raise ConfigurationError(f"No open gap for {', '.join(tables)}; see the table _gaps")
     output.line(f"{len(done)} gaps acknowledged")
+    collected.raise_worst()
 
 
 @click.command(epilog=epilog("mssql-cdc maintain --config connectors/shop.json --retain-hours 168"))
@@ -81,12 +121,16 @@ def maintain(output: Output, *, config: Path, warehouse: str | None, retain_hour
 
     Runs OPTIMIZE and VACUUM on every table of the connector. Capture may run at the same time.
     """
+    from mssql_cdc.run.collected import Collected
     from mssql_cdc.run.maintain import maintain as maintain_database
 
+    collected = Collected()
     with opened(output, config, warehouse) as databases:
         for database in databases:
-            for done in maintain_database(database, retain_hours=retain_hours):
-                output.line(done.text)
+            with collected.of(database.catalog):
+                for done in maintain_database(database, retain_hours=retain_hours):
+                    output.line(done.text)
+    collected.raise_worst()
 
 
 @click.command(epilog=epilog("mssql-cdc prepare"))

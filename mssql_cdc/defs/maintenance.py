@@ -27,7 +27,7 @@ def build_maintenance(setup: Setup) -> dg.JobDefinition:
             spark = getattr(context.resources, setup.names.spark)
             database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=context.log.info)
             for done in maintain(database, retain_hours=config.retain_hours):
-                context.log.info("%s", done.text)
+                context.log.info("%s", setup.connector.redact(done.text))
 
     @dg.job(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         name=f"{stem}__maintain",

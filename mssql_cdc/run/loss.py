@@ -5,7 +5,7 @@ The planner detects a loss; this module records it. A snapshot repairs it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from mssql_cdc.capture.database import Database
@@ -177,13 +177,9 @@ def acknowledge_named(database: Database, names: Collection[str], *, by: str) ->
     return acknowledge(database, [known[name] for name in found], by=by)
 
 
-def unknown_names(databases: Iterable[Database], names: Sequence[str]) -> list[str]:
-    """Return those of these names and regular expressions that match no table in the lake of any database."""
-    unknown = set(names)
-    for database in databases:
-        known = [versions[-1].table_id.parts for versions in _history(database).values()]
-        unknown &= set(expand_collections(names, known)[1])
-    return [name for name in names if name in unknown]
+def unknown_names(database: Database, names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of these names and regular expressions that match no table in the lake."""
+    return expand_collections(names, [versions[-1].table_id.parts for versions in _history(database).values()])[1]
 
 
 def is_restored(database: Database) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mssql_cdc.config import load_connector
@@ -33,6 +35,12 @@ def two(orders: Place) -> Place:
     return orders
 
 
+def damage(place: Place, table: str) -> None:
+    """Cut the newest commit of a table off."""
+    newest = max((place.warehouse / "shop" / table / "_delta_log").glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+
+
 @pytest.mark.parametrize("options", [("--until-caught-up", "--timeout", "60"), ("--seconds", "8")])
 def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
     two: Place, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
@@ -48,8 +56,7 @@ def test_a_database_whose_lake_is_damaged_does_not_hold_the_others_back(
     two: Place, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
     """What a start does in each database ended the command at the first one that it failed in."""
-    newest = max((two.warehouse / "shop" / f"{two.database}_b" / "_offsets" / "_delta_log").glob("*.json"))
-    newest.write_bytes(newest.read_bytes()[:-20])
+    damage(two, f"{two.database}_b/_offsets")
     with control(load_connector(two.config).connection, f"{two.database}_b") as opened:
         for statement in (
             "EXEC sys.sp_cdc_enable_db",
@@ -63,6 +70,54 @@ def test_a_database_whose_lake_is_damaged_does_not_hold_the_others_back(
     assert f"{two.database}_b: the lake cannot be read, so the lags are unknown: " in shown
     assert f"{two.database}.dbo.orders" in shown
     assert two.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
+
+
+def test_a_database_that_cannot_be_checked_does_not_keep_the_others_from_it(
+    two: Place, capsys: pytest.CaptureFixture[str]
+):
+    """The first database that could not be looked at ended the command."""
+    assert two.command("run", "--seconds", "5") == 2
+    capsys.readouterr()
+    assert two.command("check") == 2
+    said = capsys.readouterr()
+    assert f"{two.database}_b: CDC is not enabled" in said.err
+    assert re.search(rf"{two.database}\.dbo\.orders\s+equal\s+3\s+3", said.out)
+    two.sql("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'")
+    two.create("others", "id int NOT NULL PRIMARY KEY")
+    assert two.command("check") == 4, "the worst of what is wrong"
+    said = capsys.readouterr()
+    assert f"{two.database}_b: CDC is not enabled" in said.err
+    assert f"{two.database}.dbo.orders is gone" in said.err
+
+
+def test_a_database_whose_gaps_cannot_be_acknowledged_does_not_keep_the_others_from_it(
+    two: Place, capsys: pytest.CaptureFixture[str]
+):
+    two.sql("WAITFOR DELAY '00:00:00.050'", "INSERT INTO dbo.orders VALUES (4, N'four')")
+    two.settle()
+    two.sql(
+        "DECLARE @to binary(10) = sys.fn_cdc_get_max_lsn(); "
+        "EXEC sys.sp_cdc_cleanup_change_table @capture_instance = N'dbo_orders', @low_water_mark = @to"
+    )
+    assert two.command("run", "--seconds", "5") == 4
+    capsys.readouterr()
+    assert two.command("acknowledge") == 2
+    said = capsys.readouterr().err
+    assert "1 gaps acknowledged" in said
+    assert f"{two.database}_b: CDC is not enabled" in said
+
+
+def test_a_database_that_cannot_be_maintained_does_not_keep_the_others_from_it(
+    two: Place, capsys: pytest.CaptureFixture[str]
+):
+    damage(two, f"{two.database}_b/_offsets")
+    capsys.readouterr()
+    assert two.command("maintain") == 2
+    said = capsys.readouterr().err
+    assert f"{two.database}.dbo.orders changes: " in said
+    last = said.splitlines()[-1]
+    assert f"{two.database}_b: _offsets: " in last
+    assert "_offsets cannot be opened" in last
 
 
 @pytest.mark.sandbox

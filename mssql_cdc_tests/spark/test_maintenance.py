@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.log import refresh
 from mssql_cdc.lake.maintenance import optimize, vacuum
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.retention import RETAIN_HOURS
 from mssql_cdc.lake.tamper import verify_untouched
+from mssql_cdc.run.maintain import Maintained, maintain
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, neutral, orders
+from mssql_cdc_tests.spark.model_lake import model_database, settled, write_some
+from mssql_cdc_tests.spark.model_source import ModelSource
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,3 +39,30 @@ def test_maintenance_keeps_rows_and_progress(spark: SparkSession, tmp_path: Path
     verify_untouched(after_it, table_id=state.table_id, delta_version=state.delta_version)
     assert (after_it.batch, after_it.to) == (state.batch, state.to)
     assert sorted(read_table(home.changes, columns=["_key"]).column("_key").to_pylist()) == ["1:1", "1:2", "1:3"]
+
+
+def test_tables_that_cannot_be_maintained_keep_none_of_the_others(spark: SparkSession, tmp_path: Path):
+    """The first error ended it, and the tables behind were never compacted."""
+    source = ModelSource("orders", "people")
+    database = model_database(source, spark, tmp_path)
+    write_some(source)
+    settled(database, source)
+    broken = {
+        "_gaps": database.layout.own("gaps"),
+        "shop.dbo.orders changes": f"{database.layout.root}/dbo/orders/changes",
+    }
+    for folder in broken.values():
+        log = Path(folder) / "_delta_log"
+        log.mkdir(parents=True, exist_ok=True)
+        newest = max(log.glob("*.json"), default=log / f"{0:020}.json")
+        newest.write_text('{"commitInfo":', encoding="utf-8")
+    done: list[Maintained] = []
+    found = maintain(database, retain_hours=RETAIN_HOURS)
+    with pytest.raises(MssqlCdcError) as raised:
+        done.extend(found)  # What comes before the error stays.
+    assert {one.name for one in done if one.error is not None} == broken.keys()
+    behind = {"_schema_history", "shop.dbo.orders current", "shop.dbo.people changes", "shop.dbo.people current"}
+    assert {one.name for one in done if one.error is None} >= behind
+    for name in broken:
+        assert f"{name}: " in str(raised.value)
+        assert next(one.text for one in done if one.name == name).startswith(f"{name}: failed: ")
