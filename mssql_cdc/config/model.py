@@ -20,9 +20,9 @@ from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.lineage_settings import LineageSettings
 from mssql_cdc.config.property import GivenProperty, Group, members, plain, prop, section
 from mssql_cdc.config.record_settings import RecordSettings
-from mssql_cdc.config.redaction import Redactor
+from mssql_cdc.config.redaction import SPARK_REDACTION, Redactor, spark_redaction
 from mssql_cdc.config.report import Report
-from mssql_cdc.config.secret import Secret, reveal
+from mssql_cdc.config.secret import Secret, is_sensitive, reveal
 from mssql_cdc.config.signal_settings import NotificationSettings, SignalSettings
 from mssql_cdc.config.snapshot_settings import SnapshotSettings
 from mssql_cdc.errors import ConfigurationError
@@ -133,11 +133,17 @@ class SparkConf:
     """`spark.*` as given; `conf` keeps the whole names."""
 
     conf: Annotated[tuple[tuple[str, str | Secret], ...], members(_named)] = prop("spark.*", (), late=True)
-    """Sets an option of the Spark session as it is, such as `spark.master` or `spark.remote`."""
+    """Sets an option of the Spark session as it is, such as `spark.master` or `spark.remote`. Spark's pages and event
+    logs hide what is a secret here, unless `spark.redaction.regex` says otherwise."""
 
     def read(self) -> dict[str, str]:
-        """All settings, references resolved now (raises MissingSecretError)."""
-        return {name: reveal(value) for name, value in self.conf}
+        """All settings, references resolved now (raises MissingSecretError).
+
+        Spark is told of the secrets among them whose names do not tell it.
+        """
+        own = [name for name, value in self.conf if isinstance(value, Secret) and not is_sensitive(name)]
+        hidden = {SPARK_REDACTION: spark_redaction(own)} if own else {}
+        return hidden | {name: reveal(value) for name, value in self.conf}
 
 
 @section(Group.CONNECT)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import quote, quote_plus, unquote
 
-from mssql_cdc.config.secret import Secret, is_sensitive, reveal
+from mssql_cdc.config.secret import SENSITIVE_NAMES, Secret, is_sensitive, reveal
 from mssql_cdc.errors import MissingSecretError
 
 HIDDEN = "***"
@@ -24,10 +24,13 @@ _LEAST_REFERRED = 8
 """Of what free properties refer to, shorter texts are none either: `cluster`, `local[2]` or the name of a database."""
 _COMMON = frozenset({"true", "false", "none", "null"})
 """Nor are these, which a setting with the name of a secret may have."""
-_IN_URL = re.compile(r"://[^\s/?#@:]*:(?!\d+[;,])(?P<password>[^\s/?#]+)@|[;?&](?P<name>[\w.-]+)=(?P<value>[^\s;&#]+)")
-"""The second part of JDBC's `://host:1433;password=…` is a port."""
+_IN_AUTHORITY = r"://[^\s/?#@:]*:(?!\d+[;,])([^\s/?#]+)@"
+"""The second part of JDBC's `://host:1433;password=…` is a port. Java reads it alike."""
+_IN_URL = re.compile(rf"{_IN_AUTHORITY}|[;?&](?P<name>[\w.-]+)=(?P<value>[^\s;&#]+)")
 _IN_OPTIONS = re.compile(r"(?<!\S)-D(?P<name>[\w.-]+)=(?P<value>\S+)")
 _SIGNATURE = re.compile(r"^sig$|signature$", re.IGNORECASE)
+_SIGNED_URL = r"[?&](?:sig|[\w.-]*signature)="
+SPARK_REDACTION = "spark.redaction.regex"
 _LITERAL = re.compile(r"'((?:[^']|'')+)'")
 _IMPERSONATED = re.compile(r"\bEXEC(?:UTE)?\s+AS\s+(?:LOGIN|USER)\s*=\s*N?'(?:[^']|'')*'", re.IGNORECASE)
 
@@ -39,6 +42,18 @@ def redacted(text: str, secrets: Iterable[Secret]) -> str:
         return text
     longest_first = sorted(forms, key=len, reverse=True)
     return re.sub("|".join(re.escape(form) for form in longest_first), HIDDEN, text)
+
+
+def spark_redaction(names: Iterable[str] = ()) -> str:
+    """The expression, in Java's syntax, by which Spark hides settings: where it matches the name or the value.
+
+    It matches whatever Spark's own default does.
+
+    Args:
+        names: of settings whose names do not tell that they are secrets.
+    """
+    named = (rf"^(?:spark\.hadoop\.)?{re.escape(name.removeprefix('spark.hadoop.'))}$" for name in names)
+    return "|".join((f"(?i){SENSITIVE_NAMES}", _IN_AUTHORITY, _SIGNED_URL, *named))
 
 
 def secret_parts(text: str) -> Iterator[str]:
@@ -61,10 +76,10 @@ def without_parts(text: str) -> str:
 def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
     found = [*(_IN_URL.finditer(text) if "://" in text else ()), *(_IN_OPTIONS.finditer(text) if "-D" in text else ())]
     for one in found:
-        group = one.groupdict()
-        if group.get("password"):
-            yield one.span("password")
-        elif is_sensitive(group["name"]) or _SIGNATURE.search(group["name"]):
+        name = one["name"]
+        if name is None:
+            yield one.span(1)
+        elif is_sensitive(name) or _SIGNATURE.search(name):
             yield one.span("value")
 
 

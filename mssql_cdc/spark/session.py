@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from mssql_cdc.config.redaction import SPARK_REDACTION, spark_redaction
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.spark import remote
 from mssql_cdc.spark.jars import DELTA_PACKAGES, JARS_VARIABLE, archive_file, jar_confs, jar_files
@@ -219,6 +220,7 @@ def session_confs(settings: SparkSettings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": f"{options} -XX:SharedArchiveFile={archive}" if archive.exists() else options,
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "mssql_cdc-spark-warehouse"),
         "spark.scheduler.mode": "FAIR",
+        SPARK_REDACTION: spark_redaction(),
     }
     if local:
         confs |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
