@@ -12,6 +12,7 @@ from collections.abc import Collection
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
+from mssql_cdc.config.filters import spoken_name
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.records.source_offsets import Remaining, SourceOffset
 from mssql_cdc.schema import TableId
@@ -32,7 +33,7 @@ def request_remaining(database: Database, offset: SourceOffset, tables: Collecti
         if not found:
             database.log(f"the incremental snapshot of {one.collection} is not continued: it is not captured")
         for name in found:
-            _request(database, one, ".".join(name), offset.correlation or str(uuid.uuid4()))
+            _request(database, one, spoken_name(name), offset.correlation or str(uuid.uuid4()))
     if offset.is_unfinished_snapshot:
         database.log(
             "a blocking snapshot was not finished, and is not repeated: its rows that were not read are missing. "

@@ -15,6 +15,7 @@ from typing import Any
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config.filter_statement import rows_with
+from mssql_cdc.config.filters import plain_name, spoken_name
 from mssql_cdc.config.signals import (
     ExecuteSnapshot,
     Filter,
@@ -23,8 +24,10 @@ from mssql_cdc.config.signals import (
     SnapshotKind,
     expand_collections,
     parse_signal,
+    unreadable,
 )
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
@@ -51,11 +54,12 @@ class SignalRow:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A requested blocking snapshot."""
+    """A requested blocking snapshot; `names` are those of all tables that the lake knows."""
 
     key: str
     signal_id: str
     action: ExecuteSnapshot
+    names: tuple[TableName, ...] = ()
 
     @property
     def batch(self) -> int:
@@ -65,20 +69,22 @@ class Request:
     def of(self, tables: Collection[TableId]) -> tuple[TableId, ...]:
         """Return the requested captured tables, in the order of the signal."""
         by_name = {table.parts: table for table in tables}
-        found, _ = expand_collections(self.action.collections, sorted(by_name))
+        found, _ = expand_collections(self.action.collections, sorted(by_name), self.names)
         return tuple(by_name[name] for name in found)
 
     def filters(self, tables: Collection[TableId]) -> dict[TableId, Filter]:
         """Return the filters of some of these tables (BLK-04)."""
-        found = {table: self.action.filter_for(table.parts) for table in tables}
-        return {table: one for table, one in found.items() if one is not None}
+        found = self.action.filters_for([table.parts for table in tables], self.names)
+        return {table: found[table.parts] for table in tables if table.parts in found}
 
 
 def open_requests(database: Database, offsets: Offsets) -> list[Request]:
     """Return the requested blocking snapshots that have not begun, oldest first."""
     table = small_table(database.layout, "signals", database.storage)
     rows = database.tables.get(table.uri, table.rows, database.storage)
-    found = (_request(row, offsets.epoch) for row in rows if row["status"] == REQUESTED)
+    asked = [row for row in rows if row["status"] == REQUESTED]
+    names = table_names(database.history()) if asked else ()
+    found = (_request(row, offsets.epoch, names) for row in asked)
     return [one for one in found if one is not None and one.signal_id not in offsets.answered_signals]
 
 
@@ -96,7 +102,7 @@ def ask_for_snapshot(
     Args:
         database: The database.
         signal_id: The id of the signal.
-        tables: Names or regular expressions of the tables.
+        tables: The names of the tables, or regular expressions on them.
         channel: The channel that requests it.
         kind: Whether the stream goes on beside it (incremental) or waits for it.
         condition: Read only the rows that fulfill it.
@@ -105,7 +111,7 @@ def ask_for_snapshot(
         What was requested.
 
     Raises:
-        ConfigurationError: The condition does more than filter.
+        ConfigurationError: The condition does more than filter, or one of the tables can be none.
     """
     data: dict[str, Any] = {"type": kind, "data-collections": list(tables)}
     if condition:
@@ -117,6 +123,7 @@ def ask_for_snapshot(
     row = SignalRow(signal_id, "execute-snapshot", json.dumps(data))
     action = parse_signal(row.id, row.type, row.data)
     refused = action.reason if isinstance(action, IgnoredSignal) else _refused(action)
+    refused = refused or unreadable(tables, table_names(database.history()))
     if refused is not None:
         raise ConfigurationError(refused)
     what = f"{'an' if kind == 'incremental' else 'a'} {kind} snapshot of {', '.join(tables)}"
@@ -138,7 +145,7 @@ def ask_to_control(database: Database, signal_id: str, kind: str, tables: Sequen
     Raises:
         ConfigurationError: None of the tables can be stopped.
     """
-    refused = refused_stop(database.offsets(), tables)
+    refused = refused_stop(database.offsets(), [plain_name(name) for name in tables])
     if refused is not None:
         raise ConfigurationError(refused)
     data = json.dumps({"type": "incremental", "data-collections": list(tables)}) if tables else None
@@ -160,7 +167,7 @@ def refused_stop(offsets: Offsets, tables: Collection[str]) -> str | None:
 
 
 def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
-    """The full names of the tables in the lake that these names or regular expressions match.
+    """The full names (`spoken_name`) of the tables in the lake that these names or regular expressions match.
 
     Args:
         database: The database.
@@ -171,8 +178,17 @@ def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
     names = [versions[-1].table_id for versions in history.versions.values()]
     is_signals = database.connector.filters.tables.is_signal_table
     known = [one.parts for one in names if offsets.entry(one.text) is not None and not is_signals(*one.parts)]
-    found, _ = expand_collections(collections, sorted(known))
-    return [".".join(name) for name in found]
+    found, _ = expand_collections(collections, sorted(known), table_names(history))
+    return [spoken_name(name) for name in found]
+
+
+def table_names(history: SchemaHistory) -> tuple[TableName, ...]:
+    """The names of all tables that the lake knows: a text that is one of them means no other table.
+
+    Args:
+        history: The structures of the tables.
+    """
+    return tuple(versions[-1].table_id.parts for versions in history.versions.values())
 
 
 def note_signal(database: Database, signal: SignalRow, channel: str, status: str, result: str) -> None:
@@ -232,11 +248,11 @@ def _refused(action: Signal) -> str | None:
     return next((one.refused for one in filters if one.refused), None)
 
 
-def _request(row: Mapping[str, Any], epoch: int) -> Request | None:
+def _request(row: Mapping[str, Any], epoch: int, names: tuple[TableName, ...]) -> Request | None:
     action = parse_signal(row["id"], row["type"], row["data"])
     if not isinstance(action, ExecuteSnapshot) or action.kind != "blocking":
         return None
-    return Request(snapshot_key(row["at"], epoch=epoch), identity(row), action)
+    return Request(snapshot_key(row["at"], epoch=epoch), identity(row), action, names)
 
 
 def identity(row: Mapping[str, Any]) -> str:

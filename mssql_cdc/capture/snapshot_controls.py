@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.capture.requests import REQUESTED
+from mssql_cdc.capture.requests import REQUESTED, TableName, table_names
 from mssql_cdc.config.signals import PauseSnapshot, ResumeSnapshot, StopSnapshot, expand_collections, parse_signal
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
@@ -24,10 +24,14 @@ Command = PauseSnapshot | ResumeSnapshot | StopSnapshot
 
 @dataclass(frozen=True, slots=True)
 class Controls:
-    """The control signals by their rows in `_signals`, oldest first; `newest` is the newest row of all signals."""
+    """The control signals by their rows in `_signals`, oldest first.
+
+    `newest` is the newest row of all signals, `names` are those of all tables that the lake knows.
+    """
 
     found: tuple[tuple[int, Command], ...] = ()
     newest: int = 0
+    names: tuple[TableName, ...] = ()
 
     def paused(self, since: int | None) -> bool:
         """Whether a snapshot is paused.
@@ -49,7 +53,7 @@ class Controls:
         found: dict[TableId, str] = {}
         for one in self._since(since):
             if isinstance(one, StopSnapshot):
-                names, _ = expand_collections(one.collections or [".*"], sorted(by_name))
+                names, _ = expand_collections(one.collections or [".*"], sorted(by_name), self.names)
                 for name in names:
                     found.setdefault(by_name[name], one.signal_id)
         return found
@@ -69,7 +73,8 @@ def load_controls(database: Database) -> Controls:
     wanted = [row for row in rows if row["type"] in _TYPES and row["status"] == REQUESTED]
     parsed = ((row["_batch"], parse_signal(row["id"], row["type"], row["data"])) for row in wanted)
     found = sorted(((batch, one) for batch, one in parsed if isinstance(one, Command)), key=lambda one: one[0])
-    return Controls(tuple(found), max((row["_batch"] for row in rows), default=0))
+    names = table_names(database.history()) if found else ()
+    return Controls(tuple(found), max((row["_batch"] for row in rows), default=0), names)
 
 
 def heard_until(offsets: Offsets, snapshot: str) -> int | None:

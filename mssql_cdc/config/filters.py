@@ -6,7 +6,7 @@ Pure decisions about names. Row filters (`skipped.operations`, `skip.messages.wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from mssql_cdc.config.masks import MaskRule, hash_rule, length_rule
@@ -235,16 +235,21 @@ def plain_name(name: str) -> str:
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name; a part in brackets or double quotes may hold dots (INC-02)."""
+    """The parts of a dotted name; one in brackets or double quotes may hold dots, and their end if doubled (INC-02)."""
     parts: list[str] = []
     current = ""
     closing = ""
-    for character in name.strip():
+    characters, place = name.strip(), -1
+    while (place := place + 1) < len(characters):
+        character = characters[place]
         if closing:
-            if character == closing:
-                closing = ""
-            else:
+            if character != closing:
                 current += character
+            elif characters[place + 1 : place + 2] == closing:
+                current += character
+                place += 1
+            else:
+                closing = ""
         elif character in '["' and not current:
             closing = "]" if character == "[" else '"'
         elif character == ".":
@@ -253,3 +258,13 @@ def split_name(name: str) -> tuple[str, ...]:
         else:
             current += character
     return (*parts, current)
+
+
+def spoken_name(parts: Sequence[str]) -> str:
+    """The dotted name of these parts, as `split_name` reads it: in brackets where it would read other ones.
+
+    Args:
+        parts: Such as database, schema and table.
+    """
+    name = ".".join(parts)
+    return name if split_name(name) == tuple(parts) else ".".join(f"[{part.replace(']', ']]')}]" for part in parts)

@@ -1,17 +1,19 @@
 """Signals: from a row of the signal table (id, type, data) to what it asks for (SIG-03 … SIG-09, INC, BLK).
 
 Pure parsing and name matching; `follow/` carries signals out. A signal that cannot be understood is never fatal: it
-becomes an `IgnoredSignal` with the reason.
+becomes an `IgnoredSignal` with the reason. A text that is the full name of a table stands for that table alone; only
+another one is a regular expression. So which tables there are decides what a text means, and whether it means anything.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from mssql_cdc.config.filter_statement import bounded_statement, check_condition
-from mssql_cdc.config.filters import plain_name, split_name
+from mssql_cdc.config.filters import split_name
 from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.java_texts import line_with, map_text
 from mssql_cdc.config.json_texts import json_value
@@ -51,7 +53,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class ExecuteSnapshot:
-    """Snapshot the tables that `collections` (regular expressions) name; `conditions` filter some (INC-04, BLK-04)."""
+    """Snapshot the tables that `collections` (names or expressions) name; `conditions` filter some (INC-04, BLK-04)."""
 
     signal_id: str
     kind: SnapshotKind
@@ -59,14 +61,34 @@ class ExecuteSnapshot:
     conditions: tuple[Filter, ...] = ()
     surrogate_key: str | None = None
 
-    def filter_for(self, table: TableName) -> Filter | None:
-        """The filter of a table: the first one whose collection matches, or None."""
+    def filter_for(self, table: TableName, others: Iterable[TableName] = ()) -> Filter | None:
+        """The filter of a table, or None.
+
+        Args:
+            table: The table.
+            others: Further tables that there are.
+        """
+        return self.filters_for((table,), others).get(table)
+
+    def filters_for(self, tables: Iterable[TableName], others: Iterable[TableName] = ()) -> dict[TableName, Filter]:
+        """The filter of each table that has one: the first one whose collection means it.
+
+        Args:
+            tables: The tables.
+            others: Further tables that there are.
+        """
+        known = tuple(tables)
+        names = _Names((*known, *others))
+        found: dict[TableName, Filter] = {}
         for one in self.conditions:
-            if self.kind == "incremental" and _matches(one.collection, table, case=False):
-                return one
-            if self.kind == "blocking" and _is_name_of(one.collection, table):
-                return one
-        return None
+            if self.kind == "blocking":
+                meant = set(names.of(one.collection))
+            else:
+                meant = set(names.meant(one.collection, known, ignore_case=True))
+            for table in known:
+                if table in meant:
+                    found.setdefault(table, one)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,22 +189,46 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
 
 
 def expand_collections(
-    collections: Iterable[str], tables: Iterable[TableName]
+    collections: Iterable[str], tables: Iterable[TableName], others: Iterable[TableName] = ()
 ) -> tuple[tuple[TableName, ...], tuple[str, ...]]:
-    """The tables that the expressions name, each once and in order, and the expressions that match none (INC-03).
+    """The tables that the texts name, each once and in order, and the texts that name none (INC-03).
 
-    An expression is matched with case against `db.schema.table`, and (a deliberate extension, for samples that leave
-    the database out) against `schema.table`; a quoted name such as `db.dbo."My.Table"` names its table.
+    A text that is the full name of a table, quoted or not, such as `db.dbo."My.Table"`, stands for that table alone;
+    else it is an expression, which is matched with case against `db.schema.table`. In both, the database may be left
+    out (a deliberate extension, for samples that do so).
+
+    Args:
+        collections: The texts.
+        tables: The tables that can be meant.
+        others: Further tables that there are: what is the name of one of them means no other one.
     """
     known = tuple(tables)
+    names = _Names((*known, *others))
     found: dict[TableName, None] = {}
     missing: list[str] = []
     for collection in collections:
-        matched = [table for table in known if _matches(collection, table, case=True)]
+        matched = names.meant(collection, known, ignore_case=False)
         found.update(dict.fromkeys(matched))
         if not matched:
             missing.append(collection)
     return tuple(found), tuple(missing)
+
+
+def unreadable(collections: Iterable[str], tables: Iterable[TableName]) -> str | None:
+    """Why a text means nothing: it is the name of none of the tables, and no valid expression. None: each may.
+
+    Args:
+        collections: The texts.
+        tables: All tables that there are.
+    """
+    names = _Names(tables)
+    for collection in collections:
+        try:
+            if not names.of(collection):
+                java_pattern(collection)
+        except ValueError as error:
+            return str(error)
+    return None
 
 
 def _execute(signal_id: str, data: Mapping[str, object]) -> ExecuteSnapshot | IgnoredSignal:
@@ -226,7 +272,6 @@ def _conditions(data: Mapping[str, object], kind: SnapshotKind) -> tuple[Filter,
         collection, text = condition.get("data-collection"), condition.get("filter")
         if not isinstance(collection, str) or not isinstance(text, str) or not text.strip():
             raise _UnreadableError("each of additional-conditions needs the strings data-collection and filter")
-        java_pattern(collection, ignore_case=True)
         conditions.append(_filter(collection.strip(), text, kind))
     return tuple(conditions)
 
@@ -246,10 +291,7 @@ def _texts(data: Mapping[str, object], name: str) -> tuple[str, ...]:
     texts = [one.strip() for one in listed if isinstance(one, str)]
     if len(texts) < len(listed):
         raise _UnreadableError(f"{name} must be an array of strings")
-    found = tuple(one for one in texts if one)
-    for one in found:
-        java_pattern(one, ignore_case=True)
-    return found
+    return tuple(one for one in texts if one)
 
 
 def _array(data: Mapping[str, object], name: str, expected: str) -> list[object]:
@@ -275,14 +317,49 @@ def _object(data: str | Mapping[str, object] | None) -> Mapping[str, object]:
     return cast("dict[str, object]", value)
 
 
-def _matches(collection: str, table: TableName, *, case: bool) -> bool:
-    if _is_name_of(collection, table):
-        return True
-    expression = java_pattern(collection, ignore_case=not case)
-    return any(expression.fullmatch(".".join(table[start:])) for start in (0, 1))
+class _Names:
+    """Finds tables by their names."""
+
+    def __init__(self, tables: Iterable[TableName]) -> None:
+        self._texts: dict[str, dict[TableName, None]] = {}
+        self._parts: dict[tuple[str, ...], dict[TableName, None]] = {}
+        self._folded: _Names | None = None
+        self._tables = tuple(tables)
+        for table in self._tables:
+            for start in (0, 1):
+                self._texts.setdefault(".".join(table[start:]), {})[table] = None
+                self._parts.setdefault(table[start:], {})[table] = None
+
+    def of(self, collection: str) -> Iterable[TableName]:
+        """The tables whose name it is, quoted or not, with or without the database."""
+        parts = split_name(collection)
+        texts = self._texts
+        return texts.get(collection) or self._parts.get(parts) or texts.get(".".join(parts)) or ()
+
+    def meant(self, collection: str, tables: Iterable[TableName], *, ignore_case: bool) -> list[TableName]:
+        """Those of some tables that it names, or else that match it as an expression; it need not be a valid one."""
+        named = self.of(collection) or (self._ignoring_case(collection) if ignore_case else ())
+        if named:
+            return [table for table in tables if table in named]
+        expression = _expression(collection, ignore_case=ignore_case)
+        if expression is None:
+            return []
+        return [table for table in tables if any(expression.fullmatch(".".join(table[start:])) for start in (0, 1))]
+
+    def _ignoring_case(self, collection: str) -> set[TableName]:
+        folded = {table: _folded(table) for table in self._tables}
+        self._folded = self._folded or _Names(folded.values())
+        named = set(self._folded.of(collection.casefold()))
+        return {table for table in self._tables if folded[table] in named}
 
 
-def _is_name_of(collection: str, table: TableName) -> bool:
-    """Whether it is the table's name itself, quoted or not, with or without the database."""
-    parts = split_name(collection)
-    return parts == table or parts == table[1:] or plain_name(collection) in {".".join(table), ".".join(table[1:])}
+def _folded(table: TableName) -> TableName:
+    catalog, schema, name = (part.casefold() for part in table)
+    return catalog, schema, name
+
+
+def _expression(text: str, *, ignore_case: bool) -> re.Pattern[str] | None:
+    try:
+        return java_pattern(text, ignore_case=ignore_case)
+    except ValueError:
+        return None

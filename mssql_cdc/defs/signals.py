@@ -13,6 +13,7 @@ from pydantic import Field
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import DONE, SignalRow, ask_for_snapshot, ask_to_control, note_signal
+from mssql_cdc.config.filters import spoken_name
 from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.defs.asked import ask_source, judged
 from mssql_cdc.defs.metadata import event_metadata
@@ -102,13 +103,13 @@ def build_signals(setup: Setup) -> dg.AssetsDefinition:
 
 
 def _snapshot(setup: Setup, database: Database, config: SignalRequest) -> str:
-    names, condition = [".".join(table.parts) for table in _chosen(setup, config.tables)], config.condition or None
+    names, condition = [spoken_name(table.parts) for table in _chosen(setup, config.tables)], config.condition or None
     said = ask_for_snapshot(database, str(uuid.uuid4()), names, channel="dagster", condition=condition)
     return f"{said}; the sensor starts it at its next tick"
 
 
 def _incremental(setup: Setup, database: Database, config: SignalRequest) -> str:
-    names = [".".join(table.parts) for table in _chosen(setup, config.tables)]
+    names = [spoken_name(table.parts) for table in _chosen(setup, config.tables)]
     signal, condition = str(uuid.uuid4()), config.condition or None
     said = ask_for_snapshot(database, signal, names, channel="dagster", kind="incremental", condition=condition)
     return f"{said}; the run that streams reads it beside the changes"
@@ -119,7 +120,7 @@ def _control(setup: Setup, database: Database, config: SignalRequest) -> str:
     kind = config.action.value.replace("_", "-")
     names: list[str] = []
     if config.action is Action.stop_snapshot and config.tables:
-        names = [".".join(table.parts) for table in _chosen(setup, config.tables)]
+        names = [spoken_name(table.parts) for table in _chosen(setup, config.tables)]
     said = ask_to_control(database, str(uuid.uuid4()), kind, names, channel="dagster")
     return f"{said}; it takes effect at the next chunk, or group of chunks"
 

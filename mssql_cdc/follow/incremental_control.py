@@ -10,9 +10,16 @@ from dataclasses import replace
 
 from mssql_cdc.capture.incremental.state import State, Wanted
 from mssql_cdc.capture.incremental.store import Command, Stored, taken
-from mssql_cdc.capture.requests import IGNORED
+from mssql_cdc.capture.requests import IGNORED, TableName, table_names
 from mssql_cdc.config.filters import split_name
-from mssql_cdc.config.signals import ExecuteSnapshot, PauseSnapshot, ResumeSnapshot, StopSnapshot, expand_collections
+from mssql_cdc.config.signals import (
+    ExecuteSnapshot,
+    Filter,
+    PauseSnapshot,
+    ResumeSnapshot,
+    StopSnapshot,
+    expand_collections,
+)
 from mssql_cdc.follow.incremental_step import Step, unseen
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.schema import TableId
@@ -59,7 +66,8 @@ def begin_anew(step: Step, stored: Stored) -> None:
 def _obey(step: Step, state: State, command: Command) -> State:
     match command:
         case ExecuteSnapshot():
-            tables = [_identified(step, one) for one in wanted(command, _names(step))]
+            every = table_names(step.seen.history)
+            tables = [_identified(step, one) for one in wanted(command, _names(step), every)]
             after = state.asked(tables)
             if after == state:
                 nothing = f"none of its tables is captured ({', '.join(command.collections)})"
@@ -70,7 +78,7 @@ def _obey(step: Step, state: State, command: Command) -> State:
         case StopSnapshot(kind="blocking"):
             after = state
         case StopSnapshot(collections=names):
-            removed = _removed(state, names)
+            removed = _removed(state, names, table_names(step.seen.history))
             after = state.stopped(removed)
             if after != state:
                 step.notes.aborted(state, removed)
@@ -113,15 +121,15 @@ def _names(step: Step) -> list[TableId]:
     return [table for table in (*step.seen.tables, *away) if not filters.is_signal_table(*table.parts)]
 
 
-def _removed(state: State, collections: Collection[str]) -> list[TableId]:
+def _removed(state: State, collections: Collection[str], every: Collection[TableName]) -> list[TableId]:
     """The tables of the snapshot that a stop names (none: all), in Debezium's order: the current one is the last."""
     by_name = {table.parts: table for table in state.tables}
-    found, _ = expand_collections(collections or [".*"], sorted(by_name))
+    found, _ = expand_collections(collections or [".*"], sorted(by_name), every)
     current = state.reading.wanted.table if state.reading is not None else None
     return sorted((by_name[name] for name in found), key=lambda table: table == current)
 
 
-def wanted(action: ExecuteSnapshot, tables: Collection[TableId]) -> list[Wanted]:
+def wanted(action: ExecuteSnapshot, tables: Collection[TableId], every: Collection[TableName] = ()) -> list[Wanted]:
     """The tables that a signal names, with their conditions, in the order of the signal.
 
     A name without a table is one, too, if any other has a table: it is told when its turn comes (INC-03).
@@ -129,20 +137,21 @@ def wanted(action: ExecuteSnapshot, tables: Collection[TableId]) -> list[Wanted]
     Args:
         action: The signal.
         tables: The captured tables.
+        every: The names of all tables that the lake knows.
     """
-    by_name: Mapping[tuple[str, str, str], TableId] = {table.parts: table for table in tables}
+    by_name: Mapping[TableName, TableId] = {table.parts: table for table in tables}
     found: dict[TableId, None] = {}
     for one in action.collections:
-        names, _ = expand_collections([one], sorted(by_name))
+        names, _ = expand_collections([one], sorted(by_name), every)
         unknown = _unknown(one) if not names else None
         found |= dict.fromkeys(by_name[name] for name in names) | ({} if unknown is None else {unknown: None})
     if found.keys().isdisjoint(tables):
         return []
-    return [_wanted(action, table) for table in found]
+    filters = action.filters_for([table.parts for table in found], (*by_name, *every))
+    return [_wanted(action, table, filters.get(table.parts)) for table in found]
 
 
-def _wanted(action: ExecuteSnapshot, table: TableId) -> Wanted:
-    chosen = action.filter_for(table.parts)
+def _wanted(action: ExecuteSnapshot, table: TableId, chosen: Filter | None) -> Wanted:
     return Wanted(
         table=table,
         signal=action.signal_id,

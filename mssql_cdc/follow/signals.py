@@ -27,6 +27,7 @@ from mssql_cdc.capture.requests import (
     note_signal,
     refused_stop,
     signal_row,
+    table_names,
 )
 from mssql_cdc.config.signal_settings import SOURCE_CHANNEL
 from mssql_cdc.config.signals import (
@@ -39,6 +40,7 @@ from mssql_cdc.config.signals import (
     StopSnapshot,
     expand_collections,
     parse_signal,
+    unreadable,
 )
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.signal_actions import is_action
@@ -219,19 +221,24 @@ def _apply(
     tables: list[TableName],
     offsets: Offsets,
 ) -> tuple[str, str]:
-    match parse_signal(signal.id, signal.type, signal.data):
+    parsed = parse_signal(signal.id, signal.type, signal.data)
+    every = table_names(database.history()) if isinstance(parsed, _Naming) else ()
+    refused = unreadable(_texts(parsed), (*tables, *every)) if isinstance(parsed, _Naming) else None
+    if refused is not None:
+        return IGNORED, refused
+    match parsed:
         case LogMessage() as message:
             return DONE, message.text(offset)
         case ExecuteSnapshot() as action:
-            return _asked(database, action, tables)
+            return _asked(database, action, tables, every)
         case AcknowledgeGaps(collections=names):
-            return _acknowledge(database, signal.id, names, tables)
+            return _acknowledge(database, signal.id, names, tables, every)
         case IgnoredSignal() if is_action(signal.type):
             return REQUESTED, f"the action {signal.type}"
         case IgnoredSignal(reason=reason):
             return IGNORED, reason
         case StopSnapshot(collections=names):
-            found, _ = expand_collections(names, tables)
+            found, _ = expand_collections(names, tables, every)
             refused = refused_stop(offsets, [TableId(*name).text for name in found])
             return (IGNORED, refused) if refused else (REQUESTED, f"stop the snapshot of {_all(names)}")
         case PauseSnapshot():
@@ -240,13 +247,24 @@ def _apply(
             return REQUESTED, "resume the snapshots"
 
 
+_Naming = ExecuteSnapshot | StopSnapshot | AcknowledgeGaps
+
+
+def _texts(signal: _Naming) -> tuple[str, ...]:
+    """The texts of a signal that name tables."""
+    conditions = signal.conditions if isinstance(signal, ExecuteSnapshot) else ()
+    return (*signal.collections, *(one.collection for one in conditions))
+
+
 def _all(names: Collection[str]) -> str:
     return ", ".join(names) or "all tables"
 
 
-def _asked(database: Database, action: ExecuteSnapshot, tables: list[TableName]) -> tuple[str, str]:
+def _asked(
+    database: Database, action: ExecuteSnapshot, tables: list[TableName], every: Collection[TableName]
+) -> tuple[str, str]:
     """Return the result of a snapshot request; names without a match are reported."""
-    found, missing = expand_collections(action.collections, tables)
+    found, missing = expand_collections(action.collections, tables, every)
     said: list[str] = []
     if missing:
         what = f"no captured table that can be snapshotted is named {', '.join(missing)}"
@@ -288,12 +306,16 @@ def _tell_of_nothing(database: Database, action: ExecuteSnapshot, missing: Seque
 
 
 def _acknowledge(
-    database: Database, signal_id: str, collections: Collection[str], tables: list[TableName]
+    database: Database,
+    signal_id: str,
+    collections: Collection[str],
+    tables: list[TableName],
+    every: Collection[TableName],
 ) -> tuple[str, str]:
     """Acknowledge before the signal is recorded, since acknowledging again changes nothing."""
     wanted = None
     if collections:
-        found, missing = expand_collections(collections, tables)
+        found, missing = expand_collections(collections, tables, every)
         if missing:
             return IGNORED, f"no captured table is named {', '.join(missing)}"
         wanted = {TableId(*name).text for name in found}

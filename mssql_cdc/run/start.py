@@ -13,6 +13,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot, open_requests
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.config import Connector
+from mssql_cdc.config.filters import spoken_name
 from mssql_cdc.errors import ConfigurationError, SourceError
 from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.steps import START_SIGNAL
@@ -135,6 +136,6 @@ def snapshot_at_start(database: Database) -> None:
         if entry is None or entry.status == "snapshot" or tables.is_signal_table(*name):
             continue
         if listed.matches(*name):
-            names.append(".".join(name))
+            names.append(spoken_name(name))
     if names:
         ask_for_snapshot(database, f"{START_SIGNAL}{uuid.uuid4()}", names, channel="start")

@@ -220,3 +220,32 @@ def test_a_row_that_was_captured_without_the_columns_of_a_signal_is_ignored(plac
     assert (
         first["result"] == "a column filter left out type when the row was captured; a signal needs id, type and data"
     )
+
+
+@pytest.mark.feature("INC-03", "BLK-04")
+def test_a_table_that_is_named_is_read_alone_whatever_its_name_means_as_an_expression(signalled: Place):
+    names = ("price$", "price", "order.items", "order_items", "a[b")
+    for name in names:
+        signalled.create(name, "id int NOT NULL PRIMARY KEY")
+        signalled.sql(f"INSERT INTO dbo.[{name}] VALUES (1), (2)")
+    signalled.settle()
+    assert signalled.catch_up() == 0
+    signalled.signal("s1", type="blocking", **{"data-collections": ["dbo.price$"]})
+    signalled.settle()
+    assert signalled.command("snapshot", "--table", "dbo.order.items", "--where", "id = 1") == 0
+    assert signalled.command("snapshot", "--table", "dbo.a[b", "--where", "id = 1", "--incremental") == 0
+    for _ in range(2):
+        assert signalled.catch_up() == 0
+    assert signalled.command("snapshot", "--table", "dbo.price (EUR") == 2
+    lake = signalled.warehouse / "shop" / signalled.database / "dbo"
+    homes = {path.name: str(path / "changes") for path in lake.iterdir() if (path / "changes").is_dir()}
+    reads = {
+        home: QueryBuilder()
+        .register("t", DeltaTable(uri))
+        .execute("SELECT op FROM t WHERE op = 'r'")
+        .read_all()
+        .num_rows
+        for home, uri in homes.items()
+    }
+    assert sorted(reads.values()) == [0, 2, 2, 2, 3, 3, 4]  # Those of `signals`, of `orders` and of the five tables.
+    assert signalled.check() == 0

@@ -53,6 +53,12 @@ def test_a_stop_names_tables_or_means_all_and_the_first_one_counts() -> None:
     assert controls.stopped([A, B], 2) == controls.stopped([A, B], None) == {}
 
 
+def test_a_stop_of_a_table_by_its_name_leaves_another_one_alone_that_is_snapshotted() -> None:
+    stop = StopSnapshot("one", ("dbo.a$",))
+    assert Controls(((1, stop),)).stopped([A, B], 0) == {A: "one"}
+    assert Controls(((1, stop),), names=(("shop", "dbo", "a$"),)).stopped([A, B], 0) == {}
+
+
 def test_the_begin_of_a_snapshot_says_which_signals_concern_it() -> None:
     offsets = begun(a=Entry("snapshot"))
     assert heard_until(offsets, "s") == 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mssql_cdc.config.filters import split_name
+from mssql_cdc.config.filters import split_name, spoken_name
 from mssql_cdc_tests.unit.config.samples import connector, connector_with
 
 
@@ -115,10 +115,20 @@ def test_message_key_columns_define_the_record_key() -> None:
         ("db.dbo.t", ("db", "dbo", "t")),
         ('db."public"."My.Table"', ("db", "public", "My.Table")),
         ("[db].[dbo].[a.b c]", ("db", "dbo", "a.b c")),
+        ("[db].dbo.[a]]b]", ("db", "dbo", "a]b")),
+        ('db.dbo."a""b.c"', ("db", "dbo", 'a"b.c')),
     ],
 )
 def test_quoted_name_keeps_its_dots(name: str, parts: tuple[str, ...]) -> None:
     assert split_name(name) == parts
+
+
+@pytest.mark.parametrize(
+    "table", ["orders", "price$", "a[b", "[a", "a]b", 'a"b', '"', "a.b", " a ", "[x]", "]", "日本"]
+)
+def test_a_spoken_name_is_read_as_the_parts_that_it_has(table: str) -> None:
+    assert split_name(spoken_name(("db", "dbo", table))) == ("db", "dbo", table)
+    assert spoken_name(("db", "dbo", "price$")) == "db.dbo.price$"
 
 
 @pytest.mark.feature("FLT-03", "FLT-04")

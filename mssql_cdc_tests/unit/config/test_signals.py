@@ -16,6 +16,7 @@ from mssql_cdc.config.signals import (
     StopSnapshot,
     expand_collections,
     parse_signal,
+    unreadable,
 )
 
 TABLES = (("db1", "s1", "products"), ("db1", "s1", "orders"), ("db1", "public", "My.Table"))
@@ -91,7 +92,6 @@ def test_log_signal_puts_the_position_in_its_message() -> None:
         ("execute-snapshot", "{}", "data-collections is missing"),
         ("execute-snapshot", '{"data-collections": []}', "data-collections is missing"),
         ("execute-snapshot", '{"data-collections": "a"}', "must be an array"),
-        ("execute-snapshot", '{"data-collections": ["("]}', "not a valid regular expression"),
         ("execute-snapshot", '{"data-collections": ["a"], "type": "x"}', "expected incremental or blocking"),
         ("execute-snapshot", '{"data-collections": ["a"], "additional-condition": "x"}', "additional-conditions"),
         ("execute-snapshot", '{"data-collections": ["a"], "additional-conditions": [{}]}', "needs the strings"),
@@ -145,6 +145,53 @@ def test_collections_are_expanded_with_case_each_table_once(
     tables, unmatched = expand_collections(collections, TABLES)
     assert [table[2] for table in tables] == found
     assert list(unmatched) == missing
+
+
+NAMED = tuple(("db1", "dbo", name) for name in ("price$", "price", "order.items", "order_items", "a[b", "c (EUR", "ab"))
+
+
+@pytest.mark.feature("INC-03", "INC-02")
+@pytest.mark.parametrize(
+    ("collection", "found"),
+    [
+        ("db1.dbo.price$", ["price$"]),
+        ("dbo.price$", ["price$"]),
+        ("dbo.order.items", ["order.items"]),
+        ("db1.dbo.[order.items]", ["order.items"]),
+        ("dbo.order[.]items", ["order.items"]),
+        ("dbo.order.items$", ["order.items", "order_items"]),
+        ("dbo.a[b", ["a[b"]),
+        ("dbo.c (EUR", ["c (EUR"]),
+        ("dbo.c (USD", []),
+        ("dbo.a[bc", []),
+        ("dbo.gone$", []),
+    ],
+)
+def test_a_text_that_is_the_name_of_a_table_stands_for_that_table_alone(collection: str, found: list[str]) -> None:
+    tables, missing = expand_collections([collection], NAMED)
+    assert [table[2] for table in tables] == found
+    assert list(missing) == ([] if found else [collection])
+    others = [("db1", "dbo", "gone$")]
+    assert expand_collections(["dbo.gone$"], [*NAMED, ("db1", "dbo", "gone")], others)[0] == ()
+
+
+@pytest.mark.feature("INC-04")
+@pytest.mark.parametrize("kind", ["incremental", "blocking"])
+def test_a_condition_of_a_table_by_its_name_is_that_of_no_other(kind: str) -> None:
+    filters = {"incremental": "id = 1", "blocking": "SELECT * FROM [dbo].[price$] WHERE id = 1"}
+    names = ["dbo.price$", "db1.dbo.A[B"] if kind == "incremental" else ["dbo.price$", "db1.dbo.a[b"]
+    conditions = [{"data-collection": name, "filter": filters[kind]} for name in names]
+    data = {"type": kind, "data-collections": [".*"], "additional-conditions": conditions}
+    signal = parse_signal("1", "execute-snapshot", json.dumps(data))
+    assert isinstance(signal, ExecuteSnapshot)
+    found = signal.filters_for(NAMED)
+    assert {table[2]: one.collection for table, one in found.items()} == {"price$": names[0], "a[b": names[1]}
+    assert signal.filter_for(("db1", "dbo", "price"), NAMED) is None
+
+
+def test_a_text_that_is_neither_a_name_nor_an_expression_is_told_with_its_reason() -> None:
+    assert unreadable(["dbo.a[b", "dbo.c (EUR", "dbo.*"], NAMED) is None
+    assert "'dbo.d (EUR' is not a valid regular expression" in str(unreadable(["dbo.a[b", "dbo.d (EUR"], NAMED))
 
 
 @pytest.mark.feature("SIG-08")

@@ -83,6 +83,17 @@ def test_a_signal_that_cannot_be_read_is_ignored_and_the_next_one_is_taken(kind:
 
 
 @pytest.mark.feature("SIG-09")
+@pytest.mark.parametrize("kind", ["execute-snapshot", "stop-snapshot", "acknowledge-gaps"])
+def test_a_text_that_is_no_expression_is_refused_only_if_it_is_the_name_of_no_table(kind: str, tmp_path: Path):
+    own, table = database(tmp_path), TableId("shop", "dbo", "price (EUR")
+    data = json.dumps({"data-collections": [table.text]})
+    said = apply_signal(own, SignalRow("1", kind, data), [table], Offsets(), channel="test")
+    assert "is ignored" not in said
+    said = apply_signal(own, SignalRow("2", kind, data), [ORDERS], Offsets(), channel="test")
+    assert f"is ignored: {table.text!r} is not a valid regular expression" in said
+
+
+@pytest.mark.feature("SIG-09")
 def test_half_of_a_surrogate_pair_is_kept_as_a_question_mark(tmp_path: Path):
     """A channel of a user may deliver it; the lake's texts cannot have it."""
     record = SignalRecord(id="a\ud800", type="b\udfff", data='{"c\ud800": 1}', position="\ud800")
