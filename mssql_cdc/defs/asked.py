@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import dagster as dg
 
@@ -15,7 +14,8 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.check.verdict import judge
 from mssql_cdc.defs.metadata import event_metadata
-from mssql_cdc.defs.report import ABSENT, TRY_AGAIN, evaluation
+from mssql_cdc.defs.newest_checks import newest_checks, value_of
+from mssql_cdc.defs.report import ABSENT, OF_CAPTURE, TRY_AGAIN, evaluation
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.specs import CHECK
 from mssql_cdc.errors import MssqlCdcError
@@ -53,14 +53,17 @@ def judged(setup: Setup, database: Database, table: TableId, shown: Shown) -> dg
     problems = list(verdict.problems)
     if absent is not None and not any(absent in problem for problem in problems):
         problems.append(absent)
-    severity = dg.AssetCheckSeverity.ERROR
-    if not problems and shown.late is not None:
+    severity, late = dg.AssetCheckSeverity.ERROR, not problems and shown.late is not None
+    if late:
         problems, severity = [f"late: {shown.late}"], dg.AssetCheckSeverity.WARN
+    if not problems and verdict.facts.get("status") == "snapshot":  # It may have failed: green would hide that.
+        problems, severity = ["late: its snapshot has not ended"], dg.AssetCheckSeverity.WARN
     values = {
         **verdict.facts,
         "problem": setup.connector.redact("; ".join(problems)) or None,
         "what_to_do": TRY_AGAIN if absent is not None else None,
         ABSENT: True if absent is not None else None,
+        OF_CAPTURE: True if late else None,
     }
     return evaluation(setup, table, passed=not problems, severity=severity, metadata=event_metadata(values))
 
@@ -101,18 +104,9 @@ def report_absent(
 def _changed(
     setup: Setup, database: Database, instance: dg.DagsterInstance, shown: Shown, tables: Collection[TableId]
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The evaluations of these tables that differ from their newest ones; a run that has begun has only planned one."""
-    keys = {dg.AssetCheckKey(setup.names.log_key(table), CHECK): table for table in tables}
-    storage: Any = instance.event_log_storage  # Not all of Dagster's own types are known.
-    newest: Mapping[dg.AssetCheckKey, Any] = storage.get_asset_check_summary_records(list(keys))
-    for key, table in keys.items():
-        record = newest[key].last_completed_check_execution_record
-        last = record.event.dagster_event.asset_check_evaluation_data if record is not None else None
-        found = judged(setup, database, table, shown)
-        if last is None or (last.passed, _problem(last)) != (found.passed, _problem(found)):
+    """The evaluations of these tables that differ from their newest ones."""
+    newest = newest_checks(setup, instance, tables)
+    for table in tables:
+        last, found = newest.get(table), judged(setup, database, table, shown)
+        if last is None or (last.passed, value_of(last, "problem")) != (found.passed, value_of(found, "problem")):
             yield found
-
-
-def _problem(found: dg.AssetCheckEvaluation) -> object:
-    value = found.metadata.get("mssql_cdc/problem")
-    return value.value if value is not None else None

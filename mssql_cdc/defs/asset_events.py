@@ -14,7 +14,7 @@ import dagster as dg
 
 from mssql_cdc.defs.metadata import event_metadata, source_columns
 from mssql_cdc.defs.recorder import Event
-from mssql_cdc.defs.report import ABSENT, evaluation
+from mssql_cdc.defs.report import ABSENT, OF_CAPTURE, evaluation
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Verdict
 from mssql_cdc.run.execute import Done
@@ -89,7 +89,8 @@ class AssetEvents:
             window: The window that has ended; None: the check is not about one.
         """
         absent = True if verdict.absent else None
-        values = {"problem": verdict.problem, "what_to_do": verdict.what_to_do, ABSENT: absent, **values}
+        marks = {ABSENT: absent, OF_CAPTURE: True if verdict.of_capture else None}
+        values = {"problem": verdict.problem, "what_to_do": verdict.what_to_do, **marks, **values}
         event = evaluation(
             self.setup,
             table,

@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import dagster as dg
-from sqlalchemy.exc import SQLAlchemyError
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.lag import SETTLING, captured_until
@@ -25,6 +24,8 @@ from mssql_cdc.capture.survey import DEFAULT_RETENTION, RETENTION_SHARE
 from mssql_cdc.defs.accounts import NOTHING_OWED, Account, Accounts, owed_windows
 from mssql_cdc.defs.asset_events import AssetEvents, Writer
 from mssql_cdc.defs.failures import without_fences
+from mssql_cdc.defs.newest_checks import mildness, newest_checks
+from mssql_cdc.defs.recorder import is_of_storage
 from mssql_cdc.defs.report import try_again
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import told
@@ -243,6 +244,7 @@ class Book:
             self._reported = now
             self._load_gaps()
             self.lags.ask(self.offsets)
+            self._forget_milder()
             self._judge()
         self._beat(now)
         if is_due:
@@ -308,9 +310,9 @@ class Book:
         """Do what reports one table, and note its error, so that those behind it are reported; whether it worked."""
         try:
             report()
-        except SQLAlchemyError:
-            raise  # Dagster's storage has failed: that is no table's problem.
-        except Exception as error:  # noqa: BLE001 (any: what a broken table raises is not known)
+        except Exception as error:
+            if is_of_storage(error):
+                raise
             errors[table] = self.setup.connector.redact(told(error))
             return False
         errors.pop(table, None)
@@ -468,8 +470,18 @@ class Book:
             if self.offsets.entry(table.text) is None and table.text not in self.absent:
                 continue  # It waits for its first snapshot.
             verdict = self._verdict(table)
+            if self._entry(table).status == "snapshot" and (verdict.passed or verdict.of_capture):
+                continue  # The run that takes the snapshot says how that does: it may have failed.
             if self._verdicts.get(table) != verdict:
                 self._evaluate(table, verdict, None)
+
+    def _forget_milder(self) -> None:
+        """Let what is wrong be said again of tables that a snapshot or an operator has judged more mildly since."""
+        wrong = {table: verdict for table, verdict in self._verdicts.items() if not verdict.passed}
+        for table, newest in newest_checks(self.setup, self.writer.instance, wrong).items():
+            said = mildness(passed=False, severity=wrong[table].severity)
+            if mildness(passed=newest.passed, severity=newest.severity) > said:
+                del self._verdicts[table]
 
     def _verdict(self, table: TableId) -> Verdict:
         found = Condition(

@@ -161,6 +161,11 @@ class Recorder:
             self.background.warn(_text(error))
 
 
+def is_of_storage(error: Exception) -> bool:
+    """Whether Dagster's own storage has failed, which is no table's problem."""
+    return type(error).__module__.startswith("sqlalchemy.")
+
+
 def _text(error: Exception) -> str:
     if isinstance(error, dg.Failure):
         return error.description or ""

@@ -26,6 +26,8 @@ TRY_AGAIN = "mend what the problem names; the next run tries again"
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
 ABSENT = "absent"
 """The metadata of a check that is red because the source does not show the table, or it cannot be captured."""
+OF_CAPTURE = "of_capture"
+"""The metadata of a check that is not green because of what a run met while it captured: no snapshot mends that."""
 OWN_TABLES = ("schema_history", "signals", "notifications")
 ENDS = {"COMPLETED", "ABORTED"}
 """The types of the last notification about a snapshot."""

@@ -10,17 +10,18 @@ from functools import partial
 
 import dagster as dg
 from pydantic import Field
-from sqlalchemy.exc import SQLAlchemyError
 
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.capture.survey import Survey
+from mssql_cdc.check.verdict import judge
 from mssql_cdc.defs.background import PROGRESS_TAG, Background
 from mssql_cdc.defs.book import unreported
 from mssql_cdc.defs.failures import Failures
 from mssql_cdc.defs.metadata import event_metadata
-from mssql_cdc.defs.recorder import Recorder
-from mssql_cdc.defs.report import ABSENT, ACKNOWLEDGE, TRY_AGAIN, OwnTables, evaluation
+from mssql_cdc.defs.newest_checks import newest_checks, value_of
+from mssql_cdc.defs.recorder import Recorder, is_of_storage
+from mssql_cdc.defs.report import ABSENT, ACKNOWLEDGE, OF_CAPTURE, TRY_AGAIN, OwnTables, evaluation
 from mssql_cdc.defs.runs import SENSOR_TAG, SNAPSHOT_TAG
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import shown, told
@@ -191,33 +192,50 @@ class SnapshotStep:
     def _report(self, result: SnapshotResult) -> None:
         offsets, versions = self.database.offsets(), self.database.history().versions
         gaps = gaps_by_name(self.database.layout, offsets, versions, self.database.storage)
-        failed = dict[TableId, str]()
-        for table in dict.fromkeys([*result.rows, *result.failed, *result.notes]):
+        failed, tables = dict[TableId, str](), dict.fromkeys([*result.rows, *result.failed, *result.notes])
+        newest = newest_checks(self.setup, self.recorder.instance, tables)
+        for table in tables:
             try:
-                self._report_table(table, result, gaps.get(table.text, ()))
-            except SQLAlchemyError:
-                raise  # Dagster's storage has failed: that is no table's problem.
-            except Exception as error:  # noqa: BLE001 (any: those behind it are reported)
+                self._report_table(table, result, gaps.get(table.text, ()), newest.get(table))
+            except Exception as error:
+                if is_of_storage(error):
+                    raise
                 failed[table] = self.setup.connector.redact(told(error))
                 self._evaluated(table, result, f"the snapshot could not be reported: {failed[table]}")
-        unknown = [t for t in (*result.rows, *result.failed, *result.notes) if t not in self.setup.names.tables]
+        unknown = [table for table in tables if table not in self.setup.names.tables]
         for event in self.own.unloaded(unknown):
             self.recorder.write(event)
         if failed:
             raise unreported(failed)
 
-    def _report_table(self, table: TableId, result: SnapshotResult, gaps: Sequence[Gap]) -> None:
+    def _report_table(
+        self, table: TableId, result: SnapshotResult, gaps: Sequence[Gap], newest: dg.AssetCheckEvaluation | None
+    ) -> None:
+        """Report a table that was read, or that failed.
+
+        Args:
+            table: The table.
+            result: The result of its snapshot.
+            gaps: Its open gaps.
+            newest: What was said of it last: a snapshot does not mend everything.
+        """
         error, open_ = result.failed.get(table), "; ".join(gap.text for gap in gaps)
         if error is not None:
             self._evaluated(table, result, f"{type(error).__name__}: {error}")
             return
         self._materialized(table, result)
-        self._evaluated(table, result, open_ or None, ACKNOWLEDGE if open_ else None)
+        problem = open_ or None
+        if newest is not None and not newest.passed and not open_:
+            if value_of(newest, OF_CAPTURE):
+                self.background.log(f"{table}: its check stays as it is: {value_of(newest, 'problem')}")
+                return
+            problem = "; ".join(judge(self.database, table).problems) or None
+        self._evaluated(table, result, problem, ACKNOWLEDGE if open_ else None)
 
     def _evaluated(
         self, table: TableId, result: SnapshotResult, problem: str | None, advice: str | None = None
     ) -> None:
-        values = {"snapshot": result.id, "problem": problem, "what_to_do": advice}
+        values = {"snapshot": result.id, "problem": problem, "what_to_do": advice}  # `evaluation` redacts them.
         self.recorder.write(evaluation(self.setup, table, passed=problem is None, metadata=event_metadata(values)))
 
     def _materialized(self, table: TableId, result: SnapshotResult) -> None:

@@ -19,7 +19,10 @@ _ERROR, _WARNING = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The state of a table's check: WARN when the table is late, ERROR when the lake differs from the source."""
+    """The state of a table's check: WARN when the table is late, ERROR when the lake differs from the source.
+
+    It is `of_capture` if a run has met the problem while it captured: no snapshot mends it.
+    """
 
     passed: bool
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR
@@ -27,6 +30,7 @@ class Verdict:
     what_to_do: str | None = None
     late: bool = False
     absent: bool = False
+    of_capture: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +80,13 @@ def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
         if error is not None:
             mild = error.retriable or isinstance(error, FencedError)
             text = redact(f"{what}{type(error).__name__}: {error}")
-            return Verdict(passed=False, severity=_WARNING if mild else _ERROR, problem=text)
+            return Verdict(passed=False, severity=_WARNING if mild else _ERROR, problem=text, of_capture=True)
     if found.unreported is not None:
-        return Verdict(passed=False, problem=redact(f"the table could not be reported: {found.unreported}"))
+        text = redact(f"the table could not be reported: {found.unreported}")
+        return Verdict(passed=False, problem=text, of_capture=True)
     late = _lateness(found)
     if late is not None:
-        return Verdict(passed=False, severity=_WARNING, problem=f"late: {late}", late=True)
+        return Verdict(passed=False, severity=_WARNING, problem=f"late: {late}", late=True, of_capture=True)
     return Verdict(passed=True)
 
 
