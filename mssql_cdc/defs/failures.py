@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import dagster as dg
@@ -13,6 +13,7 @@ from mssql_cdc.defs.report import READ_AGAIN
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, SourceError
 from mssql_cdc.run.execute import Done
+from mssql_cdc.run.follower import without_fences
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId
 
@@ -88,15 +89,6 @@ class Failures:
             lines.append(f"{len(found)} {word} failed: {failed}")
         if lines:
             raise dg.Failure(self.connector.redact("; ".join(lines)), allow_retries=False)
-
-
-def without_fences(errors: Mapping[TableId, MssqlCdcError]) -> dict[TableId, MssqlCdcError]:
-    """Return the errors but those of tables on which another run was faster.
-
-    Args:
-        errors: The errors by tables.
-    """
-    return {table: error for table, error in errors.items() if not isinstance(error, FencedError)}
 
 
 def is_fenced(done: Done | None, failure: MssqlCdcError | None) -> bool:
