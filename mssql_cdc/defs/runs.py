@@ -33,7 +33,17 @@ IN_PROGRESS = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+WAITING = {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED}
 UNDONE = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A run that streams or will: for how many seconds it has been running (0: it has not begun), and been queued."""
+
+    run_id: str
+    seconds: float = 0.0
+    queued: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +60,28 @@ class RunRecords:
         return planner.Runs(tuple(self.active()), {key: self.outcome(key) for key in keys})
 
     def active(self) -> list[Activity]:
-        """Return the runs that are queued or running."""
+        """Return the runs that are queued or running and that the sensor waits for.
+
+        Where runs are continuous, one that an operator has launched, which may hang, is none of them: the stream goes
+        on beside it, and the fence makes that harmless.
+        """
         found: list[Activity] = []
         for record in self.instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
-            if self._ours(record.dagster_run):
+            if self._ours(record.dagster_run) and self._counts(record.dagster_run):
                 tags, kind = record.dagster_run.tags, self._kind(record.dagster_run)
                 key = tags.get(SNAPSHOT_TAG if kind == "snapshot" else RANGE_TAG)
                 seconds = (datetime.now(UTC) - record.create_timestamp).total_seconds()
                 found.append(Activity(kind, key, record.dagster_run.run_id, seconds))
         return found
 
-    def streaming(self) -> list[float]:
-        """Return for how many seconds each continuous run has been running; 0 for one that is queued."""
-        found: list[float] = []
+    def streaming(self) -> list[Stream]:
+        """Return the continuous runs that are queued or running."""
+        found, now = list[Stream](), datetime.now(UTC)
         for record in self.instance.get_run_records(dg.RunsFilter(job_name=self.job_name, statuses=IN_PROGRESS)):
-            if record.dagster_run.tags.get(STATE_TAG, HANDED_OVER) != HANDED_OVER:
-                begun = record.start_time
-                found.append(datetime.now(UTC).timestamp() - begun if begun is not None else 0.0)
+            run, begun = record.dagster_run, record.start_time
+            if run.tags.get(STATE_TAG, HANDED_OVER) != HANDED_OVER:
+                queued = (now - record.create_timestamp).total_seconds() if run.status in WAITING else 0.0
+                found.append(Stream(run.run_id, now.timestamp() - begun if begun is not None else 0.0, queued))
         return found
 
     def outcome(self, key: str) -> Outcome:
@@ -87,6 +102,11 @@ class RunRecords:
         extra = {self.setup.heartbeat_key, self.setup.transactions_key, self.setup.snapshots_key}
         own = {*self.setup.log_keys, *self.setup.current_keys, *extra}
         return bool(own & set(run.asset_selection or ()))
+
+    def _counts(self, run: dg.DagsterRun) -> bool:
+        """Whether the sensor waits for this run of ours."""
+        by_sensor = SENSOR_TAG in run.tags or STATE_TAG in run.tags
+        return by_sensor or not self.setup.connector.dagster.max_run_seconds or self._kind(run) == "snapshot"
 
     def _kind(self, run: dg.DagsterRun) -> Literal["range", "snapshot", "merge"]:
         selected = set(run.asset_selection or ())

@@ -25,7 +25,7 @@ from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
 from mssql_cdc.defs.memory import Kept, Memory
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation, loss_advice, losses, try_again
-from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords
+from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords, Stream
 from mssql_cdc.defs.setup import DENSE_GRID, Setup
 from mssql_cdc.defs.shown import described, say_notices, shown
 from mssql_cdc.errors import FencedError, MssqlCdcError
@@ -49,6 +49,8 @@ from mssql_cdc.source.protocol import Source
 POOL_SLOTS = 3
 """A run that streams, its successor, one launched by hand."""
 SNAPSHOT_SLOTS = 1
+QUEUED_SECONDS = 300.0
+"""A run begins within seconds. While one that is to stream is queued for so long, nothing streams."""
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
@@ -124,10 +126,26 @@ class Tick:
         """Return the run request of this tick, or the reason to skip it."""
         now = datetime.now(UTC)
         streaming = self.runs.streaming() if self._continuous else []
-        if not streaming:  # A run that streams sends the heartbeat itself.
+        stuck = bool(streaming) and all(one.queued >= QUEUED_SECONDS for one in streaming)
+        result = self._looked(now, streaming, streams=bool(streaming) and not stuck)
+        if not stuck or result.run_requests:
+            return result
+        for event in result.asset_events:
+            self.runs.instance.report_runless_asset_event(event)  # A failed tick carries no events.
+        raise dg.Failure(self._why_stuck(streaming))  # A red tick: "a run streams the changes" would look healthy.
+
+    def _looked(self, now: datetime, streaming: Sequence[Stream], *, streams: bool) -> dg.SensorResult:
+        """Look at the source, and return the run request or the reason to wait.
+
+        Args:
+            now: The current time.
+            streaming: The continuous runs.
+            streams: Whether one of them streams, or will in a moment.
+        """
+        if not streams:  # A run that streams sends the heartbeat itself.
             self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
             self._signals(now)
-        if len(streaming) == 1 and streaming[0] >= self._continuous - lead_seconds(self._continuous):
+        if len(streaming) == 1 and streaming[0].seconds >= self._continuous - lead_seconds(self._continuous):
             return self._ask(self._request("", list(self.setup.names.tables), 1))
         quiet = self._quiet(now, streams=bool(streaming))
         if quiet is not None:
@@ -139,7 +157,7 @@ class Tick:
         is_signal_table = self.setup.connector.filters.tables.is_signal_table
         if all(is_signal_table(*member.table.parts) for member in seen.facts.members):
             look(self.database)
-        if not streaming:  # A run that streams reports it itself.
+        if not streams:  # A run that streams reports it itself.
             absent = report_absent(self.setup, self.database, self.runs.instance, seen, self.memory.absent)
             self.absent = tuple(absent.values())
             self.memory = replace(self.memory, absent=tuple(absent))
@@ -180,6 +198,18 @@ class Tick:
                 self.database.log(line)
         self.database.extensions.close(self.database.log)
 
+    def _why_stuck(self, streaming: Sequence[Stream]) -> str:
+        names = ", ".join(one.run_id[:8] for one in streaming)
+        queue = self.runs.instance.get_concurrency_config().run_queue_config
+        limit = queue.max_concurrent_runs if queue is not None else "?"
+        minutes = max(one.queued for one in streaming) / 60
+        reason = (
+            f"no run streams: {names} has been queued for {minutes:.0f} min; end runs "
+            f"that are in its way, or raise the limit (concurrency.runs.max_concurrent_runs: {limit}, or the slots of "
+            f"the pool {self.setup.names.pool}); if there is room, Dagster's daemon does not start runs"
+        )
+        return self.setup.connector.redact("; ".join((reason, *self.absent)))
+
     @property
     def _continuous(self) -> int:
         return self.setup.connector.dagster.max_run_seconds
@@ -219,7 +249,8 @@ class Tick:
         if decision.alarm:
             raise dg.Failure(decision.reason)  # A red tick: "no changes" would look healthy.
         wanted = able and bool(self._continuous or self.memory.window != self._window or load(self.database).is_due)
-        if wanted and decision.until is None and not self.runs.active():
+        busy = any(run.kind != "snapshot" or not self._continuous for run in self.runs.active())
+        if wanted and decision.until is None and not busy:
             return self._keep_running(decision.reason)
         return self._skip(decision.reason)
 

@@ -13,6 +13,12 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.instigation_logger import get_instigation_log_records
+from dagster._core.remote_origin import (
+    ManagedGrpcPythonEnvCodeLocationOrigin,
+    RemoteJobOrigin,
+    RemoteRepositoryOrigin,
+)
+from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config import Connector, connector_from_mapping, reveal
@@ -136,8 +142,14 @@ class Location:
             asset_selection=frozenset(request.asset_selection or job.asset_layer.selected_asset_keys),
             status=status,
             tags={**request.tags, **own, "dagster/sensor_name": self.sensor.name},
+            remote_job_origin=self.origin(job.name),
         )
         return self.instance.add_run(run)
+
+    def origin(self, job: str) -> RemoteJobOrigin:
+        """Where Dagster would load a job from, which a queued run must know."""
+        file = ManagedGrpcPythonEnvCodeLocationOrigin(LoadableTargetOrigin(python_file="definitions.py"))
+        return RemoteJobOrigin(RemoteRepositoryOrigin(file, "__repository__"), job)
 
     def tick_past_the_wait(self) -> Any:
         """Tick twice: the first tick starts the wait before a retry, the second one comes after it."""
