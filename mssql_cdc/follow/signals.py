@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from deltalake.exceptions import DeltaError
-
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.members import LakeTable
@@ -48,6 +46,7 @@ from mssql_cdc.follow.signal_channels import SourceTable
 from mssql_cdc.follow.signal_contract import Arrived, SignalChannel
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.opened import LAKE_ERRORS
 from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId
@@ -202,13 +201,12 @@ def _applied(
 
     Raises:
         MssqlCdcError: The source or the lake cannot be used now, or another run was faster: the signal waits.
-        OSError: The same.
-        DeltaError: The same.
+        OSError, DeltaError: The same.
     """
     try:
         offset = _current_offset(offsets) if at is None else _offset_at(at)
         return _apply(database, signal, offset, tables, offsets)
-    except (MssqlCdcError, OSError, DeltaError):
+    except (MssqlCdcError, *LAKE_ERRORS):
         raise
     except Exception as error:  # noqa: BLE001 - whatever a signal causes is never fatal (SIG-09)
         return IGNORED, database.connector.redact(f"it failed: {type(error).__name__}: {error}")

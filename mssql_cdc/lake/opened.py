@@ -14,6 +14,8 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.storage import LOCAL, Storage, unreachable
 
+LAKE_ERRORS = (OSError, DeltaError)
+"""What a lake that cannot be used now raises where no function here turns it into one of ours."""
 _SAID = 160  # A log with a gap is described by some kilobytes.
 
 
