@@ -225,9 +225,10 @@ class Follower:
         self._upkeep.step(self.database, before=seen.offsets.number, after=done.offsets.number, slow=self.slow)
         if isinstance(decision, Range):
             self._tried([m.table for m in facts.members] if decision.complete else [*decision.tables, *decision.idle])
-            # What a complete range does not read, another run has read, or it has nothing.
-            reached = [m.table for m in facts.members if m.status == "streaming"] if decision.complete else ()
-            self._note([*decision.tables, *reached], done.failed)
+            # What a complete range neither reads nor gives up, another run has read, or it has nothing.
+            streams = {member.table for member in facts.members if member.status == "streaming"}
+            reached = streams.difference(decision.give_up) if decision.complete else set[TableId]()
+            self._note({*decision.tables, *reached}, done.failed)
             self._note_range(decision, done.failed)
         if isinstance(decision, Snapshot):
             self._tried(decision.tables)
