@@ -82,10 +82,11 @@ def open_requests(database: Database, offsets: Offsets) -> list[Request]:
     """Return the requested blocking snapshots that have not begun, oldest first."""
     table = small_table(database.layout, "signals", database.storage)
     rows = database.tables.get(table.uri, table.rows, database.storage)
-    asked = [row for row in rows if row["status"] == REQUESTED]
-    names = table_names(database.history()) if asked else ()
-    found = (_request(row, offsets.epoch, names) for row in asked)
-    return [one for one in found if one is not None and one.signal_id not in offsets.answered_signals]
+    requested = (row for row in rows if row["status"] == REQUESTED)
+    waiting = [row for row in requested if identity(row) not in offsets.answered_signals]
+    names = table_names(database.history()) if waiting else ()
+    found = (_request(row, offsets.epoch, names) for row in waiting)
+    return [one for one in found if one is not None]
 
 
 def ask_for_snapshot(

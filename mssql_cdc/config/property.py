@@ -293,7 +293,8 @@ def regexes(parts: int, *, long_form: bool = False) -> BeforeValidator:
     return BeforeValidator(read)
 
 
-_LONGEST_TOPIC = 249
+LONGEST_TOPIC = 249
+"""Characters of a topic's name that Kafka allows."""
 _FOREIGN = (Group.KAFKA, Group.HISTORY, Group.SIGNAL, Group.LINEAGE)
 """Groups whose properties without meaning belong to Kafka and Java."""
 
@@ -325,8 +326,8 @@ def topic_name(text: str) -> str:
     Raises:
         ValueError: no broker of Kafka takes it.
     """
-    if not 1 <= len(plain(text)) <= _LONGEST_TOPIC or text in {".", ".."}:
-        raise ValueError(f"found {text!r}, expected 1 to {_LONGEST_TOPIC} characters, and neither '.' nor '..'")
+    if not 1 <= len(plain(text)) <= LONGEST_TOPIC or text in {".", ".."}:
+        raise ValueError(f"found {text!r}, expected 1 to {LONGEST_TOPIC} characters, and neither '.' nor '..'")
     return text
 
 

@@ -20,16 +20,15 @@ from mssql_cdc.config.extension_points import (
     DEFAULT_UNICODE_NAMING,
     SCHEMA_UNICODE_NAMING,
 )
+from mssql_cdc.config.property import LONGEST_TOPIC
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import load_extension
 from mssql_cdc.records.names import unicode_text
 from mssql_cdc.schema import TableId
 
-MAX_LENGTH = 249
-"""Kafka's limit."""
 _INVALID = re.compile(r"[^A-Za-z0-9._\-]")
 _NOT_UNICODE = re.compile(r"[^A-Za-z0-9.\-]")
-_TOPIC = re.compile(rf"[A-Za-z0-9._\-]{{1,{MAX_LENGTH}}}")
+_TOPIC = re.compile(rf"[A-Za-z0-9._\-]{{1,{LONGEST_TOPIC}}}")
 _METHODS = ("configure", "data_change_topic", "schema_change_topic", "heartbeat_topic", "transaction_topic")
 
 
@@ -112,7 +111,7 @@ class DebeziumTopics:
 
     def _sanitized(self, topic: str) -> str:
         """Replace the characters that are not valid, and truncate the topic to Kafka's limit."""
-        found = self.invalid.sub(lambda match: self.replace(match.group()), topic)[:MAX_LENGTH]
+        found = self.invalid.sub(lambda match: self.replace(match.group()), topic)[:LONGEST_TOPIC]
         return found.replace(".", self.replace(".")) if found in {".", ".."} else found
 
 
@@ -149,7 +148,7 @@ class CheckedTopics:
     def _checked(self, topic: object, of: str) -> str:
         if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):
             raise ConfigurationError(
-                f"topic.naming.strategy: {self.name} names the topic of {of} {topic!r}; expected 1 to {MAX_LENGTH} "
+                f"topic.naming.strategy: {self.name} names the topic of {of} {topic!r}; expected 1 to {LONGEST_TOPIC} "
                 "letters, digits, '.', '_' and '-'"
             )
         return topic

@@ -254,9 +254,10 @@ def described(error: BaseException) -> str:
 
     Errors of conversions and lookups quote the failing value, which may belong to a row, so their message is omitted.
     """
-    name, _, place = placed(error).partition(" ")
+    found = placed(error)
     if isinstance(error, ValueError | LookupError) or type(error).__module__.startswith("pyarrow"):
-        return placed(error)
+        return found
+    name, _, place = found.partition(" ")
     first_line = str(error).strip().split("\n")[0]
     return f"{name}: {first_line[:500]} {place}".rstrip()
 

@@ -87,6 +87,19 @@ class Place:
         )
         self.enable("sales")
 
+    def second_database(self) -> str:
+        """Create a database beside the own one, with a captured table `people`, and return its name."""
+        other = f"{self.database}_b"
+        self.sql(f"CREATE DATABASE {other}")
+        with control(load_connector(self.config).connection, other) as opened:
+            for statement in (
+                "EXEC sys.sp_cdc_enable_db",
+                "CREATE TABLE dbo.people (id int NOT NULL PRIMARY KEY)",
+                "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'people', @role_name = NULL",
+            ):
+                opened.execute(statement, doing="preparing a test")
+        return other
+
     def signal(self, key: str, **data: object) -> None:
         """Request a snapshot in the signal table."""
         text = json.dumps(data).replace("'", "''")

@@ -130,15 +130,8 @@ def retries_of(found: Followed) -> int:
 
 
 def test_one_of_several_databases_that_breaks_is_retried_and_the_other_goes_on(items: Place):
-    other = f"{items.database}_b"
-    items.sql(f"CREATE DATABASE {other}")
+    other = items.second_database()
     with control(load_connector(items.config).connection, other) as opened:
-        for statement in (
-            "EXEC sys.sp_cdc_enable_db",
-            "CREATE TABLE dbo.people (id int NOT NULL PRIMARY KEY)",
-            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'people', @role_name = NULL",
-        ):
-            opened.execute(statement, doing="preparing a test")
         items.configure(database_names=f"{other},{items.database}")
         with followed(items, control=True) as found:
             found.wait_for(lambda one: sum(event["event"] == "streaming" for event in one.events) == 2)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mssql_cdc.config import load_connector
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -40,15 +38,7 @@ def test_a_snapshot_with_a_misspelled_table_is_not_requested(
 
 
 def test_a_table_of_one_of_several_databases_is_no_misspelled_one(orders: Place):
-    other = f"{orders.database}_b"
-    orders.sql(f"CREATE DATABASE {other}")
-    with control(load_connector(orders.config).connection, other) as opened:
-        for statement in (
-            "EXEC sys.sp_cdc_enable_db",
-            "CREATE TABLE dbo.people (id int NOT NULL PRIMARY KEY)",
-            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'people', @role_name = NULL",
-        ):
-            opened.execute(statement, doing="preparing a test")
+    other = orders.second_database()
     orders.configure(database_names=f"{orders.database},{other}")
     assert orders.catch_up() == 0
     assert orders.command("snapshot", "--tables", "dbo.people,dbo.ordrs") == 2

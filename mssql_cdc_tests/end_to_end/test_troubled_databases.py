@@ -16,15 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 @pytest.fixture
 def two(orders: Place) -> Place:
     """A connector of two databases, the second of which has had CDC switched off."""
-    other = f"{orders.database}_b"
-    orders.sql(f"CREATE DATABASE {other}")
-    with control(load_connector(orders.config).connection, other) as opened:
-        for statement in (
-            "EXEC sys.sp_cdc_enable_db",
-            "CREATE TABLE dbo.people (id int NOT NULL PRIMARY KEY)",
-            "EXEC sys.sp_cdc_enable_table @source_schema = N'dbo', @source_name = N'people', @role_name = NULL",
-        ):
-            opened.execute(statement, doing="preparing a test")
+    other = orders.second_database()
     # The troubled one comes first: it must not keep the other waiting.
     orders.configure(database_names=f"{other},{orders.database}", guardrail_collections_max="100")
     assert orders.catch_up() == 0
