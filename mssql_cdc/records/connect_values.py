@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
+from mssql_cdc.errors import placed
 from mssql_cdc.records.encodings import unscaled_text
 from mssql_cdc.records.json_texts import json_text
 
@@ -25,6 +26,11 @@ _MEMBERS = ("name", "version", "doc", "parameters")
 
 class UnfitValueError(ValueError):
     """What an extension made of a value is not what its schema says. The message has no value: rows enter no log."""
+
+
+def without_values(error: Exception) -> str:
+    """What is said of an error of a conversion: only messages of `UnfitValueError` are known to quote no value."""
+    return str(error) if isinstance(error, UnfitValueError) else placed(error)
 
 
 def check_schema(schema: object) -> None:

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.record_settings import FailureHandling
-from mssql_cdc.errors import ConversionError, placed
+from mssql_cdc.errors import ConversionError
 from mssql_cdc.lsn import Lsn, Position
-from mssql_cdc.records.connect_values import UnfitValueError
+from mssql_cdc.records.connect_values import without_values
 from mssql_cdc.schema import TableId
 
 CONVERSION_ERRORS = (pa.ArrowException, ValueError, OverflowError)
@@ -44,8 +44,8 @@ class Failures:
         Raises:
             ConversionError: Records stop at the change.
         """
-        said = str(error) if isinstance(error, UnfitValueError) else placed(error)
-        what = f"Error while processing event at offset {_offset(position)} of {table} ({position}): {said}"
+        event = f"event at offset {_offset(position)} of {table} ({position})"
+        what = f"Error while processing {event}: {without_values(error)}"
         if self.mode == "fail":
             raise ConversionError(
                 f"{what}. Correct the modes of records, or leave such changes out of the records with "

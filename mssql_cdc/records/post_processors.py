@@ -19,9 +19,9 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.config.extension_names import ExtensionGroup
 from mssql_cdc.config.extension_points import RESELECT
-from mssql_cdc.errors import ConversionError, placed
+from mssql_cdc.errors import ConversionError
 from mssql_cdc.extensions import load_extension
-from mssql_cdc.records.connect_values import Schema, UnfitValueError, check_json, dumped
+from mssql_cdc.records.connect_values import Schema, check_json, dumped, without_values
 from mssql_cdc.records.json_texts import Texts
 
 Struct = dict[str, Any]
@@ -111,10 +111,8 @@ class PostProcessors:
                     if schema is not None and struct is not None:
                         check_json(schema, struct)
             except Exception as error:  # noqa: BLE001 (any: code of users)
-                said = str(error) if isinstance(error, UnfitValueError) else placed(error)
-                raise ConversionError(
-                    f"The post-processor {name!r} fails for the change at {position}: {said}"
-                ) from None
+                what = f"The post-processor {name!r} fails for the change at {position}"
+                raise ConversionError(f"{what}: {without_values(error)}") from None
         return None if structs[0] is None else dumped(structs[0]), dumped(structs[1])
 
 
