@@ -14,7 +14,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -32,6 +31,7 @@ from mssql_cdc.demo import table as live
 from mssql_cdc.demo.caught_up import demo_database, is_streaming, wait_until_caught_up
 from mssql_cdc.demo.evidence import findings
 from mssql_cdc.demo.lags import LagReader, LagSamples, write
+from mssql_cdc.demo.ports import free_port, is_taken
 from mssql_cdc.demo.processes import Processes
 from mssql_cdc.demo.workload import Workload
 from mssql_cdc.source.sqlserver.connect import connection_string
@@ -87,12 +87,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(wanted: Arguments, processes: Processes) -> int:
     server = _start_sandbox(processes)
-    spark_port = _free_port()
+    spark_port = free_port()
     config = _write_connector(server, spark_port)
     _start_spark(processes, spark_port)
     say("Discovering the captured tables …")
     _command("discover", "--config", str(config))
-    port = wanted.port if _is_free(wanted.port) else _free_port()
+    port = free_port() if is_taken(wanted.port) else wanted.port
     _start_dagster(processes, headless=wanted.headless, port=port)
     if not wanted.headless:
         say(f"Dagster's UI: http://127.0.0.1:{port}")
@@ -265,17 +265,6 @@ def _command(*arguments: str, must: bool = True) -> int:
     if code and must:
         raise RuntimeError(f"mssql-cdc {arguments[0]} ended with exit code {code}")
     return code
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def say(text: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from typing import Any
 
 import dagster as dg
 
+from mssql_cdc.demo.ports import free_port
 from mssql_cdc_tests.benchmarks.measure import tree_cpu
 from mssql_cdc_tests.benchmarks.states import FRESHNESS_STATE, faults
 
@@ -176,9 +176,7 @@ def webserver(
         connectors: The folder of the connectors; by default `folder`.
         patience: How many seconds an answer may take.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     command = [str(Path(sys.executable).parent / "dagster-webserver"), "-m", "mssql_cdc.definitions"]
     environment = {"DAGSTER_HOME": str(home or folder / "home"), "MSSQL_CDC_CONNECTORS": str(connectors or folder)}
     log_file = folder / "webserver.log"

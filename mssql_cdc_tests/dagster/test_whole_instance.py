@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from mssql_cdc.demo.ports import free_port
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.dagster.backfills import eventually, graphql, launch, planned_tables
 from mssql_cdc_tests.sandbox_source.kit import Shop
@@ -29,12 +29,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(500)]
 PROJECT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 400
 ITEMS = ("a1", "a2", "a3", "a4", "a5")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_connector(shop: Shop, folder: Path) -> Path:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
@@ -26,17 +23,25 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SECRET = "object-store-secret"
 
 
+SERVER = """
+import sys
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+sys.stdin.read()
+"""
+
+
 @pytest.fixture(scope="module")
 def options() -> Iterator[dict[str, str]]:
-    """What opens a server that knows S3's protocol, with the empty bucket `lake`."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    url = f"http://127.0.0.1:{port}"
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    """What opens a server that knows S3's protocol, with the empty bucket `lake`. It chooses its port itself."""
+    command = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{int(server.stdout.readline())}"
         try:
-            _create_bucket(f"{url}/lake")
+            urlopen(Request(f"{url}/lake", method="PUT")).close()  # noqa: S310 (a test's server)
             yield {
                 "AWS_ACCESS_KEY_ID": "test",
                 "AWS_SECRET_ACCESS_KEY": SECRET,
@@ -46,18 +51,6 @@ def options() -> Iterator[dict[str, str]]:
             }
         finally:
             server.terminate()
-
-
-def _create_bucket(url: str) -> None:
-    end = time.monotonic() + 60
-    while True:
-        try:
-            urlopen(Request(url, method="PUT")).close()  # noqa: S310 (a test's server)
-        except URLError:
-            assert time.monotonic() < end, "the object store does not start"
-            time.sleep(0.2)
-        else:
-            return
 
 
 def test_of_many_who_put_the_same_object_one_succeeds(options: dict[str, str]):
