@@ -1,7 +1,5 @@
 """`python -m mssql_cdc.cli`."""
 
-import sys
+from mssql_cdc.cli.process import entry
 
-from mssql_cdc.cli import main
-
-sys.exit(main())
+entry()

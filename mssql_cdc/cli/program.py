@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 import click
@@ -13,7 +14,7 @@ from mssql_cdc.cli.inspection import check, discover
 from mssql_cdc.cli.maintenance import acknowledge, maintain, prepare
 from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
-from mssql_cdc.cli.records import INTERRUPTED, records
+from mssql_cdc.cli.records import records
 from mssql_cdc.cli.snapshot import snapshot
 from mssql_cdc.cli.spark_server import spark_server
 from mssql_cdc.cli.status import status
@@ -67,17 +68,22 @@ def _run(arguments: Sequence[str] | None, output: Output, interrupts: Interrupts
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        output.error("interrupted")
-        return INTERRUPTED
+        return _interrupted(output, interrupts)
     except MssqlCdcError as error:
         if interrupts.noted:
-            output.error("interrupted")
-            return INTERRUPTED
+            return _interrupted(output, interrupts)
         return _failed(output, error, error.exit_code)
     except OSError as error:
         return _failed(output, error, 2)
     except Exception as error:  # noqa: BLE001 - the last resort: one clear line, and the trace with --debug
         return _failed(output, error, 1)
+
+
+def _interrupted(output: Output, interrupts: Interrupts) -> int:
+    """Say what ended the command, and return the code that a shell gives to that signal."""
+    number = interrupts.noted or signal.SIGINT
+    output.error("interrupted" if number is signal.SIGINT else f"ended by {number.name}")
+    return 128 + number
 
 
 def _failed(output: Output, error: Exception, code: int) -> int:

@@ -6,15 +6,16 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog, load, warehouse_option
 from mssql_cdc.cli.output import Output
+from mssql_cdc.cli.process import leave
 from mssql_cdc.errors import MssqlCdcError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 STANDARD_OUTPUT = "-"
 CONTROL = "MSSQL_CDC_CONTROL"
-INTERRUPTED = 130
+INTERRUPTED = 128 + signal.SIGINT
 
 
 @click.command(
@@ -107,7 +108,7 @@ def records(
                 state_dir=state_dir,
                 task=task_id,
             )
-            _leave(code)
+            leave(code)
     for name, value in {"--state-dir": state_dir, "--task-id": task_id}.items():
         if value is not None:
             raise click.UsageError(f"{name} requires --follow")
@@ -266,18 +267,6 @@ def _as_connect_json(connector: Connector, task: str | None) -> Connector:
         task_id=task or own.task_id,
     )
     return replace(connector, records=settings)
-
-
-def _leave(code: int) -> NoReturn:
-    """End the process at once: its threads wait for a pipe, or are inside native code.
-
-    The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it,
-    and deltalake's own threads, which Python does not know, make it end with SIGSEGV.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # Whoever started the process may have closed both, as Java's Process.destroy does.
-            stream.flush()
-    os._exit(code)
 
 
 def _gone() -> int:

@@ -1,7 +1,8 @@
-"""Ctrl+C, noted: an ODBC call that it interrupts may raise the driver's error instead of KeyboardInterrupt.
+"""Ctrl+C and SIGTERM, noted: an ODBC call that one interrupts may raise the driver's error, no KeyboardInterrupt.
 
 pyodbc builds that error in C, where the pending KeyboardInterrupt is lost; a retry would then go on as if nothing had
-happened.
+happened. SIGTERM is how a service manager ends a process; as the first process of a container, one without a handler
+does not even receive it.
 """
 
 from __future__ import annotations
@@ -12,35 +13,38 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 
+SIGNALS = signal.SIGINT, signal.SIGTERM
+
 
 class Interrupts:
-    """A handler of SIGINT that remembers that it was called."""
+    """A handler of SIGINT and SIGTERM that remembers the first one that it was called for."""
 
     def __init__(self) -> None:
-        self.noted = False
+        self.noted: signal.Signals | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Note the signal, and raise KeyboardInterrupt."""
-        self.noted = True
+        self.noted = self.noted or signal.Signals(number)
         signal.default_int_handler(number, frame)
 
 
 @contextmanager
 def noted_interrupts() -> Generator[Interrupts]:
-    """Note each Ctrl+C until the block ends; other threads than the main one receive none."""
+    """Note each signal until the block ends; other threads than the main one receive none."""
     interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
         return
-    former = signal.signal(signal.SIGINT, interrupts)
+    former = [signal.signal(number, interrupts) for number in SIGNALS]
     try:
         yield interrupts
     finally:
-        signal.signal(signal.SIGINT, former)
+        for number, handler in zip(SIGNALS, former, strict=True):
+            signal.signal(number, handler)
 
 
 def require_uninterrupted() -> None:
-    """Raise KeyboardInterrupt if Ctrl+C was noted: for those who handle an error of the source."""
+    """Raise KeyboardInterrupt if a signal was noted: for those who handle an error of the source."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, Interrupts) and handler.noted:
         raise KeyboardInterrupt

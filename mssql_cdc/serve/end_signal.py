@@ -46,7 +46,7 @@ class EndSignal:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl+C was noted."""
-        return isinstance(self._interrupt, Interrupts) and self._interrupt.noted
+        return isinstance(self._interrupt, Interrupts) and self._interrupt.noted is not None
 
     @property
     def seconds(self) -> float:

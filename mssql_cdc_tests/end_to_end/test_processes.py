@@ -33,11 +33,13 @@ def group(leader: int) -> dict[int, str]:
 @pytest.mark.long
 @pytest.mark.feature("ERR-07")
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
+@pytest.mark.parametrize("everybody", [False, True], ids=["the command", "the group"])
 @pytest.mark.parametrize("early", [True, False], ids=["while Spark starts", "while it streams"])
 def test_a_signal_leaves_no_process_behind(
     place: Place,
     signal_number: signal.Signals,
     early: bool,  # noqa: FBT001 (a parameter of the test)
+    everybody: bool,  # noqa: FBT001 (as a terminal and a service manager send it)
 ):
     place.create("orders", "id int NOT NULL PRIMARY KEY")
     digits = "(VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9))"
@@ -52,6 +54,7 @@ def test_a_signal_leaves_no_process_behind(
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        env={**os.environ, "PYTHONFAULTHANDLER": "1"},
     )
     try:
         assert process.stderr is not None
@@ -65,9 +68,14 @@ def test_a_signal_leaves_no_process_behind(
         while "java" not in group(process.pid).values():
             assert time.monotonic() < end, "no JVM was started"
             time.sleep(0.05)
-        process.send_signal(signal_number)
+        if everybody:
+            os.killpg(process.pid, signal_number)
+        else:
+            process.send_signal(signal_number)
         _, said = process.communicate(timeout=120)
-        assert process.returncode == (130 if signal_number is signal.SIGINT else -signal_number), said
+        handled = {signal.SIGINT: (130, "interrupted"), signal.SIGTERM: (143, "ended by SIGTERM")}
+        code, told = handled.get(signal_number, (-signal_number, ""))
+        assert (process.returncode, told in said) == (code, True), said
         end = time.monotonic() + 60
         while group(process.pid):
             assert time.monotonic() < end, group(process.pid)

@@ -1,4 +1,4 @@
-"""Ctrl+C ends a loop also where an ODBC driver has turned it into an error of its own."""
+"""Ctrl+C and SIGTERM end a loop also where an ODBC driver has turned it into an error of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from mssql_cdc.capture.database import Database
 from mssql_cdc.config.model import StreamingSettings
 from mssql_cdc.errors import SourceError, SourceUnavailableError
-from mssql_cdc.run.interrupts import noted_interrupts, require_uninterrupted
+from mssql_cdc.run.interrupts import SIGNALS, noted_interrupts, require_uninterrupted
 from mssql_cdc.run.loop import run_for
 from mssql_cdc.run.retries import Retries
 from mssql_cdc_tests.unit.config.samples import connector_with
@@ -23,11 +23,12 @@ def settings() -> StreamingSettings:
     return connector_with({}).streaming
 
 
-def test_an_interrupt_that_a_driver_swallowed_ends_the_retries() -> None:
+@pytest.mark.parametrize("number", SIGNALS)
+def test_an_interrupt_that_a_driver_swallowed_ends_the_retries(number: signal.Signals) -> None:
     said: list[str] = []
     with noted_interrupts():
         with suppress(KeyboardInterrupt):  # As pyodbc does while it builds its error.
-            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(number)
         with pytest.raises(KeyboardInterrupt):
             Retries(settings()).wait_seconds(SourceUnavailableError("Communication link failure"), said.append)
     assert said == []
@@ -63,8 +64,19 @@ def test_a_success_begins_the_count_of_retries_anew() -> None:
     assert [line.split(" in ")[0] for line in said] == ["gone; retry 1", "gone; retry 1"]
 
 
-def test_the_former_handler_is_restored() -> None:
-    former = signal.getsignal(signal.SIGINT)
+def test_the_former_handlers_are_restored() -> None:
+    former = [signal.getsignal(number) for number in SIGNALS]
     with noted_interrupts():
         require_uninterrupted()
-    assert signal.getsignal(signal.SIGINT) is former
+        assert former != [signal.getsignal(number) for number in SIGNALS]
+    assert former == [signal.getsignal(number) for number in SIGNALS]
+
+
+def test_the_first_signal_is_the_one_that_ends_the_process() -> None:
+    with noted_interrupts() as interrupts:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(number)
+        with pytest.raises(KeyboardInterrupt):
+            require_uninterrupted()
+    assert interrupts.noted is signal.SIGTERM
