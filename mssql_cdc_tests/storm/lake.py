@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -23,7 +23,7 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import facts_of, load_state
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import exists, scan
-from mssql_cdc.lake.steps import Entry, IncrementalEnded, Reached, SnapshotEnded
+from mssql_cdc.lake.steps import Entry, IncrementalEnded, OffsetRow, Reached, SnapshotEnded
 from mssql_cdc.lsn import Lsn, snapshot_position_text
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc_tests.storm.worlds import Interruption
@@ -129,7 +129,7 @@ def rows_by_the_log(database: Database, name: str, *, keyed: bool, part: bool = 
     offsets, log, entry = database.offsets(), change_log(database, name), entry_of(database, name)
     folder = entry.folder if entry is not None else None
     if keyed:
-        bound = _sweeps_below(offsets, folder)
+        bound = _sweeps_below(database, folder)
         told = [change for change in log if change["_pos"] >= bound]
         rows: dict[int, str] = {}
         for change in told:
@@ -181,22 +181,31 @@ def entry_of(database: Database, name: str) -> Entry | None:
     offsets, table = database.offsets(), TableId(database.catalog, "dbo", name).text
     object_id = cast("Interruption", database.source).object_id(name)
     known = object_id is not None and object_id in offsets.identities
-    return newest_entry(offsets, object_id or 0) if known else offsets.entry(table)
+    return newest_entry(database, object_id or 0) if known else offsets.entry(table)
 
 
-def newest_entry(offsets: Offsets, object_id: int) -> Entry:
-    """The newest entry of an identity, whatever name the table had then.
-
-    It is looked for from the end: decoding every row took a third of a schedule's time.
-    """
-    rows = ([*row.tables.values()] for row in reversed(offsets.rows))
+def newest_entry(database: Database, object_id: int) -> Entry:
+    """The newest entry of an identity, whatever name the table had then."""
+    rows = ([*row.tables.values()] for row in reversed(told_rows(database)))
     return next(entry for entries in rows for entry in reversed(entries) if entry.object_id == object_id)
+
+
+def told_rows(database: Database) -> Sequence[OffsetRow]:
+    """The rows of `_offsets`. Those of the last look are not decoded again: that was a quarter of a schedule's time."""
+    judged, offsets = cast("Interruption", database.source).judged, database.offsets()
+    if judged.offsets is not offsets:
+        known, rows = judged.rows, offsets.rows
+        if len(known) > len(rows) or (known and known[-1] != rows[len(known) - 1]):
+            known.clear()
+        known.extend(rows[len(known) :])
+        judged.offsets = offsets
+    return judged.rows
 
 
 def _entries(database: Database, name: str) -> list[Entry]:
     """All entries of a table, and of those in whose place it is, in order: they have its folder."""
     newest = entry_of(database, name)
-    rows = database.offsets().rows
+    rows = told_rows(database)
     return [one for row in rows for one in row.tables.values() if newest is not None and one.folder == newest.folder]
 
 
@@ -248,7 +257,7 @@ def untold_breaks(database: Database, named: Collection[str]) -> set[tuple[str, 
     mine = {home_of(database, name).changes for name in named}
     names: dict[str, set[str]] = {}
     entries: dict[str, list[Entry]] = {}
-    for name, entry in ((name, entry) for row in offsets.rows for name, entry in row.tables.items()):
+    for name, entry in ((name, entry) for row in told_rows(database) for name, entry in row.tables.items()):
         # Tables keep their folders, whatever names they get.
         home = database.layout.home(_table_id(name), folder=entry.folder).changes
         names.setdefault(home, set()).add(name)
@@ -356,7 +365,7 @@ def opened_snapshots(database: Database) -> Iterator[tuple[str, int, int, Lsn, L
             read = row.tables[row.facts.table]
             ended[read.object_id or 0] = read, row.facts
     for object_id, (read, facts) in ended.items():
-        entry = newest_entry(offsets, object_id)
+        entry = newest_entry(database, object_id)
         up_to = mergeable_batch(_table_id(facts.table), offsets, entry)
         if entry.to is None or up_to is None or up_to < (read.batch or 0):
             continue
@@ -387,7 +396,7 @@ def _names(database: Database, name: str) -> set[str]:
     newest = entry_of(database, name)
     found = {
         one
-        for row in database.offsets().rows
+        for row in told_rows(database)
         for one, entry in row.tables.items()
         if newest is not None and entry.folder == newest.folder
     }
@@ -403,11 +412,11 @@ def _last_snapshot(offsets: Offsets, folder: str | None) -> str | None:
     return None
 
 
-def _sweeps_below(offsets: Offsets, folder: str | None) -> str:
+def _sweeps_below(database: Database, folder: str | None) -> str:
     """The position below which the sweeps behind the snapshots of the table with this folder leave nothing."""
-    ids = {one.object_id for row in offsets.rows for one in row.tables.values() if one.folder == folder}
+    ids = {one.object_id for row in told_rows(database) for one in row.tables.values() if one.folder == folder}
     bounds: list[str] = []
-    for row in offsets.noted:
+    for row in database.offsets().noted:
         facts = row.facts
         if not isinstance(facts, SnapshotEnded | IncrementalEnded) or facts.sweep is None:
             continue

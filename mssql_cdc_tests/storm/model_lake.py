@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from pathlib import PurePath
 from typing import Any
 from unittest.mock import patch
 
@@ -129,7 +128,7 @@ class ModelLog:
 
     def stamp(self, path: str) -> str | None:
         """The commit's identity; None when there is none."""
-        versions, number = self._lake.logs.get(self._uri, []), int(PurePath(path).stem)
+        versions, number = self._lake.logs.get(self._uri, []), int(path.removesuffix(".json").rpartition("/")[2])
         return f"{versions[number].id} {id(versions[number])}" if number < len(versions) else None
 
     def read(self, path: str) -> bytes | None:

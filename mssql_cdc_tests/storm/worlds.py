@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import SourceError
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import Source
@@ -133,6 +135,14 @@ MOST_OPENED = 1_000
 """Sessions and readers that must do for a step."""
 
 
+@dataclass
+class Judged:
+    """`_offsets` as the judge saw it last."""
+
+    offsets: Offsets | None = None
+    rows: list[OffsetRow] = field(default_factory=list[OffsetRow])
+
+
 class Interruption:
     """A source in front of the real one: lets something happen between two of the connector's calls, once.
 
@@ -152,6 +162,7 @@ class Interruption:
         """Tables whose changes the login may not read."""
         self.denied: set[str] = set()
         """Tables of the source whose chunks it may not read."""
+        self.judged = Judged()
 
     def object_id(self, name: str) -> int | None:
         """The identity of the table that has this name at the source; None: there is none."""
