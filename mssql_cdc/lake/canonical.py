@@ -6,16 +6,14 @@ Nothing here shares code with the way in which capture reads, so a mistake there
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from mssql_cdc.schema import Column, Kind
-from mssql_cdc.source.canonical import Moment, time_text, variant_text
+from mssql_cdc.source.canonical import LONE_SURROGATE, Moment, time_text, variant_text
 
-_LONE = re.compile("[\ud800-\udfff]")
 _DAY_MICROS = 86_400_000_000
 
 
@@ -64,7 +62,7 @@ def _utf16(value: str | None, exact: str | None) -> str:
         return (value or "").encode("utf-16-le", "surrogatepass").hex()
     text = bytes.fromhex(exact.removeprefix("utf16:")).decode("utf-16-be", "surrogatepass")
     stored = text.encode("utf-16-le", "surrogatepass").hex()
-    return stored if value in {None, _LONE.sub("\ufffd", text)} else f"{stored} but stored as {value!r}"
+    return stored if value in {None, LONE_SURROGATE.sub("\ufffd", text)} else f"{stored} but stored as {value!r}"
 
 
 def _moment(value: datetime | int | None, exact: str | None) -> str:
@@ -83,7 +81,10 @@ def _date(value: int, _: str | None) -> str:
 def _variant(value: str | None, exact: str | None) -> str:
     known = json.loads(exact or "{}")
     properties = [str(known.get(name, "")) for name in ("base", "precision", "scale", "length", "collation")]
-    return "|".join([*properties, variant_text(properties[0], value or "")])
+    text = bytes.fromhex(known.get("utf16", "")).decode("utf-16-be", "surrogatepass")
+    if text and LONE_SURROGATE.sub("\ufffd", text) != value:
+        return f"{text!a} but stored as {value!r}"
+    return "|".join([*properties, variant_text(properties[0], text or value or "")])
 
 
 _BY_KIND: Mapping[Kind, Callable[[Any, str | None], str]] = {

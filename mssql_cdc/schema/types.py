@@ -99,8 +99,8 @@ class SqlServerType:
 
         `digits`: the seventh fractional digit, kept as `2024-05-06 07:08:09.1234567`. `offset`: that or an
         offset other than `+00:00`, kept as `2024-05-06 07:08:09.1234567 +02:00` (local time). `base type`: a
-        JSON object of `sql_variant` properties. `surrogates`: text with a lone surrogate, kept as `utf16:` and
-        big-endian hex.
+        JSON object of `sql_variant` properties, and of `utf16` if its text has a lone surrogate. `surrogates`: text
+        with a lone surrogate, kept as `utf16:` and big-endian hex.
         """
         loss = self.row.loss
         return "never" if loss == "digits" and self.fraction_digits < FRACTION_DIGITS else loss

@@ -13,6 +13,7 @@ from datetime import date
 from mssql_cdc.schema import TYPES, Kind
 
 _MOMENT = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?)?(?: ?([+-])(\d\d):(\d\d))?")
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _EPOCH_DAYS = date(1970, 1, 1).toordinal()
 _DAY = 86_400_000_000
 
@@ -79,5 +80,7 @@ def variant_text(base: str, text: str) -> str:
             return time_text(text)
         case Kind.BINARY:
             return text.lower().removeprefix("0x")
+        case _ if LONE_SURROGATE.search(text):
+            return text.encode("utf-16-be", "surrogatepass").hex()  # Nothing shows such a text.
         case _:
             return text

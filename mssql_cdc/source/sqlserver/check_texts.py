@@ -79,9 +79,12 @@ def _moment(value: str) -> str:
     return Moment.parse(value).text
 
 
-def _variant_source(value: str) -> str:
-    """`base|precision|scale|length|collation|text`, the text in the base type's own canonical form."""
-    *properties, text = value.split("|", 5)
+def _variant_source(value: bytes) -> str:
+    """`base|precision|scale|length|collation|text`, the text in the base type's own canonical form.
+
+    It comes as UTF-16, because pyodbc decodes no lone surrogate.
+    """
+    *properties, text = bytes(value).decode("utf-16-le", "surrogatepass").split("|", 5)
     return "|".join([*properties, variant_text(properties[0], text)])
 
 
@@ -94,7 +97,7 @@ def _variant() -> Canon:
     value = f"CASE {base} {cases} ELSE CAST({{c}} AS nvarchar(max)) END"
     names = ("BaseType", "Precision", "Scale", "MaxLength", "Collation")
     joined = " + N'|' + ".join([*map(property_of, names), value])
-    return Canon(f"CASE WHEN {{c}} IS NOT NULL THEN {joined} END", _variant_source)
+    return Canon(f"CASE WHEN {{c}} IS NOT NULL THEN CAST({joined} AS varbinary(max)) END", _variant_source)
 
 
 def _variant_case(row: TypeRow) -> str | None:

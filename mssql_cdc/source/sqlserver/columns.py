@@ -17,7 +17,7 @@ from mssql_cdc.errors import SourceError, StaleStructureError
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TypeRow
 from mssql_cdc.schema.types import FRACTION_DIGITS
 from mssql_cdc.source.sqlserver.numpy_arrays import numbers
-from mssql_cdc.source.sqlserver.raw_values import MisfitError, decode_utf16, instant, local_time
+from mssql_cdc.source.sqlserver.raw_values import EXACT_PREFIX, MisfitError, decode_utf16, instant, local_time
 from mssql_cdc.source.sqlserver.sql import quote
 
 Decoded = tuple[pa.Array, pa.StringArray | None]
@@ -265,7 +265,7 @@ def _variant() -> Fetch:
     return Fetch(
         (*text.expressions, f"CASE WHEN {{c}} IS NOT NULL THEN {properties} END"),
         (*text.raw, pa.string()),
-        lambda parts: (text.decode(parts[:2])[0], _variant_json(parts[2])),
+        lambda parts: _variant_values(*text.decode(parts[:2]), parts[2]),
     )
 
 
@@ -291,13 +291,28 @@ def _variant_property(name: str) -> str:
     return f"ISNULL(CAST(CAST(SQL_VARIANT_PROPERTY({{c}}, '{name}') AS {kind}) AS varchar(128)), '')"
 
 
-def _variant_json(properties: pa.Array) -> pa.StringArray:
-    """JSON objects of `base|precision|scale|length|collation`; there are few different ones."""
+def _variant_values(texts: pa.Array, exact: pa.Array | None, properties: pa.Array) -> Decoded:
+    """The texts, and JSON objects of `base|precision|scale|length|collation`; there are few different ones.
+
+    One whose text has a lone surrogate has that text, too, as `utf16`.
+    """
     encoded = properties.dictionary_encode()
-    texts: list[str | None] = []
-    for text in encoded.dictionary.to_pylist():
-        base, precision, scale, length, collation = text.split("|")
-        known = {"precision": precision, "scale": scale, "length": length}
-        whole = {"base": base, **{name: int(value) for name, value in known.items() if value}}
-        texts.append(json.dumps(whole | ({"collation": collation} if collation else {})))
-    return pa.array(texts, pa.string()).take(encoded.indices)
+    known: list[str | None] = [_variant_json(text) for text in encoded.dictionary.to_pylist()]
+    objects = pa.array(known, pa.string()).take(encoded.indices)
+    if exact is None:
+        return texts, objects
+    lone = exact.is_valid()
+    found = zip(properties.filter(lone).to_pylist(), exact.filter(lone).to_pylist(), strict=True)
+    whole = [_variant_json(text, utf16) for text, utf16 in found]
+    return texts, pc.replace_with_mask(objects, lone, pa.array(whole, pa.string()))
+
+
+def _variant_json(properties: str, utf16: str | None = None) -> str:
+    base, precision, scale, length, collation = properties.split("|")
+    numbers = {"precision": precision, "scale": scale, "length": length}
+    texts = {"collation": collation, "utf16": (utf16 or "").removeprefix(EXACT_PREFIX)}
+    return json.dumps(
+        {"base": base}
+        | {name: int(value) for name, value in numbers.items() if value}
+        | {name: value for name, value in texts.items() if value}
+    )

@@ -69,14 +69,14 @@ PAIRS = [
     ("time", "23:59:59.1230000", "23:59:59.1230000", None, "23:59:59.1230001"),
     (
         "sql_variant",
-        "decimal|5|2|5||12.30",
+        "decimal|5|2|5||12.30".encode("utf-16-le"),
         "12.30",
         '{"base": "decimal", "precision": 5, "scale": 2, "length": 5}',
         "12.31",
     ),
     (
         "sql_variant",
-        "float|53|0|8||1.5000000000000000e+000",
+        "float|53|0|8||1.5000000000000000e+000".encode("utf-16-le"),
         "1.5",
         '{"base": "float", "precision": 53, "scale": 0, "length": 8}',
         "1.25",

@@ -41,6 +41,8 @@ SAMPLES = [
      "2021-07-30 00:00:00.0000001"),
     (SqlServerType("time", scale=3), ("12:34:56.789",), "12:34:56.789", None),
     (SqlServerType("sql_variant"), (utf16("1.50"), 8, "decimal|5|2|5|"), "1.50", VARIANT),
+    (SqlServerType("sql_variant"), (b"A\x00\x3d\xd8", 4, "nvarchar|||40|L"), "A\ufffd",
+     '{"base": "nvarchar", "length": 40, "collation": "L", "utf16": "0041d83d"}'),
 ]  # fmt: skip
 
 
