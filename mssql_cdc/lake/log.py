@@ -19,6 +19,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from mssql_cdc.errors import FencedError, OvertakenError, StorageError
 from mssql_cdc.lake.checkpoints import checkpoint, is_due
+from mssql_cdc.lake.commit_facts import told_facts
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.opened import find_table
@@ -337,10 +338,7 @@ def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
 
 def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the connector's facts in one entry of `DeltaTable.history()`; None for other writers' commits."""
-    text = history_entry.get("userMetadata")
-    if not isinstance(text, str) or not text.startswith("{"):
-        return None
-    facts = json.loads(text)
+    facts = told_facts(history_entry)
     return facts if str(facts.get("app_id", "")).startswith("mssql_cdc:") else None
 
 

@@ -6,9 +6,10 @@ The operation's name in the log is all that tells. What follows from it is in `l
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
+
+from mssql_cdc.lake.commit_facts import told_facts
 
 REPLACES = "replaces"
 """The fact, in a commit's userMetadata, that it replaces all rows by those that the change log adds up to."""
@@ -24,7 +25,7 @@ def restored_after(before: int | None, info: Mapping[str, Any], version: int) ->
     """
     if info.get("operation") == "RESTORE":
         return version
-    return None if _facts(info).get(REPLACES) else before
+    return None if told_facts(info).get(REPLACES) else before
 
 
 def restored_before(version: int, info_of: Callable[[int], Mapping[str, Any]]) -> int | None:
@@ -40,15 +41,7 @@ def restored_before(version: int, info_of: Callable[[int], Mapping[str, Any]]) -
     while version >= 0 and (info := info_of(version)):
         if info.get("operation") == "RESTORE":
             return version
-        if "batch" in _facts(info):
+        if "batch" in told_facts(info):
             return None
         version -= 1
     return None
-
-
-def _facts(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    try:
-        found = json.loads(info.get("userMetadata") or "{}")
-    except ValueError:
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

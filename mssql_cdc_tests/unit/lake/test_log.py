@@ -168,6 +168,26 @@ def test_facts_are_found_among_many_commits_of_another_writer(tmp_path: Path):
     assert change_log(home, schema).to == lsn(3).text
 
 
+@pytest.mark.parametrize(
+    "said", ["{'job': 'nightly optimize'}", "{{ run_id }}", "{" * 100_000, '{"app_id": 7}', "[1]", "{}", None]
+)
+def test_what_another_writer_says_of_its_commit_stops_nothing(tmp_path: Path, said: object):
+    """One OPTIMIZE with such a text ended every later run, of all tables and databases."""
+    home, schema = home_in(tmp_path), orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after=row(1)))
+    info = {"timestamp": 1_800_000_000_000, "operation": "OPTIMIZE", "operationParameters": {}, "userMetadata": said}
+    commit_file = Path(home.changes, "_delta_log", f"{state.delta_version + 1:020}.json")
+    commit_file.write_text(json.dumps({"commitInfo": info}) + "\n")
+    snapshots = load_state(home.changes, owner=home.app_id, writer="snapshot")
+    assert snapshots is not None
+    found = load_state(home.changes, owner=home.app_id)
+    assert found is not None
+    assert (snapshots.batch, found.batch) == (1, 1)
+    verify_untouched(found, table_id=state.table_id, delta_version=state.delta_version, batch=1)
+    after = append(found, schema, Change(2, "c", after=row(2)))
+    assert (after.batch, keys(home.changes)) == (2, ["1:1", "1:2"])
+
+
 def test_position_is_derived_from_the_rows_if_the_facts_are_gone(tmp_path: Path):
     home, schema = home_in(tmp_path), orders()
     state = append(change_log(home, schema), schema, Change(3, "c", after=row(1)), Change(4, "c", after=row(2)))
