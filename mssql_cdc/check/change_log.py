@@ -38,6 +38,7 @@ class Story:
         judged: behind this position every change must fit what precedes it. Up to it a snapshot was being read, whose
             rows may be newer than their positions.
         whole: whether a whole snapshot was ever taken, so that every row has been seen.
+        present: the name and the position of each column that the source has now; None: nobody has looked.
     """
 
     versions: Sequence[TableSchema]
@@ -45,6 +46,17 @@ class Story:
     low: str = ""
     judged: str = ""
     whole: bool = True
+    present: Collection[tuple[str, int]] | None = None
+
+    def gone(self, name: str) -> list[int]:
+        """The versions whose column of this name was dropped since: their instance goes on, and CDC supplies NULL.
+
+        Another column may have the name since then, at another position.
+        """
+        if self.present is None:
+            return []
+        columns = [(one.version, c) for one in self.versions for c in one.value_columns if c.name == name]
+        return [version for version, column in columns if (name, column.position) not in self.present]
 
 
 @dataclass
@@ -197,7 +209,8 @@ class _Part:
             if known.any():
                 ours = pc.struct_field(before, [logged]).take(pa.array(rows))
                 theirs = pc.struct_field(after, [logged]).take(pa.array(rows - 1))
-                broken |= known & _differ(ours, theirs)
+                is_supplied = np.isin(self._versions[rows], self._story.gone(name)) & _nulls(ours)
+                broken |= known & ~is_supplied & _differ(ours, theirs)
         return broken
 
     def compare_with(self, current: pa.Table, columns: Sequence[_DeltaColumn], found: Findings) -> None:
@@ -263,6 +276,10 @@ def _named(lists: pa.ChunkedArray) -> Mapping[str, np.ndarray]:
     names = whole.flatten().to_numpy(zero_copy_only=False)
     owners = whole.value_parent_indices().to_numpy()
     return {name: owners[names == name] for name in np.unique(names)}
+
+
+def _nulls(values: pa.Array) -> np.ndarray:
+    return values.is_null().to_numpy(zero_copy_only=False)
 
 
 def _differ(ours: pa.Array, theirs: pa.Array) -> np.ndarray:

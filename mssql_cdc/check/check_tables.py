@@ -169,6 +169,7 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
             offsets=looked.offsets,
             whole_reads=looked.whole_reads,
             hidden=masked,
+            source=structure.columns,
         )
         log = check_log(member.home.changes, pinned, story, storage)
     return TableCheck(

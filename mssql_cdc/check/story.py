@@ -12,7 +12,7 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import OffsetRow, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import Column, TableSchema
 
 WholeReads = frozenset[tuple[int, str]]
 """The number of a snapshot, and the name of a table that it read without a filter."""
@@ -27,7 +27,13 @@ def load_whole_reads(database: Database) -> WholeReads:
 
 
 def story_of(
-    versions: Sequence[TableSchema], *, folder: str, offsets: Offsets, whole_reads: WholeReads, hidden: Collection[str]
+    versions: Sequence[TableSchema],
+    *,
+    folder: str,
+    offsets: Offsets,
+    whole_reads: WholeReads,
+    hidden: Collection[str],
+    source: Sequence[Column],
 ) -> Story:
     """What the change log of a table must contain.
 
@@ -37,13 +43,15 @@ def story_of(
         offsets: The offsets, which say when snapshots ended.
         whole_reads: The tables that a snapshot read without a filter.
         hidden: The masked columns.
+        source: The columns that the source has now.
     """
     low, judged, whole = "", "", False
     for row, facts in _ended(versions, folder, offsets):
         judged = max(judged, cut_text(row.epoch, facts.mark.lsn))
         if facts.stopped is None and (facts.number, facts.table) in whole_reads:
             low, whole = snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number), True
-    return Story(versions, compared_columns(versions, hidden), low, judged, whole)
+    present = frozenset((column.name, column.position) for column in source)
+    return Story(versions, compared_columns(versions, hidden), low, judged, whole, present)
 
 
 def log_start(versions: Sequence[TableSchema], *, folder: str, offsets: Offsets) -> str:

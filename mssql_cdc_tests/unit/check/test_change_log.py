@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mssql_cdc.check.change_log import Story, check_log
+from mssql_cdc.check.change_log import Story, check_log, compared_columns
 from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.evolution import evolve
@@ -21,7 +21,7 @@ from mssql_cdc.lake.log import commit
 from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.lake.storage import LOCAL
 from mssql_cdc.lsn import cut_text, snapshot_position_text
-from mssql_cdc.schema import TableSchema, change_log_schema, current_schema
+from mssql_cdc.schema import Column, TableSchema, change_log_schema, current_schema
 from mssql_cdc.schema.arrow import current_names
 from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, lsn, neutral, orders
 
@@ -205,3 +205,70 @@ def test_a_value_must_be_in_the_delta_column_of_the_version_that_wrote_it(
     found = ended_in(home, shown, newest, story, batch=state.batch)
     wrong = f"change log: ends with values that differ from the current table (1 rows, _key {keys})"
     assert found == [wrong.removeprefix("change log: ")] * bool(keys)
+
+
+def placed(*columns: Column, version: int = 1) -> TableSchema:
+    """A structure whose columns are at the positions 1, 2, …, unless they say another one."""
+    return orders(*(replace(c, position=c.position or n) for n, c in enumerate(columns, 1)), version=version)
+
+
+ID, NAME, X = column("id", "int"), column("name", "nvarchar", length=50), column("x", "int")
+
+
+def story_in(folder: Path, versions: Sequence[TableSchema], changes: Sequence[Sequence[Change]], **more: Any) -> Any:
+    """What is found of a log whose changes were written under these versions, each version its own; no row is left.
+
+    Args:
+        folder: Where the table is.
+        versions: Its versions.
+        changes: The changes of each version.
+        **more: What else the story has.
+    """
+    home = home_in(folder)
+    state = change_log(home, versions[0])
+    for schema, some in zip(versions, changes, strict=True):
+        state = append(evolve(state, change_log_schema(schema)), schema, *some)
+    columns = compared_columns(versions, ())
+    story = replace(STORY, versions=versions, columns=columns, **more)
+    return ended_in(home, [], versions[-1], story, batch=state.batch)
+
+
+BROKEN = "the before image differs from the preceding after image"
+
+
+@pytest.mark.parametrize(
+    ("present", "before", "keys"),
+    [
+        ([("id", 1), ("name", 2)], None, ""),
+        ([("id", 1), ("name", 2), ("x", 4)], None, ""),  # Another column has its name now.
+        ([("id", 1), ("name", 2), ("x", 3)], None, "1:1"),
+        (None, None, "1:1"),
+        ([("id", 1), ("name", 2)], 6, "1:1"),
+    ],
+)
+def test_a_column_that_the_source_has_no_longer_may_become_null(
+    tmp_path: Path, present: Sequence[tuple[str, int]] | None, before: int | None, keys: str
+):
+    """CDC supplies NULL for it from the DROP COLUMN on: in the before image of a row that had a value, too."""
+    changes = [
+        Change(1, "r", after={"id": 1, "name": "a", "x": 5}),
+        Change(3, "d", before={"id": 1, "name": "a", "x": before}),
+    ]
+    found = story_in(tmp_path, [placed(ID, NAME, X)], [changes], present=present)
+    assert found == [f"{BROKEN} (1 rows, _key {keys})"] * bool(keys)
+
+
+def test_a_column_that_was_dropped_and_added_again_is_null_in_its_former_life_only(tmp_path: Path):
+    """The new instance has the new column, of which a NULL behind a value is a break."""
+    former, newest = placed(ID, NAME, X), placed(ID, NAME, replace(X, position=4), version=2)
+    image = {"id": 1, "name": "a"}
+    first = [Change(1, "r", after={**image, "x": 5}), Change(3, "u", before=image, after=image)]
+    second = [
+        Change(4, "u", before={**image, "x": None}, after={**image, "x": 7}),
+        Change(5, "d", before={**image, "x": None}),
+    ]
+    present = [("id", 1), ("name", 2), ("x", 4)]
+    found = story_in(tmp_path, [former, newest], [first, second], present=present)
+    assert found == [f"{BROKEN} (1 rows, _key 1:1)"]
+    second[-1] = Change(5, "d", before={**image, "x": 7})
+    assert story_in(tmp_path / "right", [former, newest], [first, second], present=present) == []

@@ -75,7 +75,8 @@ def test_the_story_of_a_table_begins_at_its_own_snapshot_whatever_its_name_is(st
     history = known.identified(present, offsets.met(present))
     for table, identity in present.items():
         folder = FOLDERS[identity]
-        story = story_of(history.versions[table.text], folder=folder, offsets=offsets, whole_reads=WHOLE, hidden=())
+        versions = history.versions[table.text]
+        story = story_of(versions, folder=folder, offsets=offsets, whole_reads=WHOLE, hidden=(), source=())
         low = LOWS[identity]
         assert story.low == snapshot_position_text(0, lsn(low), number=identity)
         assert story.judged == cut_text(0, lsn(low + 5))
