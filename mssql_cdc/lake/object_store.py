@@ -14,23 +14,7 @@ from obstore.store import LocalStore, ObjectStore, from_url
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.storage import LOCAL, Storage, local_path, unreachable
-
-_CLIENT_OPTIONS = {
-    "allow_http",
-    "allow_invalid_certificates",
-    "connect_timeout",
-    "default_content_type",
-    "http1_only",
-    "http2_only",
-    "pool_idle_timeout",
-    "pool_max_idle_per_host",
-    "proxy_ca_certificate",
-    "proxy_excludes",
-    "proxy_url",
-    "timeout",
-    "user_agent",
-}
-_OF_DELTALAKE = ("delta_dynamo", "aws_s3_locking_provider", "aws_s3_allow_unsafe_rename", "allow_unsafe_rename")
+from mssql_cdc.lake.store_options import split_options
 
 
 class Folder:
@@ -93,17 +77,10 @@ def _store(uri: str, storage: Storage) -> ObjectStore:
     local = local_path(uri)
     if local is not None:
         return LocalStore(local.absolute(), mkdir=True)
-    config, client = split_options(storage.resolved() or {})
-    return from_url(uri, config=config, client_options=client)  # type: ignore[arg-type]
-
-
-def split_options(options: dict[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Split deltalake's storage options into those of the store and those of its HTTP client.
-
-    deltalake takes both in one mapping, in any case, with options of its own that mean nothing here.
-    """
-    lower = {name.lower(): value for name, value in options.items()}
-    plain = {name.removeprefix("aws_") if name == "aws_allow_http" else name: value for name, value in lower.items()}
-    client = {name: value for name, value in plain.items() if name in _CLIENT_OPTIONS}
-    config = {n: v for n, v in plain.items() if n not in _CLIENT_OPTIONS and not n.startswith(_OF_DELTALAKE)}
-    return config, client
+    options = split_options(storage.resolved() or {})
+    return from_url(  # type: ignore[call-overload]
+        uri,
+        config=options.store,  # type: ignore[arg-type]
+        client_options=options.client,  # type: ignore[arg-type]
+        retry_config=options.retry,
+    )

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.object_store import Folder, split_options
+from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lake.store_options import StoreOptions, split_options
+
+if TYPE_CHECKING:
+    from obstore.store import RetryConfig
 
 S3 = {
     "AWS_ACCESS_KEY_ID": "a",
@@ -48,9 +54,47 @@ def test_deltalakes_options_open_the_store(uri: str, options: dict[str, str]):
 
 
 def test_options_are_split_into_the_stores_and_the_clients():
-    config, client = split_options(S3)
-    assert client == {"allow_http": "true", "timeout": "30s"}
-    assert sorted(config) == ["aws_access_key_id", "aws_endpoint_url", "aws_region", "aws_secret_access_key"]
+    options = split_options(S3)
+    assert options.client == {"allow_http": "true", "timeout": "30s"}
+    assert sorted(options.store) == ["aws_access_key_id", "aws_endpoint_url", "aws_region", "aws_secret_access_key"]
+
+
+OF_DELTALAKE = {
+    "AWS_FORCE_CREDENTIAL_LOAD": "true",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "OBJECT_STORE_CONCURRENCY_LIMIT": "8",
+    "MOUNT_ALLOW_UNSAFE_RENAME": "true",
+    "AWS_S3_LOCKING_PROVIDER": "dynamodb",
+    "max_retries": "3",
+    "retry_timeout": "10s",
+    "backoff_config.init_backoff": "100ms",
+    "backoff_config.max_backoff": "1m 30s",
+    "BACKOFF_CONFIG.BASE": "1.5",
+}
+
+
+def test_options_that_only_deltalake_knows_are_taken():
+    """Each of them ended every command: whoever needed one for deltalake could not use the lake."""
+    Folder("s3://bucket/path", Storage(S3 | OF_DELTALAKE))
+    retry: RetryConfig = {
+        "max_retries": 3,
+        "retry_timeout": timedelta(seconds=10),
+        "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=90), "base": 1.5},
+    }
+    assert split_options(OF_DELTALAKE) == StoreOptions({}, {}, retry)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("AWS_IAM_ROLE_ARN", "arn:aws:iam::1:role/x", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+        ("retry_timeout", "soon", "such as 500ms"),
+        ("max_retries", "many", "many"),
+    ],
+)
+def test_an_option_that_cannot_be_followed_is_named(option: str, value: str, said: str):
+    with pytest.raises(StorageError, match=rf"delta\.storage\.{option}: .*{said}"):
+        Folder("s3://bucket/path", Storage({option: value}))
 
 
 def test_an_unknown_option_is_named():
