@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, cast
 from zlib import crc32
 
+from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.log import TableState, load_state
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.opened import open_table
@@ -55,8 +56,8 @@ class KnownTables:
             load: Reads the table. It may read a newer version than there was before.
             storage: How to reach the folder.
         """
-        known = self._known.get(uri)
-        if known is not None and known.is_newest():
+        known = self._newest(uri)
+        if known is not None:
             return cast("T", known.value)
         if not exists(uri, storage):
             self._known.pop(uri, None)
@@ -84,10 +85,8 @@ class KnownTables:
         Args:
             uri: The table's folder.
         """
-        state, known = self._states.pop(uri, None), self._known.get(uri)
-        if state is None or known is None or known.version != state.delta_version or not known.is_newest():
-            return None
-        return state
+        state, known = self._states.pop(uri, None), self._newest(uri)
+        return state if state is not None and known is not None and known.version == state.delta_version else None
 
     def keep(
         self, uri: str, version: int, value: object, storage: Storage = LOCAL, *, state: TableState | None = None
@@ -102,15 +101,27 @@ class KnownTables:
             state: The state of this version, from which nothing was committed yet.
         """
         self._states.pop(uri, None)
-        known = self._known.get(uri)
+        known = self._known.pop(uri, None)
         folder = known.folder if known is not None else Folder(uri, storage)
         stamp = folder.stamp(commit_path(version))
         if stamp is None:
-            self._known.pop(uri, None)  # The clean-up of the log has removed the commit.
-        else:
-            self._known[uri] = _Known(folder, version, stamp, value)
-            if state is not None:
-                self._states[uri] = state
+            return  # The clean-up of the log has removed the commit.
+        self._known[uri] = _Known(folder, version, stamp, value)
+        if state is not None:
+            self._states[uri] = state
+
+    def _newest(self, uri: str) -> _Known | None:
+        """What is known, if the log still ends with it.
+
+        A folder keeps the options that it was opened with. If it cannot be reached, they may have changed since, as a
+        token does that is renewed: the table is opened anew.
+        """
+        known = self._known.get(uri)
+        try:
+            return known if known is not None and known.is_newest() else None
+        except StorageError:
+            self._known.pop(uri, None)
+            return None
 
 
 @dataclass(slots=True)

@@ -5,24 +5,30 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
 from mssql_cdc.cli import main
+from mssql_cdc.config import Secret
+from mssql_cdc.lake.history import SchemaHistory, load_history
+from mssql_cdc.lake.known_states import KnownTables
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.read import query
+from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.table_log import load_log
 from mssql_cdc_tests.end_to_end.kit import Place
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SECRET = "object-store-secret"
-
-
+LAYOUT = Layout("s3://lake/w", "server1", "shop")
 SERVER = """
 import sys
 from moto.server import ThreadedMotoServer
@@ -33,8 +39,8 @@ sys.stdin.read()
 """
 
 
-@pytest.fixture(scope="module")
-def options() -> Iterator[dict[str, str]]:
+@contextmanager
+def store() -> Generator[dict[str, str]]:
     """What opens a server that knows S3's protocol, with the empty bucket `lake`. It chooses its port itself."""
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
@@ -51,6 +57,31 @@ def options() -> Iterator[dict[str, str]]:
             }
         finally:
             server.terminate()
+
+
+@pytest.fixture(scope="module")
+def options() -> Iterator[dict[str, str]]:
+    """The options of a store for all tests of this module."""
+    with store() as opened:
+        yield opened
+
+
+def test_what_is_remembered_of_a_table_is_read_with_renewed_options(tmp_path: Path):
+    """A token that had run out stayed with the sensor's memory: capture stood still until Dagster was restarted."""
+    file, known = tmp_path / "store.properties", KnownTables()
+
+    def history(options: dict[str, str]) -> SchemaHistory:
+        file.write_text(f"url={options['AWS_ENDPOINT_URL']}\n", encoding="utf-8")
+        small_table(LAYOUT, "schema_history", storage).state()
+        return load_history(LAYOUT, storage, known=known)
+
+    with store() as first:
+        renewed = {"AWS_ENDPOINT_URL": Secret(f"${{file:{file}:url}}"), "max_retries": "0"}
+        storage = Storage({**first, **renewed})
+        before = history(first)
+    with store() as second:
+        after = history(second)
+    assert after is not before
 
 
 def test_of_many_who_put_the_same_object_one_succeeds(options: dict[str, str]):
