@@ -99,7 +99,9 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
     except Exception as error:  # noqa: BLE001 - whatever is wrong with a table is its result
         notes += [str(unmerged)] if unmerged is not None else []
         return _failed(member.table, status, notes, error)
-    wrong: Status = "differs" if found.differs else "error" if unmerged is not None else "equal"
+    error = found.error or unmerged
+    notes += [str(unmerged)] if unmerged is not None and error is not unmerged else []
+    wrong: Status = "differs" if found.differs else "error" if error is not None else "equal"
     return TableCheck(
         table=member.table,
         status=status if status != "equal" else wrong,
@@ -111,7 +113,7 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
         left_out=found.left_out,
         notes=(*notes, *found.notes),
         fetched=found.fetched,
-        error=unmerged,
+        error=error,
     )
 
 
@@ -132,6 +134,8 @@ def _known(error: Exception) -> MssqlCdcError:
     """The error as one of the project's; a defect's message may hold values of rows, and stays out."""
     if isinstance(error, MssqlCdcError):
         return error
+    if isinstance(error, FileNotFoundError):
+        return StorageError("A data file of the table is gone: someone else removed it, or it could not be copied")
     known = TaskError(f"{type(error).__name__}, a defect")
     known.__cause__ = error
     return known
@@ -161,7 +165,7 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
             return found.differences
         return settle(table, found, fence=looked.fence, member=member, epoch=epoch, storage=storage)
 
-    look, log = compare_keyed(table, settled), ()
+    look, log, unjudged = compare_keyed(table, settled), (), None
     if followed:
         story = story_of(
             looked.versions(member),
@@ -171,7 +175,12 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
             hidden=masked,
             source=structure.columns,
         )
-        log = check_log(member.home.changes, pinned, story, storage)
+        try:
+            log = check_log(member.home.changes, pinned, story, storage)
+        except Exception as error:  # noqa: BLE001 - what was found of the rows stands
+            known = _known(error)
+            unjudged = type(known)(f"the change log could not be looked at, but its rows were: {known}")
+            unjudged.__cause__ = error
     return TableCheck(
         table=member.table,
         status="equal",
@@ -183,6 +192,7 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
         left_out=(*compared.left_out, *_unavailable(look)),
         notes=(*compared.structure, *_unproven(compared, recorded), *_more(look)),
         fetched=table.fetched.rows,
+        error=unjudged,
     )
 
 

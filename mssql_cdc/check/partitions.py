@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zlib
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -14,6 +14,11 @@ import pyarrow.ipc as ipc
 
 PART_ROWS = 250_000
 """About so many rows are in memory at once."""
+OPEN_FILES = 32
+"""So many files are written at a time, far below what a process may open; more parts take a second turn."""
+TOGETHER_ROWS = 4096
+TOGETHER_BYTES = 2**20
+"""Rows of a part that are written together: batches of a few rows take several times the space."""
 
 
 @contextmanager
@@ -26,7 +31,7 @@ def partitioned(sides: Iterable[tuple[pa.Schema, Iterable[pa.RecordBatch]]], par
     """
     with tempfile.TemporaryDirectory(prefix="mssql_cdc_check_") as folder:
         files = [
-            _written(Path(folder), f"side{number}", schema, batches, parts)
+            _written(Path(folder) / f"side{number}", schema, batches, range(parts), parts)
             for number, (schema, batches) in enumerate(sides)
         ]
         yield [list(of_part) for of_part in zip(*files, strict=True)]
@@ -38,19 +43,64 @@ def load(path: Path) -> pa.Table:
         return reader.read_all().combine_chunks()
 
 
-def _written(folder: Path, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], parts: int) -> list[Path]:
-    paths = [folder / f"{name}-{number}.arrow" for number in range(parts)]
+class _Part:
+    """The file of some parts; rows wait until there are enough of them."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._schema, self._waiting = schema, list[pa.RecordBatch]()
+        self._rows = self._bytes = 0
+        self._writer = ipc.new_file(path, schema)
+
+    def __enter__(self) -> _Part:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._writer:
+            self._flush()
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add some rows."""
+        self._waiting.append(batch)
+        self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + batch.nbytes
+        if self._rows >= TOGETHER_ROWS or self._bytes >= TOGETHER_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._waiting:
+            self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema).combine_chunks())
+        self._waiting.clear()
+        self._rows = self._bytes = 0
+
+
+def _written(
+    prefix: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], mine: Sequence[int], parts: int
+) -> list[Path]:
+    """The files of some of the parts, whose rows these are, in their order."""
+    width = -(-len(mine) // OPEN_FILES)
+    groups = [mine[start : start + width] for start in range(0, len(mine), width)]
+    paths = [prefix.with_name(f"{prefix.name}-{group[0]}-{len(group)}.arrow") for group in groups]
     with ExitStack() as stack:
-        writers = [stack.enter_context(ipc.new_file(path, schema)) for path in paths]
+        files = [stack.enter_context(_Part(path, schema)) for path in paths]
         for batch in batches:
             whole = batch.select(schema.names).cast(schema)
-            if parts == 1:
-                writers[0].write_batch(whole)
+            if len(files) == 1:
+                files[0].add(whole)
                 continue
-            owners = _hashes(whole.column("_key")) % parts
+            owners = (_hashes(whole.column("_key")) % parts - mine[0]) // width
             for number in np.unique(owners):
-                writers[int(number)].write_batch(whole.filter(pa.array(owners == number)))
-    return paths
+                files[int(number)].add(whole.filter(pa.array(owners == number)))
+    found: list[Path] = []
+    for group, path in zip(groups, paths, strict=True):
+        found += [path] if len(group) == 1 else _written(prefix, schema, _consumed(path), group, parts)
+    return found
+
+
+def _consumed(path: Path) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, which is removed behind them."""
+    with ipc.open_file(path) as reader:
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+    path.unlink()
 
 
 def _hashes(keys: pa.Array) -> np.ndarray:
