@@ -203,7 +203,8 @@ class _Part:
             name, logged = column.name, column.logged
             if before.type.get_field_index(logged) < 0:
                 continue
-            life, life_before = self._life(logged, rows), self._life(logged, rows - 1)
+            # Between two versions that an ALTER COLUMN rewrote values between, both images may be right.
+            life, life_before = (self._life(logged, some, of_values=True) for some in (rows, rows - 1))
             known = (life > 0) & (life == life_before) & ~self._lacks(name, rows, image="before")
             known &= ~self._lacks(name, rows - 1, image="after")
             if known.any():
@@ -245,10 +246,10 @@ class _Part:
         chunks = self._log.column(name).chunks
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
-    def _life(self, logged: str, rows: np.ndarray) -> np.ndarray:
+    def _life(self, logged: str, rows: np.ndarray, *, of_values: bool = False) -> np.ndarray:
         """Which life of the Delta column the rows were written in; 0: their structure does not have it."""
         found = np.zeros(len(rows), np.int64)
-        for version, life in lives(self._story.versions, logged).items():
+        for version, life in lives(self._story.versions, logged, of_values=of_values).items():
             found[self._versions[rows] == version] = life
         return found
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mssql_cdc.schema.tables import TableSchema
+from mssql_cdc.schema.rewritten import is_rewritten
+from mssql_cdc.schema.tables import Column, TableSchema
 
 
-def lives(versions: Sequence[TableSchema], stored_name: str) -> dict[int, int]:
+def lives(versions: Sequence[TableSchema], stored_name: str, *, of_values: bool = False) -> dict[int, int]:
     """The lives of a Delta column by version, from 1; versions without it are missing.
 
     SQL Server gives a column that is added another position, also if it has the name of one that was dropped.
@@ -18,16 +19,26 @@ def lives(versions: Sequence[TableSchema], stored_name: str) -> dict[int, int]:
     Args:
         versions: Versions of a table, oldest first.
         stored_name: The column's name in the change log.
+        of_values: Whether a type that rewrites the values of before begins another life, too.
     """
     found, life, before = dict[int, int](), 0, None
     for schema in versions:
-        position = next((c.position for c in schema.value_columns if c.stored_name == stored_name), None)
-        if position is None:
+        column = next((c for c in schema.value_columns if c.stored_name == stored_name), None)
+        if column is None:
             before = None
             continue
-        # A table that was made anew may have its columns in another order; a snapshot of it brings all rows.
-        is_same = before is not None and (before[0] != schema.incarnation or before[1] == position)
+        is_same = before is not None and _continues(before, (schema.incarnation, column))
+        if is_same and of_values and before is not None:
+            is_same = not is_rewritten(before[1].type, column.type)
         life += not is_same
         found[schema.version] = life
-        before = (schema.incarnation, position)
+        before = schema.incarnation, column
     return found
+
+
+def _continues(before: tuple[int, Column], now: tuple[int, Column]) -> bool:
+    """Whether a column is the same as before.
+
+    A table that was made anew may have its columns in another order; a snapshot of it brings all rows.
+    """
+    return before[0] != now[0] or before[1].position == now[1].position

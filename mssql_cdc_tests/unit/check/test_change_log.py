@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -215,22 +217,31 @@ def placed(*columns: Column, version: int = 1) -> TableSchema:
 ID, NAME, X = column("id", "int"), column("name", "nvarchar", length=50), column("x", "int")
 
 
-def story_in(folder: Path, versions: Sequence[TableSchema], changes: Sequence[Sequence[Change]], **more: Any) -> Any:
-    """What is found of a log whose changes were written under these versions, each version its own; no row is left.
+def story_in(
+    folder: Path,
+    versions: Sequence[TableSchema],
+    changes: Sequence[Sequence[Change]],
+    *,
+    shown: Sequence[dict[str, Any]] = (),
+    **more: Any,
+) -> list[str]:
+    """What is found of a log whose changes were written under these versions, each version its own.
 
     Args:
         folder: Where the table is.
         versions: Its versions.
         changes: The changes of each version.
+        shown: The rows of the current table.
         **more: What else the story has.
     """
     home = home_in(folder)
     state = change_log(home, versions[0])
     for schema, some in zip(versions, changes, strict=True):
-        state = append(evolve(state, change_log_schema(schema)), schema, *some)
+        state = evolve(state, change_log_schema(schema))
+        state = append(state, schema, *some) if some else state
     columns = compared_columns(versions, ())
     story = replace(STORY, versions=versions, columns=columns, **more)
-    return ended_in(home, [], versions[-1], story, batch=state.batch)
+    return ended_in(home, shown, versions[-1], story, batch=state.batch)
 
 
 BROKEN = "the before image differs from the preceding after image"
@@ -272,3 +283,51 @@ def test_a_column_that_was_dropped_and_added_again_is_null_in_its_former_life_on
     assert found == [f"{BROKEN} (1 rows, _key 1:1)"]
     second[-1] = Change(5, "d", before={**image, "x": 7})
     assert story_in(tmp_path / "right", [former, newest], [first, second], present=present) == []
+
+
+AT = datetime.fromisoformat("2026-01-02T03:04:05.003")
+REWRITTEN = {
+    "padded": (column("x", "char", length=3), column("x", "char", length=5), "a  ", "a    "),
+    "bytes": (column("x", "binary", length=1), column("x", "binary", length=2), b"a", b"a\0"),
+    "replaced": (column("x", "nvarchar", length=5), column("x", "varchar", length=5), "ż", "?"),
+    "finer": (column("x", "datetime"), column("x", "datetime2", scale=7), AT, AT + timedelta(microseconds=333)),
+    "coarser": (column("x", "datetime2", scale=3), column("x", "datetime2", scale=0), AT, AT.replace(microsecond=0)),
+    "rounded": (
+        column("x", "decimal", precision=9, scale=3),
+        column("x", "decimal", precision=7, scale=1),
+        Decimal("1.234"),
+        Decimal("1.2"),
+    ),
+    "less": (column("x", "float"), column("x", "real"), 0.1, 0.10000000149011612),
+}
+
+
+@pytest.mark.parametrize("kind", REWRITTEN)
+def test_a_value_that_an_alter_column_rewrote_breaks_no_story(tmp_path: Path, kind: str):
+    """Behind `ALTER COLUMN` the before image of a row is what the source made of it, without a change row."""
+    former, present, old, new = REWRITTEN[kind]
+    first = placed(ID, NAME, former)
+    versions = [first, with_delta_columns(placed(ID, NAME, present, version=2), [first])]
+    image = {"id": 1, "name": "a"}
+    read = [Change(1, "r", after={**image, "x": old})]
+    changed = Change(3, "u", before={**image, "x": new}, after={**image, "x": new})
+    deleted = Change(4, "d", before={**image, "x": new})
+    assert story_in(tmp_path, versions, [read, [changed, deleted]]) == []
+    # What lies behind the ALTER, and what else the row has, is compared.
+    wrong = replace(deleted, before=image)
+    found = story_in(tmp_path / "behind", versions, [read, [changed, wrong]])
+    assert found == [f"{BROKEN} (1 rows, _key 1:1)"]
+    other = replace(changed, before={**image, "name": "b", "x": new})
+    found = story_in(tmp_path / "beside", versions, [read, [other, deleted]])
+    assert found == [f"{BROKEN} (1 rows, _key 1:1)"]
+
+
+def test_a_row_from_before_an_alter_column_is_still_held_against_the_current_table(tmp_path: Path):
+    """Both are made of the log, so that no ALTER COLUMN lies between them."""
+    former, present, old, new = REWRITTEN["padded"]
+    versions = [placed(ID, NAME, former), placed(ID, NAME, present, version=2)]
+    row = {"id": 1, "name": "a", "x": old}
+    rows = [[Change(1, "r", after=row)], []]
+    assert story_in(tmp_path, versions, rows, shown=[row]) == []
+    found = story_in(tmp_path / "other", versions, rows, shown=[{**row, "x": new}])
+    assert found == ["ends with values that differ from the current table (1 rows, _key 1:1)"]

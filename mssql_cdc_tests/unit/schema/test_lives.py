@@ -28,3 +28,20 @@ def version(number: int, position: int | None, *, incarnation: int = 1, excluded
 )
 def test_a_column_that_comes_back_begins_another_life(versions: list[TableSchema], expected: dict[int, int]) -> None:
     assert lives(versions, "name") == expected
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [
+        (["int", "bigint", "bigint"], {1: 1, 2: 1, 3: 1}),
+        (["datetime2", "date", "datetime2"], {1: 1, 2: 2, 3: 2}),
+        (["datetime", "datetime2", "datetime"], {1: 1, 2: 2, 3: 3}),
+    ],
+)
+def test_a_type_that_rewrites_the_values_begins_another_life_of_values_only(kinds: list[str], expected: dict[int, int]):
+    versions = [
+        TableSchema(TableId("shop", "dbo", "t"), (Column("a", SqlServerType(kind), position=1),), version=number)
+        for number, kind in enumerate(kinds, 1)
+    ]
+    assert lives(versions, "a", of_values=True) == expected
+    assert set(lives(versions, "a").values()) == {1}
