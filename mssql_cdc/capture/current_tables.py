@@ -5,7 +5,7 @@ This needs neither a JVM nor a source. `follow/current.py` merges them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 
 from mssql_cdc.capture.database import Database
@@ -19,6 +19,9 @@ from mssql_cdc.lake.read import BatchSlice
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema import TableId, TableSchema
+
+_BESIDE_RANGES = frozenset({"sweep", "repair"})
+"""Commits whose rows belong to no range, so that no cut brings them."""
 
 
 def _looks_behind(database: Database, table: LakeTable, newest: TableSchema, up_to: int) -> bool:
@@ -42,7 +45,9 @@ def behind_cut(
     """Return the tables whose current table has not reached the newest complete cut, and the `_batch` it must reach.
 
     Tables without a key, with an open snapshot, or not yet in a complete cut are left out. So are those whose key has
-    another definition than when their last snapshot was read: they stay as they are until the next one (B15).
+    another definition than when their last snapshot was read: they stay as they are until the next one (B15). What a
+    repair or a sweep has committed behind the cut counts, where nothing else waits for the next one: its run may have
+    died before it merged that.
 
     Args:
         database: the database; it knows the current tables' logs.
@@ -51,14 +56,59 @@ def behind_cut(
         history: the schema history.
     """
     found: dict[TableId, int] = {}
+    for table, newest, cut_batch in _mergeable(tables, offsets, history):
+        up_to = _with_repairs(database, table, newest, cut_batch)
+        if _looks_behind(database, table, newest, up_to):
+            found[table.table] = up_to
+    return found
+
+
+def _mergeable(
+    tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory
+) -> Iterator[tuple[LakeTable, TableSchema, int]]:
+    """The tables that have a current table which may be merged, with their newest structure and `mergeable_batch`."""
     for table in tables:
         entry = table.entry_in(offsets) or table.entry
-        up_to = mergeable_batch(table.table, offsets, entry)
+        cut_batch = mergeable_batch(table.table, offsets, entry)
         newest = history.newest(table.table)
-        if up_to is None or entry is None or newest is None or not history.is_filled(newest, entry.filled):
+        if cut_batch is None or entry is None or newest is None or not history.is_filled(newest, entry.filled):
             continue
-        if newest.key_columns and _looks_behind(database, table, newest, up_to):
-            found[table.table] = up_to
+        if newest.key_columns:
+            yield table, newest, cut_batch
+
+
+def _with_repairs(database: Database, table: LakeTable, newest: TableSchema, cut_batch: int) -> int:
+    """The `_batch` at the cut, or the newest one where only repairs and sweeps have committed rows behind it."""
+    state = table.state
+    if state is None or state.batch <= cut_batch or state.own_batch > cut_batch:
+        return cut_batch
+    # A look at the log's history costs much more than this one, and is needed once.
+    if database.caught_up.holds(table.home.current, newest, state.batch):
+        return cut_batch
+    return cut_batch if waits_for_cut(state, cut_batch, state.batch) else state.batch
+
+
+def waiting_repairs(
+    database: Database, tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory
+) -> list[TableId]:
+    """The tables whose current table lacks what a repair has committed.
+
+    Args:
+        database: The database; it knows the current tables' logs.
+        tables: The captured tables, with the states of their change logs.
+        offsets: All offsets of the database.
+        history: The schema history.
+    """
+    found: list[TableId] = []
+    for table, newest, _ in _mergeable(tables, offsets, history):
+        try:
+            log = database.current_logs.newest(table.home.current, database.storage)
+        except StorageError:
+            continue  # Whoever compares its rows says what is wrong with it.
+        if log is None or table.state is None:
+            continue
+        if "repair" in kinds_between(table.state, applied_batch(log, newest), table.state.batch):
+            found.append(table.table)
     return found
 
 
@@ -99,7 +149,7 @@ def waits_for_cut(state: TableState, cut_batch: int | None, up_to: int) -> bool:
         cut_batch: The table's `_batch` at the newest complete cut (`mergeable_batch`).
         up_to: The `_batch` of a sweep or a repair.
     """
-    return not kinds_between(state, cut_batch or 0, up_to) <= {"sweep", "repair"}
+    return not kinds_between(state, cut_batch or 0, up_to) <= _BESIDE_RANGES
 
 
 def is_due(database: Database, table: LakeTable) -> bool:

@@ -1,7 +1,8 @@
 """Merges the current tables that are behind before they are compared, and keeps what could not be merged.
 
 The comparison takes what the change log adds up to for the row of a key that has changed (`settle`). So it does not see
-that a current table lacks a row for good: that a merge has failed is a result of its own.
+that a current table lacks a row for good: that a merge has failed is a result of its own. So is that a repair broke off
+behind its commit, where its rows cannot be merged before the next complete cut.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mssql_cdc.capture.current_tables import waiting_repairs
 from mssql_cdc.capture.database import Database
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.capture.survey import survey
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError
 from mssql_cdc.run.execute import refresh_current
 from mssql_cdc.schema import TableId
 
@@ -38,8 +41,18 @@ def refresh(database: Database) -> Refreshed:
         MssqlCdcError: The source, or another run, is in the way, and a retry may help.
     """
     try:
-        return Refreshed(refresh_current(database).errors)
+        seen = survey(database)
+        errors = refresh_current(database, seen).errors
+        waiting = waiting_repairs(database, seen.tables.values(), seen.offsets, seen.history)
+        return Refreshed({table: _waits(table) for table in waiting} | dict(errors))
     except MssqlCdcError as error:
         if error.retriable:
             raise
         return Refreshed(error=error)
+
+
+def _waits(table: TableId) -> MssqlCdcError:
+    return NotCaughtUpError(
+        f"the change log of {table} has rows that a repair read again, and no complete cut has what was read before "
+        "them; run mssql-cdc run --until-caught-up"
+    )

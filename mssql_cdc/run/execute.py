@@ -153,9 +153,14 @@ def take_own_signals(database: Database, seen: Survey, offsets: Offsets) -> list
     return take_signals(database, seen.tables, offsets, absent=absent)
 
 
-def refresh_current(database: Database) -> Merged:
-    """Merge every current table up to the last complete cut, due or not; Spark starts only if one is behind."""
-    seen = survey(database)
+def refresh_current(database: Database, seen: Survey | None = None) -> Merged:
+    """Merge every current table up to the last complete cut, due or not; Spark starts only if one is behind.
+
+    Args:
+        database: The database.
+        seen: A whole look at it; None: it is taken now.
+    """
+    seen = seen or survey(database)
     return execute(database, seen, Merge(seen.facts.behind, seen.facts.cut_number, "a refresh")).merged
 
 
