@@ -278,10 +278,22 @@ def _with_deltalake(log: TableLog) -> TableLog:
     from mssql_cdc.lake.opened import open_table
 
     table = open_table(log.uri, log.storage)
-    metadata = table.metadata()
-    found = {"id": str(metadata.id), "schemaString": table.schema().to_json(), "configuration": metadata.configuration}
-    restored = restored_before(table.version(), partial(commit_facts, Folder(log.uri, log.storage)))
-    return replace(log, version=table.version(), metadata=found, restored=restored)
+    metadata, version = table.metadata(), table.version()
+    found = {
+        "id": str(metadata.id),
+        "schemaString": table.schema().to_json(),
+        "partitionColumns": list(metadata.partition_columns),
+        "configuration": metadata.configuration,
+    }
+    info_of = cache(partial(commit_facts, Folder(log.uri, log.storage)))
+    stamp = info_of(version).get("timestamp")
+    return replace(
+        log,
+        version=version,
+        metadata=found,
+        committed=None if stamp is None else commit_time(stamp),
+        restored=restored_before(version, info_of),
+    )
 
 
 class _Replay:

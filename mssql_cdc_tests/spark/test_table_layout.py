@@ -166,3 +166,18 @@ def test_a_partitioned_table_that_only_spark_writes_is_merged(spark: SparkSessio
     assert done.because == "the table has a change data feed"
     row = rows_of(spark, home.current)["1:1"]
     assert (row["region"], row["_exact"], row["day"]) == (None, {"region": ""}, date(2026, 2, 28))
+
+
+def test_a_partitioned_table_whose_log_only_spark_reads_keeps_the_empty_text(spark: SparkSession, tmp_path: Path):
+    home = home_in(tmp_path)
+    state = append(change_log(home, SCHEMA), SCHEMA, Change(1, "c", after={"id": 1, "region": "a"}))
+    current.apply(spark, home, [SCHEMA], up_to=state.batch, layout=BY_BOTH)
+    properties = "'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '1'"
+    spark.sql(f"ALTER TABLE delta.`{home.current}` SET TBLPROPERTIES ({properties})")
+    empty = [{"id": number, "region": ""} for number in (1, 2)]
+    changes = [Change(2, "u", empty[0], empty[0]), Change(2, "c", after=empty[1], sequence=2)]
+    state = append(state, SCHEMA, *changes)
+    done = current.apply(spark, home, [SCHEMA], up_to=state.batch, layout=BY_BOTH)
+    assert done.because == "the table has checkpoints of the second kind"
+    found = rows_of(spark, home.current)
+    assert [(found[key]["region"], found[key]["_exact"]) for key in ("1:1", "1:2")] == [(None, {"region": ""})] * 2

@@ -11,12 +11,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from mssql_cdc.config.data_layout import DataLayout
+from mssql_cdc.lake.current import CurrentRequest, CurrentResult
 from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import TableLog, load_log
 from mssql_cdc.lake.vectors import Vector
-from mssql_cdc_tests.lake_kit import home_in
-from mssql_cdc_tests.unit.lake.test_current_tables import _commit, grown, newest
+from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, orders
+from mssql_cdc_tests.unit.lake.test_current_tables import _commit, grown, newest, tables
 
 
 def log_of(*files: LiveFile) -> TableLog:
@@ -84,3 +86,25 @@ def test_a_checkpoint_whose_files_are_in_sidecars_is_not_read_as_a_whole_one(tmp
     assert (found.table_id, found.version) == (before.table_id, before.version + 1)
     assert found.unreadable == ("the table has checkpoints of the second kind" if sidecar else None)
     assert found.files.keys() == (set() if sidecar else before.files.keys())
+
+
+def test_of_a_log_that_cannot_be_read_partitions_and_the_time_of_the_newest_commit_are_known(tmp_path: Path):
+    home = home_in(tmp_path)
+    schema = orders()
+    state = append(change_log(home, schema), schema, Change(1, "c", after={"id": 1, "name": "a", "note": None}))
+    layout = DataLayout(partition_by=("name",))
+    (result,) = tables().apply_all([CurrentRequest(home, [schema], state.batch, layout=layout)])
+    assert isinstance(result, CurrentResult)
+    features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint"]}
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, **features}
+    _commit(
+        home, [{"commitInfo": {"timestamp": 1_790_000_000_000, "operation": "ADD FEATURE"}}, {"protocol": protocol}]
+    )
+    readable = newest(home)
+    checkpoint(readable)
+    move_to_sidecar(Path(home.current, "_delta_log"), readable.version)
+    found = newest(home)
+    assert found.unreadable
+    assert found.partition_by == readable.partition_by == ("name",)
+    assert found.committed == readable.committed
+    assert (found.properties, found.table_id) == (readable.properties, readable.table_id)
