@@ -8,7 +8,7 @@ has them, without `_exact`, whose texts the comparison with the source covers.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,47 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.check.partitions import PART_ROWS, load, partitioned
+from mssql_cdc.check.story import Story
 from mssql_cdc.lake.pinned import PinnedTable
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.schema import TableSchema, current_names, former_names
-from mssql_cdc.schema.lives import lives
+from mssql_cdc.schema import current_names, former_names
 
 SHOWN = 5
 """Keys that a finding names."""
 _COLUMNS = ("_pos", "_key", "_schema", "op", "before", "after", "_snapshot", "_unavailable")
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What a change log is to tell.
-
-    Attributes:
-        versions: every structure of the table, oldest first.
-        columns: the columns that are compared.
-        low: positions below belong to the time before the last whole snapshot.
-        judged: behind this position every change must fit what precedes it. Up to it a snapshot was being read, whose
-            rows may be newer than their positions.
-        whole: whether a whole snapshot was ever taken, so that every row has been seen.
-        present: the name and the position of each column that the source has now; None: nobody has looked.
-    """
-
-    versions: Sequence[TableSchema]
-    columns: Sequence[str]
-    low: str = ""
-    judged: str = ""
-    whole: bool = True
-    present: Collection[tuple[str, int]] | None = None
-
-    def gone(self, name: str) -> list[int]:
-        """The versions whose column of this name was dropped since: their instance goes on, and CDC supplies NULL.
-
-        Another column may have the name since then, at another position.
-        """
-        if self.present is None:
-            return []
-        columns = [(one.version, c) for one in self.versions for c in one.value_columns if c.name == name]
-        return [version for version, column in columns if (name, column.position) not in self.present]
 
 
 @dataclass
@@ -185,13 +153,12 @@ class _Part:
         found.add("the before image differs from the preceding after image", self._keys[linked[broken]])
 
     def _wrongly_unavailable(self) -> Iterator[np.ndarray]:
-        """The rows that lack a compared column which is no LOB, and those that were read from the table itself."""
+        """The rows that lack a compared column although their version's is delivered, or they were read themselves."""
         for name, rows in self._unavailable.items():
             column = name.removeprefix("before.")
             if column in self._story.columns:
-                known = [one for version in self._story.versions for one in version.columns if one.name == column]
-                whole = all(one.type.before_image == "always" for one in known)
-                yield rows if whole else rows[self._ops[rows] == "r"]
+                may_lack = np.isin(self._versions[rows], self._story.undelivered(column))
+                yield rows[~may_lack | (self._ops[rows] == "r")]
 
     def _broken(self, rows: np.ndarray) -> np.ndarray:
         """Which of these rows have a `before` that is not the row above's `after`."""
@@ -234,7 +201,7 @@ class _Part:
         for column in columns:
             if after.type.get_field_index(column.logged) < 0:
                 continue
-            newest = max(lives(self._story.versions, column.logged).values(), default=-1)
+            newest = max(self._story.lives(column.logged).values(), default=-1)
             known = (self._life(column.logged, ends) == newest) & ~self._lacks(column.name, ends, image="after")
             if known.any():
                 ours = pc.struct_field(after, [column.logged]).take(pa.array(ends))
@@ -247,9 +214,9 @@ class _Part:
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
     def _life(self, logged: str, rows: np.ndarray, *, of_values: bool = False) -> np.ndarray:
-        """Which life of the Delta column the rows were written in; 0: their structure does not have it."""
+        """Which life of the Delta column the rows were written in; 0: their structure has no values of it."""
         found = np.zeros(len(rows), np.int64)
-        for version, life in lives(self._story.versions, logged, of_values=of_values).items():
+        for version, life in self._story.lives(logged, of_values=of_values).items():
             found[self._versions[rows] == version] = life
         return found
 
@@ -292,8 +259,3 @@ def _differ(ours: pa.Array, theirs: pa.Array) -> np.ndarray:
     unequal = pc.fill_null(pc.not_equal(ours, theirs), fill_value=False)
     one_null = pc.not_equal(ours.is_null(), theirs.is_null())
     return pc.or_(unequal, one_null).to_numpy(zero_copy_only=False)
-
-
-def compared_columns(versions: Sequence[TableSchema], hidden: Collection[str]) -> list[str]:
-    """The columns that the newest structure stores and whose images are comparable: neither computed nor masked."""
-    return [column.name for column in versions[-1].value_columns if not column.computed and column.name not in hidden]

@@ -1,21 +1,67 @@
-"""Reads from `_offsets` where the last snapshots of a change log begin and end."""
+"""What a change log is to tell: its structures, and where its last snapshots begin and end, as `_offsets` says."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text
-from mssql_cdc.check.change_log import Story, compared_columns
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import OffsetRow, SnapshotEnded
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.schema import Column, TableSchema
+from mssql_cdc.schema.lives import lives
 
 WholeReads = frozenset[tuple[int, str]]
 """The number of a snapshot, and the name of a table that it read without a filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a change log is to tell.
+
+    Attributes:
+        versions: every structure of the table, oldest first.
+        columns: the columns that are compared.
+        low: positions below belong to the time before the last whole snapshot.
+        judged: behind this position every change must fit what precedes it. Up to it a snapshot was being read, whose
+            rows may be newer than their positions.
+        whole: whether a whole snapshot was ever taken, so that every row has been seen.
+        present: the name and the position of each column that the source has now; None: nobody has looked.
+    """
+
+    versions: Sequence[TableSchema]
+    columns: Sequence[str]
+    low: str = ""
+    judged: str = ""
+    whole: bool = True
+    present: Collection[tuple[str, int]] | None = None
+
+    def gone(self, name: str) -> list[int]:
+        """The versions whose column of this name was dropped since: their instance goes on, and CDC supplies NULL.
+
+        Another column may have the name since then, at another position.
+        """
+        if self.present is None:
+            return []
+        columns = [(one.version, c) for one in self.versions for c in one.value_columns if c.name == name]
+        return [version for version, column in columns if (name, column.position) not in self.present]
+
+    def undelivered(self, name: str) -> list[int]:
+        """The versions in whose changes CDC may leave the column of this name out: a LOB, or computed."""
+        columns = [(one.version, c) for one in self.versions for c in one.columns if c.name == name]
+        return [version for version, c in columns if c.computed or c.type.before_image != "always"]
+
+    def lives(self, stored_name: str, *, of_values: bool = False) -> Mapping[int, int]:
+        """The lives of a Delta column by version (`schema/lives.py`), without those in which it was computed."""
+        computed = {
+            one.version for one in self.versions for c in one.columns if c.computed and c.stored_name == stored_name
+        }
+        found = lives(self.versions, stored_name, of_values=of_values)
+        return {version: life for version, life in found.items() if version not in computed}
 
 
 def load_whole_reads(database: Database) -> WholeReads:
@@ -46,12 +92,17 @@ def story_of(
         source: The columns that the source has now.
     """
     low, judged, whole = "", "", False
-    for row, facts in _ended(versions, folder, offsets):
+    for row, facts in ended_snapshots(versions, folder, offsets):
         judged = max(judged, cut_text(row.epoch, facts.mark.lsn))
         if facts.stopped is None and (facts.number, facts.table) in whole_reads:
             low, whole = snapshot_position_text(row.epoch, Lsn.parse(facts.low), number=facts.number), True
     present = frozenset((column.name, column.position) for column in source)
     return Story(versions, compared_columns(versions, hidden), low, judged, whole, present)
+
+
+def compared_columns(versions: Sequence[TableSchema], hidden: Collection[str]) -> list[str]:
+    """The columns that the newest structure stores and whose images are comparable: neither computed nor masked."""
+    return [column.name for column in versions[-1].value_columns if not column.computed and column.name not in hidden]
 
 
 def log_start(versions: Sequence[TableSchema], *, folder: str, offsets: Offsets) -> str:
@@ -66,18 +117,25 @@ def log_start(versions: Sequence[TableSchema], *, folder: str, offsets: Offsets)
         offsets: The offsets, which say when snapshots ended.
     """
     start = ""
-    for row, facts in _ended(versions, folder, offsets):
+    for row, facts in ended_snapshots(versions, folder, offsets):
         if facts.stopped is None:
             low = Lsn.parse(facts.low)
             start = snapshot_position_text(row.epoch, low, number=facts.number, chunk=facts.chunk)
     return start
 
 
-def _ended(versions: Sequence[TableSchema], folder: str, offsets: Offsets) -> Iterator[tuple[OffsetRow, SnapshotEnded]]:
+def ended_snapshots(
+    versions: Sequence[TableSchema], folder: str, offsets: Offsets
+) -> Iterator[tuple[OffsetRow, SnapshotEnded]]:
     """The table's snapshots that have ended, in order.
 
     The table is told by its identity, since it may be renamed since then, and another one have its name (B15); and by
     its folder, since behind a restore the source may give its identity to another table.
+
+    Args:
+        versions: The table's structures, oldest first, under every name that it has had.
+        folder: The table's folder.
+        offsets: The offsets, which say when snapshots ended.
     """
     names, identity = {one.table_id.text for one in versions}, versions[-1].object_id
     for row in offsets.noted:

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from mssql_cdc.check.change_log import Story, check_log, compared_columns
+from mssql_cdc.check.change_log import check_log
+from mssql_cdc.check.story import Story, compared_columns
 from mssql_cdc.events import to_change_log
 from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.evolution import evolve
@@ -331,3 +332,42 @@ def test_a_row_from_before_an_alter_column_is_still_held_against_the_current_tab
     assert story_in(tmp_path, versions, rows, shown=[row]) == []
     found = story_in(tmp_path / "other", versions, rows, shown=[{**row, "x": new}])
     assert found == ["ends with values that differ from the current table (1 rows, _key 1:1)"]
+
+
+def computed_then_ordinary(folder: Path, *later: Change, first: Change | None = None) -> list[str]:
+    """What is found of a row that was updated while `x` was computed, and then under the ordinary `x`."""
+    versions = [placed(ID, NAME, replace(X, computed=True)), placed(ID, NAME, replace(X, position=4), version=2)]
+    row = {"id": 1, "name": "a"}
+    update = first or Change(3, "u", before=row, after=row, unavailable=["x"])
+    changes = [Change(1, "r", after={**row, "x": 6}), update]
+    return story_in(folder, versions, [changes, later])
+
+
+ORDINARY = {"id": 1, "name": "a", "x": 7}
+
+
+def test_a_column_that_was_computed_is_known_from_its_ordinary_version_on(tmp_path: Path):
+    """CDC delivers nothing of a computed column: its changes are no break, and rightly call it unavailable."""
+    first, last = Change(5, "u", before={**ORDINARY, "x": None}, after=ORDINARY), Change(6, "d", before=ORDINARY)
+    assert computed_then_ordinary(tmp_path, first, last) == []
+    deleted = Change(5, "d", before={"id": 1, "name": "a"}, unavailable=["x"])
+    found = computed_then_ordinary(tmp_path / "delivered", deleted)
+    assert found == ["calls a value unavailable that CDC delivers (1 rows, _key 1:1)"]
+    wrong = replace(last, before={**ORDINARY, "x": 8})
+    assert computed_then_ordinary(tmp_path / "broken", first, wrong) == [f"{BROKEN} (1 rows, _key 1:1)"]
+    other = Change(3, "u", before={"id": 1, "name": "b"}, after={"id": 1, "name": "a"}, unavailable=["x"])
+    assert computed_then_ordinary(tmp_path / "beside", first, last, first=other) == [f"{BROKEN} (1 rows, _key 1:1)"]
+
+
+@pytest.mark.parametrize(
+    ("version", "line"),
+    [(1, "calls a value unavailable that CDC delivers (1 rows, _key 1:1)"), (2, "")],
+    ids=["before it was one", "since"],
+)
+def test_only_rows_of_a_version_that_is_a_lob_may_lack_it(tmp_path: Path, version: int, line: str):
+    former = placed(ID, NAME, column("x", "nvarchar", length=5))
+    versions = [former, with_delta_columns(placed(ID, NAME, column("x", "ntext"), version=2), [former])]
+    row = {"id": 1, "name": "a", "x": "b"}
+    changes = [[Change(1, "r", after=row)], []]
+    changes[version - 1].append(Change(3, "d", before=row, unavailable=["x"]))
+    assert story_in(tmp_path, versions, changes) == [line] * bool(line)
