@@ -144,18 +144,26 @@ def _under_their_names(
 def _under_former_names(
     database: Database, offsets: Offsets, history: SchemaHistory, shown: Collection[str], present: Collection[int]
 ) -> Iterator[_Missing]:
-    """Tables whose names others have taken since, and may have left again."""
-    entries = {number: offsets.last_of(number) for number in history.former if number not in present}
-    ledger = load_gaps(database.layout, database.storage) if entries else ()
-    told = {gap.identity: gap.status for gap in ledger}
-    for number, entry in entries.items():
-        versions = history.former[number]
+    """Tables whose names others have taken since, and may have left again.
+
+    Of those that had a name that nobody has now, the last one goes by it: the others are former ones still.
+    """
+    numbers = [number for number in history.former if number not in present]
+    found = dict[int, tuple[TableId, Entry]]()
+    for number in numbers:
+        entry, versions = offsets.last_of(number), history.former[number]
         table = last_name(offsets, number, versions) or versions[-1].table_id
         is_known = entry is not None and entry.status != "excluded" and entry.epoch == offsets.epoch
-        if entry is None or not is_known or not database.connector.filters.tables.matches(*table.parts):
-            continue
-        found = _Missing(table, number, entry, former=table.text in shown or table.text in history.versions)
-        if found.former:
-            found = replace(found, gap=told.get((table.text, entry.epoch, str(found.position))))
-        if found.gap != "acknowledged":
-            yield found
+        if entry is not None and is_known and database.connector.filters.tables.matches(*table.parts):
+            found[number] = table, entry
+    ledger = load_gaps(database.layout, database.storage) if numbers else ()
+    told = {gap.identity: gap.status for gap in ledger}
+    in_order = sorted(found, key=lambda one: offsets.places(found[one][0].text, one)[1])
+    last = {found[number][0].text: number for number in in_order}
+    for number, (table, entry) in found.items():
+        is_taken = table.text in shown or table.text in history.versions
+        one = _Missing(table, number, entry, former=is_taken or last[table.text] != number)
+        if one.former:
+            one = replace(one, gap=told.get((table.text, entry.epoch, str(one.position))))
+        if one.gap != "acknowledged":
+            yield one

@@ -816,3 +816,12 @@ def test_table_is_found_that_was_not_captured_for_as_long_as_another_one_had_its
     storm.transaction([("orders", 0, "a"), ("people", 1, "a")])
     storm.come_to_rest()
     storm.name_of_a_lost_table_is_taken(["orders", "people"], [(0, None)], before=0, looks=2)
+
+
+def test_of_two_tables_that_had_a_name_last_one_is_missed_under_it(storm: Storm):
+    """The first one was made anew and acknowledged. Behind the second, its loss was recorded at each look, for ever."""
+    storm.come_to_rest()
+    storm.name_of_a_lost_table_is_taken(["orders", "people"], [], before=1, looks=3)
+    storm.drop_and_create("people")
+    storm.come_to_rest()
+    storm.name_of_a_lost_table_is_taken(["people", "orders"], [(3, "v63")], before=0, looks=3)
