@@ -160,7 +160,9 @@ def is_due(database: Database, table: LakeTable) -> bool:
         return True  # Its update says what is wrong with it.
     if log is None or log.committed is None:
         return True
-    return (datetime.now(UTC) - log.committed).total_seconds() >= database.connector.delta.current_interval_s
+    age = (datetime.now(UTC) - log.committed).total_seconds()
+    # The clock of the host that wrote it may be ahead of ours: the table would stand still until ours comes to it.
+    return not 0 <= age < database.connector.delta.current_interval_s
 
 
 def lacks_rows(database: Database, table: LakeTable, log: TableLog | None, newest: TableSchema, up_to: int) -> bool:

@@ -144,7 +144,8 @@ def _survey(
     if logs == "all":
         load_gaps(database.layout, database.storage)  # Behind a ledger that was taken back, nobody knows what is lost.
     requests, controls = open_requests(database, offsets), load_controls(database)
-    idle_for = now - offsets.advanced_at if offsets.advanced_at else timedelta(0)
+    # The clock of the host that wrote the row may be far ahead: tables would stand still until ours comes to it.
+    idle_for = abs(now - offsets.advanced_at) if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()
     with database.session() as session:
         name = session.require_ready()

@@ -27,7 +27,7 @@ def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
         return None, offsets
     if any(entry.status in {"snapshot", "failed", "lost"} for entry in offsets.present.values()):
         return None, offsets
-    if datetime.now(UTC) - cut.at >= DEFAULT_RETENTION / RETENTION_SHARE:
+    if abs(datetime.now(UTC) - cut.at) >= DEFAULT_RETENTION / RETENTION_SHARE:
         return None, offsets
     if open_requests(database, offsets) or load(database).is_due:
         return None, offsets
