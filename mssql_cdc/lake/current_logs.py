@@ -50,6 +50,9 @@ class CurrentLogs:
             state: The state after the commit.
             files: What it added.
         """
+        if state.needs_spark:
+            self.forget(state.uri)  # Spark has copied the rows: these files are no part of the table.
+            return
         known = self._appended.setdefault(state.uri, [])
         if known and known[-1].batch != state.batch - 1:
             known.clear()

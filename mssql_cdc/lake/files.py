@@ -54,7 +54,8 @@ class FileTarget:
     """Where files go: the table's URI and its Delta schema text; picklable, holds no secret.
 
     Without `schema_json` (a table that does not exist yet) files have the schema of their batches. `folder` is one in
-    the table's folder, for files of a partition.
+    the table's folder, for files of a partition. `physical`: files name columns as the table's own files do; otherwise
+    as the table does, for Spark, which copies their rows.
     """
 
     uri: str
@@ -64,6 +65,7 @@ class FileTarget:
     file_bytes: int = FILE_BYTES
     row_group_rows: int = ROW_GROUP_ROWS
     folder: str = ""
+    physical: bool = True
 
 
 def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[DataFile]:
@@ -88,7 +90,9 @@ def _write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[
     if batch is None:
         return files
     system = file_system(target.uri, target.storage)
-    schema = file_schema(target.schema_json, batch.schema) if target.schema_json else batch.schema
+    schema = batch.schema
+    if target.schema_json:
+        schema = file_schema(target.schema_json, schema, physical=target.physical)
     stored = dict(zip(batch.schema.names, schema.names, strict=True))
     if target.folder:
         system.create_dir(target.folder)

@@ -82,7 +82,8 @@ class TableState:
     @property
     def target(self) -> FileTarget:
         """The location and schema of files for the next commit."""
-        return FileTarget(self.uri, self.schema_json, listed_stats(self.properties), self.storage)
+        stats = listed_stats(self.properties)
+        return FileTarget(self.uri, self.schema_json, stats, self.storage, physical=not self.needs_spark)
 
 
 def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOCAL) -> TableState | None:

@@ -7,13 +7,13 @@ readers must then support. `lake/evolution.py` changes schemas.
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from mssql_cdc.errors import FencedError, OvertakenError
+from mssql_cdc.errors import FencedError, OvertakenError, StorageError
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.properties import TIMESTAMP_NTZ
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier, sql_type
@@ -21,7 +21,8 @@ from mssql_cdc.spark.session import private_session, run_sql
 from mssql_cdc.spark.tasks import interruptible
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 TXN_APP = "spark.databricks.delta.write.txnAppId"
 TXN_VERSION = "spark.databricks.delta.write.txnVersion"
@@ -90,21 +91,53 @@ def commit_with_spark(
 ) -> None:
     """Append the rows of the files in one commit with the txn `app_id` at `facts["batch"]`.
 
-    Spark copies the rows to its own files: a widened column costs a second write.
+    Spark copies the rows to its own files: such a table costs a second write.
     Spark silently skips the write if the version already exists, so the caller reads the commit back.
 
     Args:
         session: The Spark session.
         uri: The folder of the table.
-        files: The written Parquet files.
+        files: The written Parquet files, with the table's names for columns.
         app_id: The app id of the writer.
         facts: The facts of the commit; `batch` is the version of the txn.
 
     Raises:
         FencedError: another run committed at the same time.
+        StorageError: Spark does not find the rows or a column of the files; nothing was written.
     """
-    with conflicts_fenced(uri), private_session(session, txn_confs(app_id, facts["batch"], facts)) as private:
-        table = private.read.format("delta").load(uri)
-        paths = [f"{uri}/{file.path}" for file in files]
-        rows = private.read.schema(table.schema).parquet(*paths) if paths else table.limit(0)
-        interruptible(session, lambda: rows.write.format("delta").mode("append").save(uri))
+    number = facts["batch"]
+    with conflicts_fenced(uri), private_session(session, txn_confs(app_id, number, facts)) as private:
+
+        def append() -> None:
+            table = private.read.format("delta").load(uri)
+            rows = _rows(private, uri, files, table.schema, number) if files else table.limit(0)
+            rows.write.format("delta").mode("append").save(uri)
+
+        interruptible(session, append)
+
+
+def _rows(session: SparkSession, uri: str, files: Sequence[DataFile], schema: StructType, number: int) -> DataFrame:
+    """The rows of the files as the table has them, once it is certain that Spark finds all of them."""
+    paths = [f"{uri}/{file.path}" for file in files]
+    # A column that it does not find is NULL to Spark, and a change log cannot take rows back.
+    unknown = sorted(set(_columns(session.read.parquet(*paths).schema)) - set(_columns(schema)))
+    if unknown:
+        names = ", ".join(unknown)
+        raise StorageError(f"Files for {uri} have columns that the table does not know: {names}; nothing was written")
+    rows = session.read.schema(schema).parquet(*paths)
+    expected, found = sum(file.rows for file in files), rows.where(rows["_batch"] == number).count()
+    if found != expected:
+        raise StorageError(
+            f"Files for {uri} have {found} rows of batch {number}, expected {expected}; nothing was written"
+        )
+    return rows
+
+
+def _columns(schema: StructType, path: str = "") -> Iterator[str]:
+    """The paths of all columns, those within structs too."""
+    from pyspark.sql.types import StructType
+
+    for field in schema:
+        yield f"{path}{field.name}"
+        if isinstance(field.dataType, StructType):
+            yield from _columns(field.dataType, f"{path}{field.name}.")
