@@ -137,7 +137,10 @@ def new_rows(folded: Folded, which: Numbers, old: OldRows | None, schema: pa.Sch
         missing = found == NOWHERE
         kept_on = inherits & (name not in plan.computed)
         for source, target in {plan.images[name]: plan.names[name], **plan.former.get(name, {})}.items():
-            values = pc.struct_field(image, [source]).take(_or_null(found))
+            if source in plan.absent:
+                values = pa.nulls(len(which), schema.field(target).type)
+            else:
+                values = pc.struct_field(image, [source]).take(_or_null(found))
             if old is not None and bool((missing & kept_on).any()):
                 kept = cast_values(_column(old, target).take(_or_null(place)), schema.field(target).type, target)
                 values = cast_values(values, schema.field(target).type, target)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import OvertakenError
-from mssql_cdc.lake.spark_sql import literal, quoted
+from mssql_cdc.lake.spark_sql import literal, quoted, sql_type
 from mssql_cdc.schema.arrow import RESERVED_CURRENT, current_names, former_names
 from mssql_cdc.schema.lives import lives
 from mssql_cdc.schema.tables import TableSchema
@@ -46,6 +46,7 @@ class FoldPlan:
     partition_by: tuple[str, ...] = ()
     former: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     earlier: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    absent: frozenset[str] = frozenset()
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -143,7 +144,8 @@ def plan_fold(
         if before := tuple(version for version, columns in held if columns.get(column.name, own) != own):
             earlier[column.name] = before
     names = {column.name for column in newest.value_columns}
-    partial = frozenset((set(unavailable) & names) | lacking.keys() | earlier.keys())
+    absent = {column.name: column.stored_name for column in newest.value_columns if column.stored_name not in logged}
+    partial = frozenset((set(unavailable) & names) | lacking.keys() | earlier.keys() | absent.keys())
     former = {
         name: {one: target for one, target in columns.items() if one in logged and target in stored}
         for name, columns in former_names(newest).items()
@@ -152,7 +154,7 @@ def plan_fold(
     kept = {target for columns in former.values() for target in columns.values()}
     retired = tuple(sorted(set(stored) - set(current_names(newest).values()) - set(RESERVED_CURRENT) - kept))
     sources = tuple(source for source, name in current_names(newest).items() if name in partition_by)
-    return FoldPlan(newest, partial, lacking, retired, sources, former, earlier)
+    return FoldPlan(newest, partial, lacking, retired, sources, former, earlier, frozenset(absent.values()))
 
 
 def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
@@ -184,10 +186,12 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
 
 def _candidate(plan: FoldPlan, name: str) -> str:
     """What a row says of a partial column: in its own Delta column and in the former ones, of which one has it."""
+    kind, image = sql_type(plan.table_schema.column(name).type.arrow), plan.images[name]
+    value = f"CAST(NULL AS {kind})" if image in plan.absent else f"after.{quoted(image)}"
     values = [
         "_pos AS pos",
         "_schema AS version",
-        f"after.{quoted(plan.images[name])} AS value",
+        f"{value} AS value",
         f"_exact.after[{literal(name)}] AS exact",
         *(f"after.{quoted(one)} AS f{place}" for place, one in enumerate(plan.former.get(name, ()))),
     ]

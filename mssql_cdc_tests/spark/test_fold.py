@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -115,19 +116,64 @@ def test_fold_gives_what_merge_gives_for_any_change_log(
     # The same change log, another current table.
     oracle = Twin(ours.folder, ours.app_id)
     versions = all_versions()[:1]
-    state, at = change_log(ours, versions[0]), 0
+    state, at, ready = change_log(ours, versions[0]), 0, 1
     for section in range(sections):
         found = data.draw(changes(first=at + 10))
         at = max(change.at for change in found)
         if section:
             versions = all_versions()[: data.draw(st.integers(len(versions), 5))]
-            for version in versions:
+            # A version is recorded before the change log is ready for it.
+            ready = data.draw(st.integers(ready, len(versions)))
+            for version in versions[:ready]:
                 state = evolve(state, change_log_schema(version))
-        written = data.draw(st.sampled_from(versions)) if section else versions[0]
+        written = data.draw(st.sampled_from(versions[:ready])) if section else versions[0]
         state = append(state, written, *(as_typed(change, written) for change in found))
         current.apply(spark, ours, versions, up_to=state.batch, vectors=vectors)
         _merge(spark, oracle, versions, state.batch)
         assert table_rows(ours) == table_rows(oracle)
+
+
+@pytest.mark.parametrize("later", [2, 3, 4], ids=["new", "other types", "types that came back"])
+def test_fold_gives_what_merge_gives_though_the_change_log_is_not_ready_for_the_newest_structure(
+    spark: SparkSession, tmp_path: Path, later: int
+):
+    ours = home_in(tmp_path)
+    oracle, versions = Twin(ours.folder, ours.app_id), all_versions()
+    rows = [{"id": n, "name": "a", "note": "n", "amount": 1, "total": 2} for n in range(1, 4)]
+    state = append(
+        change_log(ours, versions[0]), versions[0], *(Change(n, "c", after=row) for n, row in enumerate(rows, 1))
+    )
+    for home in (ours, oracle):
+        current.apply(spark, home, versions[:1], up_to=state.batch)
+    new = {"id": 1, "name": "b", "note": None, "amount": 5, "total": None}
+    added = {**rows[0], "id": 9}
+    state = append(
+        state,
+        versions[0],
+        Change(11, "u", rows[0], new, unavailable=["note", "total"]),
+        Change(12, "d", rows[1]),
+        Change(13, "c", after=added),
+    )
+    current.apply(spark, ours, versions[: later + 1], up_to=state.batch)
+    _merge(spark, oracle, versions[: later + 1], state.batch)
+    found = table_rows(ours)
+    assert found == table_rows(oracle)
+    assert [(found[key]["name"], "more" in found[key]["_unavailable"]) for key in ("1:1", "1:9")] == [
+        ("b", True),
+        ("a", True),
+    ]
+
+
+def test_merge_passes_rows_of_a_former_key_though_the_change_log_is_not_ready_for_the_newest_structure(
+    spark: SparkSession, tmp_path: Path
+):
+    home = home_in(tmp_path)
+    first = orders()
+    state = append(change_log(home, first), first, Change(1, "c", after={"id": 1, "name": "a", "note": "n"}))
+    current.apply(spark, home, [first], up_to=state.batch)
+    newest = replace(orders(*first.columns, column("more", "int"), keys=("id", "name"), version=2), key_since=2)
+    _merge(spark, home, [first, newest], state.batch)
+    assert table_rows(home) == {}
 
 
 class Twin(TableHome):

@@ -22,6 +22,7 @@ from mssql_cdc.lake import current, shares
 from mssql_cdc.lake.apply_task import ApplyTask
 from mssql_cdc.lake.current import CurrentResult, CurrentTables
 from mssql_cdc.lake.current_plan import CurrentRequest, Handed
+from mssql_cdc.lake.delta_columns import with_delta_columns
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
@@ -29,7 +30,8 @@ from mssql_cdc.lake.properties import STATS
 from mssql_cdc.lake.read import query
 from mssql_cdc.lake.table_log import TableLog, load_log
 from mssql_cdc.lake.unknown_columns import UnknownColumns
-from mssql_cdc.schema import TableSchema, change_log_schema
+from mssql_cdc.schema import Column, TableSchema, change_log_schema
+from mssql_cdc.schema.arrow import current_names
 from mssql_cdc_tests.lake_kit import Change, append, change_log, column, excluding, home_in, orders
 from mssql_cdc_tests.unit.lake.test_current_tables import _commit
 
@@ -110,6 +112,40 @@ def test_a_structure_without_rows_comes_with_the_next_rows(tmp_path: Path):
     assert newest(home).version == before
     apply(home, [FIRST, PRICED], priced(state, 0).batch)
     assert told(home) == dict.fromkeys(range(ROWS), UNKNOWN) | {0: (7, None)}
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        column("price", "int"),  # new
+        column("note", "int"),  # continues in another Delta column
+    ],
+    ids=["new", "continued"],
+)
+def test_rows_of_before_are_merged_though_the_change_log_is_not_ready_for_the_newest_structure(
+    tmp_path: Path, later: Column
+):
+    """A version is recorded before the change log gets its columns; a run may end in between, or another one look."""
+    home = home_in(tmp_path)
+    created = (Change(1, "c", after={"id": n, "name": "a", "note": "n"}, sequence=n + 1) for n in range(ROWS))
+    state = append(change_log(home, FIRST), FIRST, *created)
+    apply(home, [FIRST], state.batch)
+    same = [one for one in FIRST.columns if one.name != later.name]
+    versions = [FIRST, with_delta_columns(replace(orders(*same, later, version=2), key_since=1), [FIRST])]
+    old, new = {"id": 1, "name": "a", "note": "n"}, {"id": 1, "name": "b", "note": None}
+    state = append(
+        state,
+        FIRST,
+        Change(2, "u", old, new, unavailable=["note"]),
+        Change(2, "c", after={"id": ROWS, "name": "c", "note": "n"}, sequence=2),
+    )
+    apply(home, versions, state.batch)
+    target = current_names(versions[-1])[later.name]
+    found = {row["id"]: row for batch in query(home.current, "SELECT * FROM t") for row in batch.to_pylist()}
+    assert [found[number]["name"] for number in (0, 1, ROWS)] == ["a", "b", "c"]
+    assert {row["note"] for row in found.values()} == {"n"}
+    assert {row[target] for row in found.values()} == {None}
+    assert {tuple(row["_unavailable"]) for row in found.values()} == {(later.name,)}
 
 
 def test_shares_of_a_large_table_mark_the_rows_that_they_write_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
