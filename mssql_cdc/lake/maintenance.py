@@ -5,11 +5,14 @@ Neither changes a row, a txn or the fence. The callers decide when to run it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import CommitFailedError
 
-from mssql_cdc.errors import FencedError
+from mssql_cdc.errors import ConfigurationError, FencedError
 from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.spark_log import conflicts_fenced
 from mssql_cdc.lake.spark_sql import spark_identifier
@@ -20,6 +23,9 @@ from mssql_cdc.spark.tasks import interruptible
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_TOO_SHORT = re.compile("Invalid retention period|RETENTION_PERIOD_TOO_SHORT|such a low retention period")
+_VACUUM_CONFS = {"spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false"}
+"""Delta 4.4 ignores RETAIN otherwise: files went after a week, whatever had been asked for."""
 FILE_BYTES = 128 * 1024 * 1024
 
 
@@ -33,13 +39,15 @@ def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int,
 
     Raises:
         FencedError: another run did the same at the same time.
+        ConfigurationError: The table keeps its files for longer.
     """
     table = open_table(uri, storage)
+    with _retention_kept(uri, retain_hours):
+        table.vacuum(retention_hours=retain_hours, dry_run=False)
     try:
         metrics = table.optimize.compact()
     except CommitFailedError as error:
         raise FencedError(f"Another run has changed {uri} at the same time; nothing was compacted ({error})") from error
-    table.vacuum(retention_hours=retain_hours, dry_run=False)
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
 
@@ -68,7 +76,24 @@ def vacuum(session: SparkSession, uri: str, *, retain_hours: int) -> None:
         session: The Spark session.
         uri: The folder of the table.
         retain_hours: Keep files that versions of the last hours need.
+
+    Raises:
+        ConfigurationError: The table keeps its files for longer.
     """
-    with private_session(session) as private:
+    with _retention_kept(uri, retain_hours), private_session(session, _VACUUM_CONFS) as private:
         statement = f"VACUUM {spark_identifier(uri)} RETAIN {retain_hours} HOURS"
         interruptible(private, lambda: run_sql(private, statement).collect())
+
+
+@contextmanager
+def _retention_kept(uri: str, retain_hours: int) -> Generator[None]:
+    """Both engines refuse to remove files that the table's own retention keeps, for readers that need them still."""
+    try:
+        yield
+    except Exception as error:
+        if not _TOO_SHORT.search(str(error)):
+            raise
+        raise ConfigurationError(
+            f"{uri} keeps removed files longer than {retain_hours} hours, by default 168. Give at least as many, or "
+            "set its delta.deletedFileRetentionDuration first"
+        ) from error

@@ -94,10 +94,9 @@ def _row_tables(database: Database) -> dict[str, str]:
 
 
 def _maintain(database: Database, uri: str, retain_hours: int) -> tuple[int, int]:
-    counts = optimize(database.spark(), uri)
     vacuum(database.spark(), uri, retain_hours=retain_hours)
     remove_unused(uri, retain_hours=retain_hours, storage=database.storage)
-    return counts
+    return optimize(database.spark(), uri)
 
 
 def _done(

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
-from mssql_cdc.errors import MssqlCdcError
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.log import refresh
-from mssql_cdc.lake.maintenance import optimize, vacuum
+from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.retention import RETAIN_HOURS
 from mssql_cdc.lake.tamper import verify_untouched
@@ -66,3 +67,20 @@ def test_tables_that_cannot_be_maintained_keep_none_of_the_others(spark: SparkSe
     for name in broken:
         assert f"{name}: " in str(raised.value)
         assert next(one.text for one in done if one.name == name).startswith(f"{name}: failed: ")
+
+
+def test_a_retention_that_delta_refuses_is_named_before_anything_is_compacted(spark: SparkSession, tmp_path: Path):
+    """Each table failed behind its OPTIMIZE, with each engine's own words."""
+    source = ModelSource("orders", "people")
+    database = model_database(source, spark, tmp_path)
+    write_some(source)
+    settled(database, source)
+    folders = {"_offsets": database.layout.own("offsets"), "changes": f"{database.layout.root}/dbo/orders/changes"}
+    before = {name: DeltaTable(uri).version() for name, uri in folders.items()}
+    with pytest.raises(ConfigurationError, match=r"24 hours, by default 168.*delta\.deletedFileRetentionDuration"):
+        list(maintain(database, retain_hours=24))
+    assert {name: DeltaTable(uri).version() for name, uri in folders.items()} == before
+    for uri in folders.values():
+        DeltaTable(uri).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 24 hours"})
+    tidy(folders["_offsets"], retain_hours=24)
+    vacuum(spark, folders["changes"], retain_hours=24)
