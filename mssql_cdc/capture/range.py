@@ -38,7 +38,10 @@ WIDE_ROW = 5
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
-    """The result of a range for one table. With an `error`, the table stays at its old position."""
+    """The result of a range for one table. With an `error`, the table stays at its old position.
+
+    `batch` is the number of its own commit, behind which `state` may have others; None: it has made none.
+    """
 
     slice: Slice
     rows: int = 0
@@ -47,6 +50,7 @@ class TableOutcome:
     first: str | None = None
     last: str | None = None
     schema: int | None = None
+    batch: int | None = None
     error: MssqlCdcError | None = None
 
 
@@ -258,6 +262,7 @@ def _commit(
     witness: Witness | None,
 ) -> TableOutcome:
     """Commit one table: all files of all of its tasks or none (rule E29)."""
+    own = state.batch + 1
     try:
         written = Written.joined(Written.from_value(result.unwrap()) for result in results)
         after = commit(
@@ -279,12 +284,15 @@ def _commit(
             spark=database.spark,
         )
         database.states.keep(after)
-        database.current_logs.appended(after, written.files)
+        if after.batch == own:
+            database.current_logs.appended(after, written.files)
+        else:
+            database.current_logs.forget(after.uri)  # Another writer's commit lies behind: its files are not known.
     except MssqlCdcError as error:
         return TableOutcome(part, error=error)
     except (OSError, ValueError) as error:
         return TableOutcome(part, error=TaskError(described(error)))
-    return TableOutcome(part, written.rows, written.operations, after, written.first, written.last)
+    return TableOutcome(part, written.rows, written.operations, after, written.first, written.last, batch=own)
 
 
 def _check_quiet(session: SourceSession, outcomes: dict[TableId, TableOutcome], counts: Mapping[TableId, int]) -> None:
@@ -313,6 +321,8 @@ def _offset_row(
             read: dict[str, Any] = {"instance": outcome.slice.instance.identity}
             if outcome.schema:
                 read["schema"] = outcome.schema
+            if outcome.batch:
+                read["batch"] = outcome.batch
             entries[table.text] = _entry(survey, table, outcome.state, to.text, epoch, outcome.rows, **read)
     for table in decision.idle:
         entries[table.text] = _entry(survey, table, survey.tables[table].state, to.text, epoch, 0)
