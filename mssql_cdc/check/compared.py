@@ -96,13 +96,14 @@ def compared_of(
         stored: the columns, by the source's names, that the lake's table has.
     """
     recorded = {column.name: column for column in lake.columns}
-    captured = table.captured[-1] if len(table.captured) == 1 else frozenset[str]().union(*table.captured)
     columns: list[Column] = []
     left_out: list[str] = []
     structure: list[str] = []
     for column in table.columns:
         known = recorded.get(column.name)
-        reason = _reason(column, known, captured, connector, table, masked, stored)
+        if known is not None and lake.object_id == table.object_id and known.position != column.position:
+            known = None  # Another column, which was dropped.
+        reason = _reason(column, known, connector, table, masked, stored)
         if not reason and not lake.key_columns and known is not None and known.former:
             # What counts a row twice would not be recognized: it has the value in another column, of another type.
             reason = f"its type changed: rows have it in {known.former[-1].name} or in {known.stored_name}"
@@ -127,15 +128,15 @@ def compared_of(
 def _reason(
     column: Column,
     known: Column | None,
-    captured: Collection[str],
     connector: Connector,
     table: SourceTable,
     masked: Collection[str],
     stored: Collection[str],
 ) -> str | None:
     """Why the column is not compared; None when it is."""
-    if column.name not in captured:
-        return "not captured"
+    captured = {instance.get(column.name) for instance in table.captured}
+    if column.position not in captured:
+        return "not captured" if captured <= {None} else "not captured: dropped and added again"
     if not connector.filters.columns.matches(*table.table_id.parts, column.name):
         return "excluded"
     if column.name in masked:

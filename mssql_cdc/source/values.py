@@ -196,14 +196,14 @@ class SourceTable:
         table_id: its name.
         object_id: identifies it across renames.
         columns: all of its columns.
-        captured: the captured columns of each of its instances; empty when it is not captured.
+        captured: the captured columns of each of its instances, with their positions; empty when it is not captured.
         unique: the columns of each of its unique keys.
     """
 
     table_id: TableId
     object_id: int
     columns: tuple[Column, ...]
-    captured: tuple[frozenset[str], ...] = ()
+    captured: tuple[Mapping[str, int], ...] = ()
     unique: tuple[tuple[str, ...], ...] = ()
 
 

@@ -39,7 +39,7 @@ WHERE o.is_ms_shipped = 0 AND s.name <> 'cdc'
 ORDER BY s.name, o.name, c.column_id"""
 
 _CAPTURED = """
-SELECT ct.source_object_id, ct.object_id, cc.column_name
+SELECT ct.source_object_id, ct.object_id, cc.column_name, cc.column_id
 FROM cdc.change_tables ct JOIN cdc.captured_columns cc ON cc.object_id = ct.object_id"""
 
 _UNIQUE = """
@@ -61,9 +61,9 @@ class SqlServerCheckSession:
     def tables(self) -> list[SourceTable]:
         """Every user table of the database that the login sees, captured or not, as `sys.columns` has it."""
         catalog = self.control.value("SELECT DB_NAME()", doing="asking for the database's name")
-        captured: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
+        captured: dict[int, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for row in self.control.rows(_CAPTURED, doing="reading captured columns"):
-            captured[row.source_object_id][row.object_id].add(row.column_name)
+            captured[row.source_object_id][row.object_id][row.column_name] = row.column_id
         unique: dict[int, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
         for row in self.control.rows(_UNIQUE, doing="reading unique indexes"):
             unique[row.object_id][row.index_id].append(row.column_name)
@@ -75,7 +75,7 @@ class SqlServerCheckSession:
                 table,
                 number,
                 tuple(own),
-                tuple(frozenset(names) for names in captured[number].values()),
+                tuple(captured[number].values()),
                 tuple(tuple(names) for names in unique[number].values()),
             )
             for (number, table), own in columns.items()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pytest
 
 from mssql_cdc.check.compared import Compared, compared_of
-from mssql_cdc.schema import Column, TableSchema
+from mssql_cdc.schema import Column, SqlServerType, TableSchema
 from mssql_cdc.source.values import SourceTable
 from mssql_cdc_tests.lake_kit import ORDERS, column, orders
 from mssql_cdc_tests.unit.config.samples import connector_with
@@ -19,14 +19,14 @@ NAMES = frozenset({"id", "name", "note"})
 
 def compared(
     *columns: Column,
-    captured: frozenset[str] = NAMES,
+    captured: Collection[str] = NAMES,
     unique: tuple[tuple[str, ...], ...] = (("id",),),
     masked: Sequence[str] = (),
     stored: frozenset[str] = NAMES,
     lake: TableSchema = LAKE,
     **properties: str,
 ) -> Compared:
-    table = SourceTable(ORDERS, 1, columns or LAKE.columns, (captured,), unique)
+    table = SourceTable(ORDERS, 1, columns or LAKE.columns, (dict.fromkeys(captured, 0),), unique)
     connector = connector_with({name.replace("_", "."): value for name, value in properties.items()})
     return compared_of(table, lake, connector=connector, masked=masked, stored=stored)
 
@@ -55,6 +55,41 @@ def test_each_column_that_is_not_compared_is_named_with_its_reason():
         "fresh (not in the lake yet)",
         "note (no longer at the source)",
     )
+
+
+PLACED = tuple(replace(one, position=place) for place, one in enumerate(LAKE.columns, 1))
+FORMER, AGAIN = {"id": 1, "name": 2, "note": 3}, {"id": 1, "name": 4, "note": 3}
+ADDED = replace(PLACED[1], position=4)
+
+
+@pytest.mark.parametrize(
+    ("captured", "recorded", "left_out"),
+    [
+        ([FORMER], PLACED, ("name (not captured: dropped and added again)",)),
+        ([FORMER, AGAIN], PLACED, ("name (not in the lake yet)",)),
+        ([FORMER, AGAIN], (PLACED[0], ADDED, PLACED[2]), ()),
+        ([AGAIN], (PLACED[0], ADDED, PLACED[2]), ()),
+    ],
+    ids=["captured before", "captured anew", "in the lake", "alone"],
+)
+@pytest.mark.parametrize("kind", [ADDED.type, SqlServerType("int")], ids=["same type", "other type"])
+def test_a_column_that_was_dropped_and_added_again_is_compared_where_the_new_one_is_captured(
+    captured: Sequence[Mapping[str, int]], recorded: tuple[Column, ...], left_out: tuple[str, ...], kind: SqlServerType
+):
+    """Its name was captured, so every row differed in it, and no repair could read the table."""
+    lake = orders(*(replace(one, type=kind) if one == ADDED else one for one in recorded), object_id=1)
+    table = SourceTable(ORDERS, 1, (PLACED[0], PLACED[2], replace(ADDED, type=kind)), tuple(captured), (("id",),))
+    found = compared_of(table, lake, connector=connector_with({}), masked=(), stored=NAMES)
+    assert (found.left_out, found.structure) == (left_out, ())
+    assert found.names == (("id", "note") if left_out else ("id", "note", "name"))
+
+
+def test_positions_of_a_table_that_was_made_anew_are_others():
+    """The lake has recorded the former table; nothing says that its columns were dropped one by one."""
+    lake = orders(*PLACED, object_id=7)
+    columns = PLACED[0], replace(PLACED[1], position=3), replace(PLACED[2], position=2)
+    table = SourceTable(ORDERS, 1, columns, ({"id": 1, "name": 3, "note": 2},), (("id",),))
+    assert compared_of(table, lake, connector=connector_with({}), masked=(), stored=NAMES).left_out == ()
 
 
 def test_excluded_columns_are_named():
