@@ -1,6 +1,7 @@
 """Commit times of a change log's rows: of the newest one, and of the oldest one that a current table lacks.
 
-They come from the files' statistics; only a file with rows on both sides of the bound is read.
+They come from the files' statistics; only a file with rows on both sides of the bound is read. Where a file lacks
+statistics, all rows are.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from mssql_cdc.lake.add_actions import add_actions
 from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import BatchSlice, exists, scan
 from mssql_cdc.lake.storage import LOCAL, Storage
@@ -36,9 +37,12 @@ def commit_times(uri: str, *, after: int, storage: Storage = LOCAL) -> CommitTim
     """
     if not exists(uri, storage):
         return CommitTimes()
-    actions = pa.table(open_table(uri, storage).get_add_actions(flatten=True))
-    if not set(_STATISTICS) <= set(actions.schema.names):
+    actions = add_actions(open_table(uri, storage))
+    if not actions.num_rows:
         return CommitTimes()  # There is no file yet.
+    names = set(actions.column_names)
+    if any(name not in names or actions.column(name).null_count for name in _STATISTICS):
+        return _of_rows(uri, after, storage)  # A user may choose the statistics, and compact without any.
     later = actions.filter(pc.greater(actions.column("max._batch"), after))
     whole = later.filter(pc.greater(later.column("min._batch"), after))
     found = [_instant(pc.min(whole.column("min._commit_ts")).as_py())]
@@ -48,6 +52,17 @@ def commit_times(uri: str, *, after: int, storage: Storage = LOCAL) -> CommitTim
             found.append(_instant(pc.min(batch.column("_commit_ts")).as_py()))
     newest = _instant(pc.max(actions.column("max._commit_ts")).as_py())
     return CommitTimes(newest, min((at for at in found if at is not None), default=None))
+
+
+def _of_rows(uri: str, after: int, storage: Storage) -> CommitTimes:
+    """The same from all rows."""
+    newest, oldest = list[datetime | None](), list[datetime | None]()
+    for batch in scan(uri, columns=["_batch", "_commit_ts"], storage=storage):
+        later = batch.filter(pc.greater(batch.column("_batch"), after))
+        newest.append(_instant(pc.max(batch.column("_commit_ts")).as_py()))
+        oldest.append(_instant(pc.min(later.column("_commit_ts")).as_py()))
+    found, lacking = ([at for at in times if at is not None] for times in (newest, oldest))
+    return CommitTimes(max(found, default=None), min(lacking, default=None))
 
 
 def _instant(at: datetime | None) -> datetime | None:

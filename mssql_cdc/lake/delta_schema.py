@@ -69,6 +69,11 @@ def file_schema(schema_json: str, wanted: pa.Schema, *, physical: bool = True) -
     return pa.schema([_fit(fields.get(field.name), field, field.name, physical=physical) for field in wanted])
 
 
+def stored_name(schema_json: str, name: str) -> str:
+    """The name that the files of a table have for one of its columns."""
+    return file_schema(schema_json, pa.schema([arrow_of(schema_json).field(name)])).field(0).name
+
+
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch with the names and types of `schema` (from `file_schema`), column by column."""
     if batch.schema.equals(schema):

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from mssql_cdc.lake.commit_times import commit_times
+from mssql_cdc.lake.delta_schema import stored_name
 from mssql_cdc.lake.live_file import Identity, LiveFile
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_commit import current_log
@@ -50,8 +51,8 @@ class KnownCommitTimes:
             return None
         if self._log.unreadable:
             return commit_times(self.uri, after=batch, storage=self.storage).oldest_after
-        files = self._log.files
-        self._files = {one: self._files.get(one) or _rows(file) for one, file in files.items()}
+        files, schema_json = self._log.files, self._log.schema_json
+        self._files = {one: self._files.get(one) or _rows(file, schema_json) for one, file in files.items()}
         later = list(self._later(batch))
         if any(rows is None or rows.first <= batch for rows in later):
             # A file without statistics, or with rows on both sides: compaction has written it.
@@ -62,9 +63,10 @@ class KnownCommitTimes:
         return (rows for rows in self._files.values() if rows is None or rows.last > batch)
 
 
-def _rows(file: LiveFile) -> _Rows | None:
+def _rows(file: LiveFile, schema_json: str) -> _Rows | None:
     facts = file.facts
     least, most = facts.get("minValues", {}), facts.get("maxValues", {})
-    if "_batch" not in least or "_batch" not in most or "_commit_ts" not in least:
+    number, at = (stored_name(schema_json, name) for name in ("_batch", "_commit_ts"))
+    if number not in least or number not in most or at not in least:
         return None
-    return _Rows(least["_batch"], most["_batch"], datetime.fromisoformat(least["_commit_ts"]))
+    return _Rows(least[number], most[number], datetime.fromisoformat(least[at]))

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.add_actions import add_actions
 from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
 from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unreachable
@@ -226,7 +227,7 @@ def read_table(uri: str, *, columns: Sequence[str] | None = None, storage: Stora
 
 def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | None) -> list[tuple[str, int]]:
     """The files that may hold rows of the slice and the interval, oldest commit first: path, smallest `_batch`."""
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = add_actions(table)
     names = actions.schema.names
     if any(name.startswith("deletion_vector") for name in names):
         vectors = [name for name in names if name.startswith("deletion_vector")]

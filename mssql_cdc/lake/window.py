@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from mssql_cdc.errors import StorageError
-from mssql_cdc.lake.delta_schema import arrow_of, file_schema
+from mssql_cdc.lake.add_actions import add_actions
+from mssql_cdc.lake.delta_schema import arrow_of, file_schema, stored_name
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.read import BatchSlice, file_rows, parquet_file
@@ -164,7 +165,7 @@ class Window:
 
     def _groups(self, parquet: pq.ParquetFile) -> list[int]:
         """The row groups that may hold keys of the range."""
-        stored, found = self._stored_key(), list[int]()
+        stored, found = stored_name(self.schema_json, "_key"), list[int]()
         for group in range(parquet.num_row_groups):
             columns = parquet.metadata.row_group(group)
             numbers = [n for n in range(columns.num_columns) if columns.column(n).path_in_schema == stored]
@@ -176,7 +177,7 @@ class Window:
 
     def _sampled_cuts(self, files: Sequence[WindowFile], parts: int) -> list[str]:
         """Keys that divide the rows of these files into so many parts of about the same size."""
-        system, stored = file_system(self.uri, self.storage), self._stored_key()
+        system, stored = file_system(self.uri, self.storage), stored_name(self.schema_json, "_key")
         sampled: list[pa.ChunkedArray] = []
         step = -(-len(files) // _SAMPLED_FILES)
         try:
@@ -202,10 +203,6 @@ class Window:
         places = [max(first, len(ordered) * part // parts) for part in range(1, parts)]
         return [ordered[place].as_py() for place in places] if first >= 0 else []
 
-    def _stored_key(self) -> str:
-        logical = pa.schema([arrow_of(self.schema_json).field("_key")])
-        return file_schema(self.schema_json, logical).field(0).name
-
 
 def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
     """Find the files of a slice of a change log.
@@ -219,7 +216,7 @@ def window(uri: str, batches: BatchSlice, storage: Storage = LOCAL) -> Window:
         StorageError: The table cannot be opened.
     """
     table = open_table(uri, storage)
-    actions = pa.table(table.get_add_actions(flatten=True))
+    actions = add_actions(table)
     names = actions.schema.names
     certain = False
     if "min._batch" in names and "max._batch" in names:
@@ -257,13 +254,14 @@ def written_window(
         files: The files in the order of their commits.
         storage: How to reach the folder.
     """
-    return Window(uri, tuple(map(_as_window_file, files)), schema_json, batches, storage, certain=bool(files))
+    key, position = (stored_name(schema_json, name) for name in ("_key", "_pos"))
 
+    def in_window(file: DataFile) -> WindowFile:
+        facts = json.loads(file.stats)
+        low, high = facts["minValues"], facts["maxValues"]
+        return WindowFile(file.path, file.rows, file.size, low.get(key), high.get(key), low.get(position))
 
-def _as_window_file(file: DataFile) -> WindowFile:
-    facts = json.loads(file.stats)
-    low, high = facts["minValues"], facts["maxValues"]
-    return WindowFile(file.path, file.rows, file.size, low.get("_key"), high.get("_key"), low.get("_pos"))
+    return Window(uri, tuple(map(in_window, files)), schema_json, batches, storage, certain=bool(files))
 
 
 def _overlapping(files: Iterable[WindowFile]) -> list[list[WindowFile]]:

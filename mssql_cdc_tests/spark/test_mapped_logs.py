@@ -12,6 +12,7 @@ import pytest
 
 from mssql_cdc.errors import StorageError
 from mssql_cdc.events import to_change_log
+from mssql_cdc.lake.commit_times import commit_times
 from mssql_cdc.lake.current import CurrentRequest, CurrentTables
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.evolution import evolve
@@ -23,7 +24,7 @@ from mssql_cdc.lake.read import BatchSlice, query, read_table, scan
 from mssql_cdc.lake.storage import LOCAL
 from mssql_cdc.lake.window import window
 from mssql_cdc.schema import TableSchema, change_log_schema
-from mssql_cdc_tests.lake_kit import Change, change_log, column, home_in, lsn, neutral, orders
+from mssql_cdc_tests.lake_kit import AT, Change, change_log, column, home_in, lsn, neutral, orders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,6 +136,15 @@ def test_a_log_that_spark_writes_is_read_again_for_its_current_table(log: Logged
     """The files that the tasks wrote are no part of the table."""
     everything = BatchSlice(0, log.state.batch)
     assert log.logs.section(log.home.changes, everything, LOCAL).files == window(log.home.changes, everything).files
+
+
+def test_files_of_a_commit_are_found_by_the_statistics_that_spark_writes(log: Logged):
+    for number in range(1, len(log.versions) + 1):
+        found = window(log.home.changes, BatchSlice(number - 1, number))
+        assert (len(found.files), found.most_rows, found.certain) == (1, 2, True)
+        assert [one.smallest for one in found.files] == [f"2:{number}1"]
+    cut = AT.replace(microsecond=678000)  # Spark's statistics have milliseconds.
+    assert commit_times(log.home.changes, after=0).oldest_after == cut
 
 
 def test_files_whose_columns_the_table_does_not_know_are_not_committed(spark: SparkSession, log: Logged):
