@@ -4,18 +4,19 @@ The rows are staged in memory until the table's change log has passed E; only th
 every reader of the log sees in order. They are recorded as `r` at `(epoch, E, MAX, n)` with `_snapshot` `repair:<n>`,
 which Debezium's records show as rows of an incremental snapshot; rows that the source does not have as `d` with
 `_snapshot` `sweep:<n>`, which records omit. Where the stream stands before E, since nothing behind it is captured, they
-have its position: every later snapshot is newer. A key that has changed behind E is left to the stream. What a run
-commits before it is interrupted is right by itself: the next repair reads what still differs.
+have its position: every later snapshot is newer. A key that has changed behind E is left to the stream, and so is a row
+to delete that has changed since the current table was read. What a run commits before it is interrupted is right by
+itself: the next run or check merges it (`capture/current_tables`), and the next repair reads what still differs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pyarrow as pa
-import pyarrow.compute as pc
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mssql_cdc.capture.current_tables import mergeable_batch, waits_for_cut
 from mssql_cdc.capture.members import SNAPSHOT, LakeTable, prepared, versioned
@@ -24,17 +25,22 @@ from mssql_cdc.capture.write_task import WriteTask, log_rows, masks_of
 from mssql_cdc.check.compared import Compared, compared_of
 from mssql_cdc.check.looked import Looked
 from mssql_cdc.check.multiset import Difference
-from mssql_cdc.check.sides import CurrentRows
-from mssql_cdc.errors import ConfigurationError, DataLostError
+from mssql_cdc.check.repair_rows import (
+    Deletes,
+    StoredRows,
+    changed_keys,
+    delete_rows,
+    moved,
+    stored_rows,
+    without,
+)
+from mssql_cdc.errors import ConfigurationError, DataLostError, FencedError
 from mssql_cdc.follow.current import merge_table
-from mssql_cdc.lake.delta_schema import file_schema
 from mssql_cdc.lake.files import DataFile, write_files
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.pinned import pin_current
-from mssql_cdc.lake.read import BatchSlice, scan
-from mssql_cdc.lake.sweep import Sweep, sweep_rows
 from mssql_cdc.lsn import Lsn, cut_text
-from mssql_cdc.schema import TableSchema, change_log_schema
+from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.values import LogMark, Texts
 
@@ -43,6 +49,8 @@ KEYS_TOGETHER = 50
 STAGED_BYTES = 32 * 2**20
 """Rows that are held in memory, in bytes, while the change log comes behind them: one wait serves them all."""
 STAGED_CHUNKS = 100
+ATTEMPTS = 5
+"""How often a commit is tried that other runs of the table, such as one that reads its ranges, come before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,34 +94,18 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
     schema = schemas[member.table]
     number = take_number(database, "repair", member.table, begun)
     keys = [difference.key for difference in differences]
+    stored, pinned_at = _stored(looked, member, compared, schema, differences)
+    before = state = prepared(database, member, schema, SNAPSHOT)
+    after = before.batch if pinned_at is None else min(pinned_at, before.batch)
     at = datetime.now(UTC)
     groups = [keys[start : start + KEYS_TOGETHER] for start in range(0, len(keys), KEYS_TOGETHER)]
     chunks = (
         _stage(looked, compared, schema, group, number=number, chunk=chunk, begun=begun, at=at)
         for chunk, group in enumerate(groups)
     )
-    before = state = prepared(database, member, schema, SNAPSHOT)
-    deleted = 0
+    writer = _Writer(looked, member, compared, schema, stored, after, number, at)
     for together in held_together(chunks):
-        looked.fence.wait(together[-1].mark, member)
-        state = prepared(database, member, schema, SNAPSHOT)
-        changed, reached = _changed(looked, state, after=before.batch), _stream_end(looked, member)
-        files: list[DataFile] = []
-        for staged in together:
-            behind = cut_text(looked.offsets.epoch, staged.mark.lsn)
-            touched = pa.array([key for key, position in changed.items() if position > behind], pa.string())
-            place = _Place(state, touched, min(staged.mark.lsn, reached))
-            task = WriteTask(staged, schema, state.target, state.batch + 1, database.connector, f"repair:{number}")
-            files += write_files(map(place.moved, map(place.untouched, log_rows(task, staged.batches))), state.target)
-            # On a source that rests all groups have one position, so their rows are counted together.
-            sweep = _Deletes(number, looked.offsets.epoch, place.position, at, first=deleted)
-            gone = _deletes(looked, member, compared, schema, staged, place, sweep)
-            deleted += sum(file.rows for file in gone)
-            files += gone
-        count = sum(len(staged.keys) for staged in together)
-        facts = {"kind": "repair", "number": number, "epoch": looked.offsets.epoch, "keys": count}
-        _require_marks(looked, together)
-        state = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark)
+        state = writer.commit(together)
 
     def is_open() -> bool:
         offsets = database.offsets()
@@ -127,44 +119,50 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
     return len(keys)
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where rows go: into the next commit from `state`, but for the `touched` keys, at a position of the log."""
+@dataclass
+class _Writer:
+    """Commits staged chunks. `after`: the `_batch` behind which changes of their keys are looked for."""
 
-    state: TableState
-    touched: pa.Array
-    position: Lsn
+    looked: Looked
+    member: LakeTable
+    compared: Compared
+    schema: TableSchema
+    stored: StoredRows
+    after: int
+    number: int
+    at: datetime
+    deleted: int = 0
 
-    def untouched(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of other keys."""
-        return rows.filter(pc.invert(pc.is_in(rows.column("_key"), value_set=self.touched)))
-
-    def moved(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows at the position."""
-        moved = pc.utf8_replace_slice(rows.column("_pos"), 5, 25, self.position.raw.hex())
-        return rows.set_column(rows.schema.get_field_index("_pos"), rows.schema.field("_pos"), moved)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Deletes(Sweep):
-    """The deletes of one group of keys: `first` is how many rows those of the groups before it have."""
-
-    first: int
-
-    def position(self, row: int) -> str:
-        """Return `_pos` of the row-th delete of the group."""
-        return Sweep.position(self, self.first + row)
-
-
-def _changed(looked: Looked, state: TableState, *, after: int) -> Mapping[str, str]:
-    """The keys with events in commits behind a `_batch`, and the newest `_pos` of each."""
-    found: dict[str, str] = {}
-    batches, columns = BatchSlice(after, state.batch), ["_pos", "_key", "_snapshot"]
-    for rows in scan(state.uri, batches=batches, columns=columns, storage=looked.database.storage):
-        events = rows.filter(pc.is_null(rows.column("_snapshot")))
-        for key, position in zip(events.column("_key").to_pylist(), events.column("_pos").to_pylist(), strict=True):
-            found[key] = max(position, found.get(key, ""))
-    return found
+    @retry(retry=retry_if_exception_type(FencedError), stop=stop_after_attempt(ATTEMPTS), reraise=True)
+    def commit(self, together: Sequence[Staged]) -> TableState:
+        """Commit chunks once the change log has passed their marks; again if another run was faster."""
+        looked, database = self.looked, self.looked.database
+        looked.fence.wait(together[-1].mark, self.member)
+        state = prepared(database, self.member, self.schema, SNAPSHOT)
+        changed, reached = changed_keys(state, after=self.after), _stream_end(looked, self.member)
+        files: list[DataFile] = []
+        # On a source that rests all groups have one position, so their deletes are counted together.
+        deleted = self.deleted
+        for staged in together:
+            behind, position = cut_text(looked.offsets.epoch, staged.mark.lsn), min(staged.mark.lsn, reached)
+            newer = [key for key, newest in changed.items() if newest > behind]
+            task = WriteTask(
+                staged, self.schema, state.target, state.batch + 1, database.connector, f"repair:{self.number}"
+            )
+            rows = (moved(without(batch, newer), position) for batch in log_rows(task, staged.batches))
+            files += write_files(rows, state.target)
+            # The event that has changed a row since it was stored has another image of it.
+            stored = (without(batch, changed) for batch in self.stored.of(frozenset(staged.keys) - staged.present))
+            deletes = Deletes(self.number, looked.offsets.epoch, position, self.at, first=deleted)
+            gone = write_files(delete_rows(stored, state, self.schema, deletes), state.target)
+            deleted += sum(file.rows for file in gone)
+            files += gone
+        count = sum(len(staged.keys) for staged in together)
+        facts = {"kind": "repair", "number": self.number, "epoch": looked.offsets.epoch, "keys": count}
+        _require_marks(looked, together)
+        after = commit(state, files, {**facts, "run_id": database.run_id}, spark=database.spark)
+        self.deleted = deleted
+        return after
 
 
 def _require_marks(looked: Looked, chunks: Sequence[Staged]) -> None:
@@ -254,33 +252,11 @@ def _stage(
     return Staged(keys, batches, present, mark)
 
 
-def _deletes(
-    looked: Looked,
-    member: LakeTable,
-    compared: Compared,
-    schema: TableSchema,
-    staged: Staged,
-    place: _Place,
-    sweep: Sweep,
-) -> list[DataFile]:
-    """Synthetic deletes of the lake's rows that the source does not have."""
-    gone = frozenset(staged.keys) - staged.present
-    if not gone:
-        return []
-    pinned = pin_current(member.home, schema, spark=looked.database.spark, storage=looked.database.storage)
-    if pinned is None:
-        return []
-    keys = replace(compared, schema=replace(compared.schema, columns=compared.schema.keys))
-    rows = CurrentRows(keys, schema)
-
-    def stale() -> Iterator[pa.RecordBatch]:
-        for batch in pinned.read():
-            mine = batch.filter(pa.array([keys.key(texts) in gone for texts, _ in rows.texts(batch)], pa.bool_()))
-            mine = place.untouched(mine)
-            if mine.num_rows:
-                yield mine
-
-    state = place.state
-    shape = file_schema(state.schema_json, change_log_schema(schema), physical=False)
-    made = sweep_rows(stale(), shape, table_schema=schema, batch_number=state.batch + 1, sweep=sweep)
-    return write_files(made, state.target)
+def _stored(
+    looked: Looked, member: LakeTable, compared: Compared, schema: TableSchema, differences: Sequence[Difference]
+) -> tuple[StoredRows, int | None]:
+    """The lake's rows that the source did not have, and the `_batch` that they stand at; None: there are none."""
+    wanted = frozenset(difference.key for difference in differences if difference.source is None)
+    database = looked.database
+    pinned = pin_current(member.home, schema, spark=database.spark, storage=database.storage) if wanted else None
+    return (StoredRows(), None) if pinned is None else (stored_rows(pinned, compared, schema, wanted), pinned.batch)
