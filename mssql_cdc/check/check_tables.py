@@ -26,14 +26,15 @@ from mssql_cdc.check.keyed_table import (
     unseen,
 )
 from mssql_cdc.check.keyless import compare_keyless
-from mssql_cdc.check.looked import Looked, look_at
+from mssql_cdc.check.looked import Looked, absent_tables, look_at, not_looked_at, wanted
 from mssql_cdc.check.multiset import Difference
 from mssql_cdc.check.refresh import Refreshed
 from mssql_cdc.check.repair import repair_table
 from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.settle import settle
 from mssql_cdc.check.story import log_start, story_of
-from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceRestoredError, StorageError, TaskError
+from mssql_cdc.check.unread import nothing_read, unread_note, unread_of, why_unread
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, StorageError, TaskError
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.lake.read import exists
 from mssql_cdc.schema import TableId, TableSchema, current_names
@@ -60,14 +61,14 @@ def check_databases(
     for database in databases:
         with open_check_source(database.connector).check_session(database.catalog) as session:
             looked = look_at(database, session, refreshed[database.catalog])
-            wanted = _wanted(looked)
-            for number, member in enumerate(wanted):
+            members = wanted(looked)
+            for number, member in enumerate(members):
                 what = f"checking {member.table}"
-                progress(what, number, len(wanted))
+                progress(what, number, len(members))
                 found = check_table(looked, member, partial(progress, f"{what} (rows)"))
                 yield _repaired(looked, member, found) if repair and found.differences else found
-            yield from _absent(looked)
-            yield _not_looked_at(looked)
+            yield from absent_tables(looked)
+            yield not_looked_at(looked)
 
 
 def _repaired(looked: Looked, member: LakeTable, found: TableCheck) -> TableCheck:
@@ -101,7 +102,7 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
         return _failed(member.table, status, notes, error)
     error = found.error or unmerged
     notes += [str(unmerged)] if unmerged is not None and error is not unmerged else []
-    wrong: Status = "differs" if found.differs else "error" if error is not None else "equal"
+    wrong: Status = "differs" if found.differs else "error" if error is not None else found.status
     return TableCheck(
         table=member.table,
         status=status if status != "equal" else wrong,
@@ -153,11 +154,16 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
     compared = compared_of(structure, recorded, connector=database.connector, masked=masked, stored=stored)
     if not recorded.key_columns:
         return _keyless(looked, member, compared, stale=pinned is not None)
+    why = why_unread(looked, member)
     if pinned is None:
+        found = nothing_read(looked, member, why) if why is not None else None
+        if found is not None:
+            return found
         raise NotCaughtUpError(
             f"Not caught up yet: {member.table} has no current table; run mssql-cdc run --until-caught-up"
         )
-    table = KeyedTable(looked.session, compared, recorded, pinned, progress)
+    unread = unread_of(looked, member, compared) if why is not None else None
+    table = KeyedTable(looked.session, compared, recorded, pinned, progress, unread=unread)
     followed, epoch, storage = member.table.text not in looked.statuses, looked.offsets.epoch, database.storage
 
     def settled(found: Suspects) -> Sequence[Difference]:
@@ -190,7 +196,12 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
         differences=look.result.differences,
         log=log,
         left_out=(*compared.left_out, *_unavailable(look)),
-        notes=(*compared.structure, *_unproven(compared, recorded), *_more(look)),
+        notes=(
+            *compared.structure,
+            *_unproven(compared, recorded),
+            *_more(look, why),
+            *unread_note(unread.rows if unread is not None else 0, why),
+        ),
         fetched=table.fetched.rows,
         error=unjudged,
     )
@@ -198,6 +209,10 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
 
 def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bool) -> TableCheck:
     fetched, storage, lacking = Fetched(), looked.database.storage, member.table.text in looked.statuses
+    why = why_unread(looked, member)
+    found = nothing_read(looked, member, why) if why is not None else None
+    if found is not None:
+        return found
     if not exists(member.home.changes, storage):
         if lacking:
             raise StorageError(f"There is no change log to compare with: {member.home.changes}")
@@ -213,6 +228,7 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
         epoch=looked.offsets.epoch,
         storage=storage,
         fetched=fetched,
+        whole=why is None,
     )
     frozen = ("current table: the table no longer has a key, so its rows are frozen; delete the folder",)
     return TableCheck(
@@ -224,7 +240,7 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
         differences=look.result.differences,
         log=frozen if stale else (),
         left_out=look.compared.left_out,
-        notes=look.compared.structure,
+        notes=(*look.compared.structure, *unread_note(look.unread, why)),
         fetched=fetched.rows,
     )
 
@@ -249,48 +265,14 @@ def _unproven(compared: Compared, recorded: TableSchema) -> Sequence[str]:
     return [f"the key ({key}) is not comparable: concurrent changes count as differences"]
 
 
-def _more(look: Look) -> Sequence[str]:
+def _more(look: Look, why: str | None) -> Sequence[str]:
     if not look.partial:
         return []
-    return [f"more than {MOST_DIFFERENCES} rows differ and the rest was not compared; take a new snapshot of the table"]
+    # A snapshot would leave out the same rows, or bring those that are not to be in the lake.
+    remedy = "take a new snapshot of the table" if why is None else "repeat mssql-cdc check --repair until none does"
+    return [f"more than {MOST_DIFFERENCES} rows differ and the rest was not compared; {remedy}"]
 
 
 def _unavailable(look: Look) -> Sequence[str]:
     names = ", ".join(sorted(look.lacking))
     return [f"cells of {names} in {look.lacking_rows} rows (never delivered by CDC)"] if names else []
-
-
-def _wanted(looked: Looked) -> list[LakeTable]:
-    """Every captured table but the signal table, whose rows are never snapshotted (SNP-27)."""
-    is_signal_table = looked.database.connector.filters.tables.is_signal_table
-    return [member for table, member in looked.members.items() if not is_signal_table(*table.parts)]
-
-
-def _signal_tables(looked: Looked) -> Iterator[str]:
-    compared = {member.table for member in _wanted(looked)}
-    for table in looked.members:
-        if table not in compared:
-            yield f"not compared: {table}, the signal table, whose rows are never snapshotted"
-
-
-def _absent(looked: Looked) -> Iterator[TableCheck]:
-    """The tables that the lake has and the source does not show, and those that cannot be captured as they are."""
-    for table, (status, reason) in looked.absent.items():
-        yield TableCheck(table=table, status=status, notes=(reason,))
-
-
-def _not_looked_at(looked: Looked) -> NotLookedAt:
-    members = {member.captured.object_id for member in looked.members.values()}
-    others = [
-        one
-        for one in looked.structures.values()
-        if one.object_id not in members and looked.absent.get(one.table_id, ("gone", ""))[0] == "gone"
-    ]
-    return NotLookedAt(
-        looked.database.catalog,
-        tuple(sorted(one.table_id for one in others if not one.captured)),
-        tuple(sorted(one.table_id for one in others if one.captured)),
-        (*looked.notes, *_signal_tables(looked)),
-        looked.restored if isinstance(looked.restored, SourceRestoredError) else None,
-        looked.error,
-    )

@@ -15,7 +15,7 @@ from pathlib import Path
 from mssql_cdc.check.cells import Cell, LakeCells, SourceCells, differing, stage
 from mssql_cdc.check.checksums import bucket_count, lake_checksums
 from mssql_cdc.check.compared import Compared, Unknown
-from mssql_cdc.check.multiset import Comparison, Difference, Found, Row, compare, differences
+from mssql_cdc.check.multiset import Comparison, Difference, Found, Row, Unread, compare, differences
 from mssql_cdc.check.sides import CurrentRows
 from mssql_cdc.check.unkeyed import compare_unkeyed
 from mssql_cdc.lake.pinned import PinnedTable
@@ -59,6 +59,7 @@ class KeyedTable:
     """A table with a key, and the version of its current table that it is compared with.
 
     `progress` is told how many rows are compared: after each key range, then as ranges that differ are read again.
+    `unread` counts the rows of the source that the lake was never to have; None: it should have every row.
     """
 
     session: CheckSession
@@ -67,6 +68,7 @@ class KeyedTable:
     pinned: PinnedTable
     progress: RowProgress = unseen
     fetched: Fetched = field(default_factory=Fetched)
+    unread: Unread | None = None
 
     @property
     def current(self) -> CurrentRows:
@@ -159,7 +161,8 @@ def _by_checksums(
             break
     found += settle(waiting)
     whole = [sum(sums.values(), Checksum()) for sums in (ours, theirs)]
-    at_source, in_lake = whole if seemed else (whole[1], whole[1])
+    unread = table.unread is not None and table.unread.rows > 0
+    at_source, in_lake = whole if seemed or unread else (whole[1], whole[1])
     result = Comparison(at_source.rows, in_lake.rows, _total(at_source), _total(in_lake), tuple(found))
     return _look(result, unknown, partial=len(found) > MOST_DIFFERENCES)
 
@@ -180,6 +183,7 @@ def _without_keys(table: KeyedTable, ranges: Sequence[Chunk]) -> Look:
         lambda: (row for batch in table.pinned.read() for row in table.current.texts(batch)),
         table.compared.names,
         lacking,
+        table.unread,
     )
     return Look(result, lacking, count)
 
@@ -202,7 +206,7 @@ def _unequal(
         for some in _held(cells):
             table.progress(pinned.rows + done, pinned.rows + again)
             left, right, positions = _rows_of(table, ranges, lake, some, unknown)
-            unequal = list(differences(left, right, compared.names))
+            unequal = list(differences(left, right, compared.names, table.unread))
             yield unequal, {one.key: positions[one.key] for one in unequal if one.key in positions}
             done += sum(cell.rows for cell in some)
 
@@ -255,6 +259,7 @@ def _by_rows(table: KeyedTable, ranges: Sequence[Chunk], unknown: Unknown) -> Co
         lambda: map(row, table.fetched.counted(_source_rows(table, ranges))),
         lambda: (row(texts) for batch in table.pinned.read() for texts, _ in table.current.texts(batch)),
         compared.names,
+        table.unread,
     )
 
 

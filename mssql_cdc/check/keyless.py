@@ -1,22 +1,27 @@
 """Compares a table without a key: the source's rows against what its change log adds up to since its last snapshot.
 
 Rows cannot be told apart, so on a moving source the second look reads the table under a shared lock, at a log end E;
-the log then counts up to E.
+the log then counts up to E. While writers wait, rows go to a file, so that a table of any size is held as long as it
+takes to send it, and never in memory.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.capture.members import LakeTable
+from mssql_cdc.check import row_files
 from mssql_cdc.check.compared import Compared
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.keyed_table import Fetched
-from mssql_cdc.check.multiset import Comparison, Row, compare
+from mssql_cdc.check.multiset import Comparison, Unread, compare
+from mssql_cdc.check.row_files import Row
 from mssql_cdc.check.sides import image_texts
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.lake.read import scan
@@ -31,10 +36,11 @@ _COLUMNS = ("before", "after", "_exact")
 
 @dataclass(frozen=True, slots=True)
 class KeylessLook:
-    """What a comparison found, and what of the table was compared."""
+    """What a comparison found, what of the table was compared, and how many rows the lake was never to have."""
 
     result: Comparison
     compared: Compared
+    unread: int = 0
 
 
 def compare_keyless(
@@ -47,6 +53,7 @@ def compare_keyless(
     epoch: int,
     storage: Storage,
     fetched: Fetched,
+    whole: bool,
 ) -> KeylessLook:
     """Compare the multisets of rows; if they differ, compare again with the table locked.
 
@@ -60,6 +67,7 @@ def compare_keyless(
         epoch: The current epoch.
         storage: The options of the object store.
         fetched: Counts the rows that the source sends.
+        whole: Whether the lake is to have every row of the table (`unread`).
 
     Raises:
         SourceUnavailableError: The lock was not granted, or the lake did not pass the fence in time.
@@ -71,23 +79,31 @@ def compare_keyless(
     def source() -> Iterator[Row]:
         return map(_row, fetched.counted(session.rows(read.schema, Chunk(0), keys=())))
 
-    first = compare(source, lambda: log_rows(uri, read, storage, start=start), read.names)
+    def result(look: Comparison, of: Compared, counted: Unread | None) -> KeylessLook:
+        return KeylessLook(look, of, counted.rows if counted is not None else 0)
+
+    unread = None if whole else Unread()
+    first = compare(source, lambda: log_rows(uri, read, storage, start=start), read.names, unread)
     if first.equal or fence is None:
-        return KeylessLook(first, read)
+        return result(first, read, unread)
     fence.wait(fence.mark(), member)
-    with fence.database.session() as asked, session.held(read.schema, None) as rows:
-        kept = list(fetched.counted(rows))
-        mark = asked.mark()
-    fence.wait(mark, member)
-    bound = cut_text(epoch, mark.lsn)
-    left = _adding_up(read, lacking_columns(uri, read, storage, start=start, bound=bound))
-    places = [place for place, name in enumerate(read.names) if name in left.names]
-    second = compare(
-        lambda: (_row(tuple(texts[place] for place in places)) for texts in kept),
-        lambda: log_rows(uri, left, storage, start=start, bound=bound),
-        left.names,
-    )
-    return KeylessLook(second, left)
+    with tempfile.TemporaryDirectory(prefix="mssql_cdc_check_") as folder:
+        kept = Path(folder) / "held.arrow"
+        with fence.database.session() as asked, session.held(read.schema, None) as rows:
+            row_files.write(kept, map(_row, fetched.counted(rows)))
+            mark = asked.mark()
+        fence.wait(mark, member)
+        bound = cut_text(epoch, mark.lsn)
+        left = _adding_up(read, lacking_columns(uri, read, storage, start=start, bound=bound))
+        places = [place for place, name in enumerate(read.names) if name in left.names]
+        unread = None if whole else Unread()
+        second = compare(
+            lambda: (_row(tuple(texts[place] for place in places)) for _, texts, _ in row_files.read(kept)),
+            lambda: log_rows(uri, left, storage, start=start, bound=bound),
+            left.names,
+            unread,
+        )
+    return result(second, left, unread)
 
 
 def _adding_up(compared: Compared, lacking: Collection[str]) -> Compared:

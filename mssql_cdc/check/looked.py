@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mssql_cdc.capture.database import Database
@@ -10,9 +10,9 @@ from mssql_cdc.capture.members import LakeTable, load_tables
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.check.fence import Fence
 from mssql_cdc.check.refresh import Refreshed
-from mssql_cdc.check.result import Status
+from mssql_cdc.check.result import NotLookedAt, Status, TableCheck
 from mssql_cdc.check.story import WholeReads, load_whole_reads
-from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, StorageError
+from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, SourceError, SourceRestoredError, StorageError
 from mssql_cdc.lake.gaps import Gap
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.named_gaps import gaps_by_name
@@ -175,3 +175,50 @@ def _absent(seen: Survey | None, structures: Iterable[SourceTable]) -> dict[Tabl
         one.shown: ("failed" if one.shown in captured else "gone", one.reason)
         for one in (seen.facts.absent if seen is not None else ())
     }
+
+
+def wanted(looked: Looked) -> list[LakeTable]:
+    """Every captured table but the signal table, whose rows are never snapshotted (SNP-27).
+
+    Args:
+        looked: What is known of the database.
+    """
+    is_signal_table = looked.database.connector.filters.tables.is_signal_table
+    return [member for table, member in looked.members.items() if not is_signal_table(*table.parts)]
+
+
+def absent_tables(looked: Looked) -> Iterator[TableCheck]:
+    """The tables that the lake has and the source does not show, and those that cannot be captured as they are.
+
+    Args:
+        looked: What is known of the database.
+    """
+    for table, (status, reason) in looked.absent.items():
+        yield TableCheck(table=table, status=status, notes=(reason,))
+
+
+def not_looked_at(looked: Looked) -> NotLookedAt:
+    """The tables that no check looks at.
+
+    Args:
+        looked: What is known of the database.
+    """
+    members = {member.captured.object_id for member in looked.members.values()}
+    others = [
+        one
+        for one in looked.structures.values()
+        if one.object_id not in members and looked.absent.get(one.table_id, ("gone", ""))[0] == "gone"
+    ]
+    compared = {member.table for member in wanted(looked)}
+    signals = [table for table in looked.members if table not in compared]
+    return NotLookedAt(
+        looked.database.catalog,
+        tuple(sorted(one.table_id for one in others if not one.captured)),
+        tuple(sorted(one.table_id for one in others if one.captured)),
+        (
+            *looked.notes,
+            *(f"not compared: {table}, the signal table, whose rows are never snapshotted" for table in signals),
+        ),
+        looked.restored if isinstance(looked.restored, SourceRestoredError) else None,
+        looked.error,
+    )

@@ -1,20 +1,22 @@
 """Comparing two unordered streams of rows in bounded memory: count, checksum, and then the rows that differ.
 
-The first pass sums a 128-bit digest of every row into buckets by key, so order does not matter and equal halves
-cancel out; only keys in buckets that differ are kept by the second pass. Rows are `(key texts, column texts)`.
+The first pass sums a 128-bit digest of every row into buckets, so order does not matter and equal halves cancel out;
+the second pass keeps only the rows in buckets that differ, in temporary files if they are many. A row is in the bucket
+of its key; without a key, in that of its columns.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from mssql_cdc.check import row_files
+from mssql_cdc.check.partitions import PART_ROWS, partitioned
+from mssql_cdc.check.row_files import Row
 from mssql_cdc.source.values import Texts
 
-Row = tuple[Texts, Texts, int]
-"""Key, columns, and how often the row counts: 1, or -1 for one that takes another away."""
 Found = dict[Texts, Counter[Texts]]
 """Rows by key, each with how often it is there."""
 
@@ -31,6 +33,17 @@ class Difference:
     columns: tuple[str, ...]
     source: Texts | None
     lake: Texts | None
+
+
+@dataclass
+class Unread:
+    """Counts the rows of the source that the lake was never to have, which are no differences.
+
+    `told` says whether the change log tells of a key: then the lake should have its row.
+    """
+
+    told: Callable[[Texts], bool] = lambda _: False
+    rows: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +63,10 @@ class Comparison:
 
 
 def compare(
-    source: Callable[[], Iterable[Row]], lake: Callable[[], Iterable[Row]], columns: tuple[str, ...]
+    source: Callable[[], Iterable[Row]],
+    lake: Callable[[], Iterable[Row]],
+    columns: tuple[str, ...],
+    unread: Unread | None = None,
 ) -> Comparison:
     """Compare two sides; each is called once, and a second time only when they differ.
 
@@ -58,31 +74,45 @@ def compare(
         source: Reads the rows of the source; may be called more than once.
         lake: Reads the rows of the lake; may be called more than once.
         columns: The names of the compared columns.
+        unread: Counts the rows that the lake was never to have; None: it should have every row.
     """
     ours, theirs = Sums(source()), Sums(lake())
     whole = Comparison(ours.rows, theirs.rows, ours.total, theirs.total)
     suspects = {n for n in range(BUCKETS) if ours.buckets[n] != theirs.buckets[n]}
     if not suspects:
         return whole
-    left, right = _collect(source(), suspects), _collect(lake(), suspects)
-    found = tuple(differences(left, right, columns))
-    return Comparison(whole.source_rows, whole.lake_rows, whole.source_sum, whole.lake_sum, found)
+    held = max(sum(side.held[n] for n in suspects) for side in (ours, theirs))
+    found: dict[tuple[Texts, str], Difference] = {}
+    for left, right in _in_parts(source(), lake(), suspects, 1 + held // PART_ROWS):
+        for one in differences(left, right, columns, unread):
+            found.setdefault((one.key, one.kind), one)
+    ordered = sorted(found.values(), key=lambda one: _sorted_by(one.key))
+    return Comparison(whole.source_rows, whole.lake_rows, whole.source_sum, whole.lake_sum, tuple(ordered))
 
 
-def differences(source: Found, lake: Found, columns: tuple[str, ...]) -> Iterator[Difference]:
+def differences(
+    source: Found, lake: Found, columns: tuple[str, ...], unread: Unread | None = None
+) -> Iterator[Difference]:
     """What differs between the rows of two sides, key by key.
 
     Args:
         source: The rows of the source by key.
         lake: The rows of the lake by key.
         columns: The names of the compared columns.
+        unread: Counts the rows that the lake was never to have; None: it should have every row.
     """
-    for key in sorted(source.keys() | lake.keys(), key=lambda k: tuple(part or "" for part in k)):
+    for key in sorted(source.keys() | lake.keys(), key=_sorted_by):
         ours, theirs = source.get(key, Counter()), lake.get(key, Counter())
         if ours == theirs:
             continue
         missing = [row for row, count in ours.items() if count > theirs.get(row, 0)]
         surplus = [row for row, count in theirs.items() if count > ours.get(row, 0)]
+        if unread is not None and (not key or (not theirs and not unread.told(key))):
+            # Without a key, changes of rows that were never read may take away what nothing has brought.
+            unread.rows += sum(ours[row] - max(theirs.get(row, 0), 0) for row in missing)
+            missing = []
+        else:
+            surplus += [row for row, count in theirs.items() if count < 0]
         left, right = next(iter(missing), None), next(iter(surplus), None)
         if left is not None and right is not None:
             names = tuple(n for n, a, b in zip(columns, left, right, strict=True) if a != b)
@@ -103,9 +133,11 @@ class Sums:
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows = 0
         self.buckets = [0] * BUCKETS
+        self.held = [0] * BUCKETS
         for key, values, count in rows:
-            digest = int.from_bytes(_digest(key, values), "big")
-            self.buckets[bucket(key)] += digest * count
+            digest, place = int.from_bytes(digest_of(key, values), "big"), bucket(key or values)
+            self.buckets[place] += digest * count
+            self.held[place] += 1
             self.rows += count
 
     @property
@@ -114,20 +146,45 @@ class Sums:
         return sum(self.buckets) % _MODULUS
 
 
-def _collect(rows: Iterable[Row], suspects: set[int]) -> Found:
+def _in_parts(
+    source: Iterable[Row], lake: Iterable[Row], suspects: Collection[int], parts: int
+) -> Iterator[tuple[Found, Found]]:
+    """The rows of both sides in these buckets, so many parts one after the other."""
+    sides = [(row for row in side if _place(row) in suspects) for side in (source, lake)]
+    if parts == 1:
+        left, right = map(_collected, sides)
+        yield left, right
+        return
+    stored = [(row_files.SCHEMA, row_files.batches(side, lambda row: str(_place(row)))) for side in sides]
+    with partitioned(stored, parts) as files:
+        for of_part in files:
+            left, right = (_collected(row_files.read(file)) for file in of_part)
+            yield left, right
+
+
+def _collected(rows: Iterable[Row]) -> Found:
     found: Found = {}
     for key, values, count in rows:
-        if bucket(key) in suspects:
-            found.setdefault(key, Counter())[values] += count
+        found.setdefault(key, Counter())[values] += count
     return found
 
 
-def bucket(key: Texts) -> int:
-    """The bucket of a key."""
-    return int.from_bytes(_digest(key, ())[:4], "big") % BUCKETS
+def _place(row: Row) -> int:
+    key, values, _ = row
+    return bucket(key or values)
 
 
-def _digest(key: Texts, values: Texts) -> bytes:
+def _sorted_by(key: Texts) -> tuple[str, ...]:
+    return tuple(part or "" for part in key)
+
+
+def bucket(texts: Texts) -> int:
+    """The bucket of a key, or of the columns of a row without one."""
+    return int.from_bytes(digest_of(texts, ())[:4], "big") % BUCKETS
+
+
+def digest_of(key: Texts, values: Texts) -> bytes:
+    """A digest of 128 bits of the texts of a row."""
     state = hashlib.blake2b(digest_size=16)
     for text in (*key, *values):
         raw = b"" if text is None else text.encode("utf-8", "surrogatepass")

@@ -47,7 +47,7 @@ class _Part:
     """The file of some parts; rows wait until there are enough of them."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._schema, self._waiting = schema, list[pa.RecordBatch]()
+        self._waiting = list[pa.RecordBatch]()
         self._rows = self._bytes = 0
         self._writer = ipc.new_file(path, schema)
 
@@ -67,7 +67,7 @@ class _Part:
 
     def _flush(self) -> None:
         if self._waiting:
-            self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema).combine_chunks())
+            self._writer.write_batch(pa.concat_batches(self._waiting))
         self._waiting.clear()
         self._rows = self._bytes = 0
 

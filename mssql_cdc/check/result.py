@@ -10,7 +10,7 @@ from mssql_cdc.check.multiset import Difference
 from mssql_cdc.errors import CheckDiffersError, DataLostError, MssqlCdcError, NotCaughtUpError, SourceRestoredError
 from mssql_cdc.schema import TableId
 
-Status = Literal["equal", "differs", "lost", "failed", "gone", "not caught up", "error"]
+Status = Literal["equal", "never read", "differs", "lost", "failed", "gone", "not caught up", "error"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,8 @@ class TableCheck:
 
     Attributes:
         table: its name.
-        status: `lost`, `failed` and `gone` tables may lack rows, whatever the comparison says.
+        status: `lost`, `failed` and `gone` tables may lack rows, whatever the comparison says; of a table that was
+            `never read` the lake has no row, as it is configured.
         source_rows: rows at the source, as far as they were compared.
         lake_rows: rows in the lake.
         checksum: of the source's rows.

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from mssql_cdc.check.multiset import BUCKETS, Comparison, Difference, Sums, bucket
+from mssql_cdc.check.multiset import BUCKETS, Comparison, Difference, Sums, Unread, bucket
 from mssql_cdc.source.values import Texts
 
 Partial = tuple[Texts, frozenset[str]]
@@ -31,6 +31,7 @@ def compare_unkeyed(
     lake: Callable[[], Iterable[Partial]],
     columns: Sequence[str],
     lacking: Collection[str],
+    unread: Unread | None = None,
 ) -> Comparison:
     """Compare two sides; each is called once, and a second time where they differ or rows lack cells.
 
@@ -39,6 +40,7 @@ def compare_unkeyed(
         lake: Reads the rows of the lake; may be called more than once.
         columns: The names of the compared columns.
         lacking: The columns whose cells some rows of the lake lack.
+        unread: Counts the rows that the lake was never to have; None: it should have every row.
 
     Returns:
         The comparison, with the first difference of each kind.
@@ -74,12 +76,12 @@ def compare_unkeyed(
                 groups[group].whole[texts] += 1
     found: dict[str, Difference] = {}
     for one in groups.values():
-        for difference in _differences(one, columns):
+        for difference in _differences(one, columns, unread):
             found.setdefault(difference.kind, difference)
     return replace(whole, differences=tuple(found.values()))
 
 
-def _differences(group: _Group, columns: Sequence[str]) -> Iterator[Difference]:
+def _differences(group: _Group, columns: Sequence[str], unread: Unread | None) -> Iterator[Difference]:
     """What differs between the two sides of a group."""
     # Equal rows stand for each other first: whichever of them is left lacks no cell that another one has.
     missing, surplus = group.source - group.whole, group.whole - group.source
@@ -89,7 +91,9 @@ def _differences(group: _Group, columns: Sequence[str]) -> Iterator[Difference]:
     for left, (right, lacking) in zip(rest, lonely, strict=False):
         names = tuple(name for name, a, b in zip(columns, left, right, strict=True) if a != b and name not in lacking)
         yield Difference((), "differs", names, left, right)
-    for left in rest[len(lonely) :]:
+    if unread is not None:
+        unread.rows += max(len(rest) - len(lonely), 0)
+    for left in rest[len(lonely) :] if unread is None else ():
         yield Difference((), "missing in the lake", tuple(columns), left, None)
     for right, _ in lonely[len(rest) :]:
         yield Difference((), "not in the source", tuple(columns), None, right)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -17,6 +18,7 @@ from mssql_cdc.config import load_connector
 from mssql_cdc.errors import SourceError
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc.source.registry import open_check_source
+from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.load import writing
 from mssql_cdc_tests.end_to_end.test_types import COLUMNS
@@ -312,6 +314,42 @@ def test_a_keyless_table_is_compared_while_the_source_moves(place: Place, capsys
     with moving(place):
         found = result(place, capsys, "orders", code=0)
     assert found["result"] == "equal"
+
+
+def test_rows_that_are_held_under_a_lock_are_not_kept_in_memory(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    """Review: a table of 50 million rows took 25 GB, while its writers waited."""
+    place.create("orders", "id int NULL, name nvarchar(50) NULL")
+    place.sql("INSERT INTO dbo.orders SELECT value, N'row' FROM GENERATE_SERIES(1, 20000)")
+    place.settle()
+    assert place.catch_up() == 0
+    alive, most = 0, 0
+
+    class Counted(tuple[str | None, ...]):
+        __slots__ = ()
+
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    held = SqlServerCheckSession.held
+
+    @contextmanager
+    def watched(*arguments: Any) -> Iterator[Iterator[tuple[str | None, ...]]]:
+        def counted(rows: Iterator[tuple[str | None, ...]]) -> Iterator[tuple[str | None, ...]]:
+            nonlocal alive, most
+            for row in rows:
+                alive, most = alive + 1, max(most, alive + 1)
+                yield Counted(row)
+
+        with held(*arguments) as rows:
+            yield counted(rows)
+
+    monkeypatch.setattr(SqlServerCheckSession, "held", watched)
+    with moving(place):
+        assert result(place, capsys, "orders", code=0)["result"] == "equal"
+    assert 0 < most < 10_000
 
 
 def test_a_keyless_table_is_compared_but_for_the_columns_that_its_images_lack(

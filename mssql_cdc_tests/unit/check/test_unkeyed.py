@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mssql_cdc.check.multiset import Unread
 from mssql_cdc.check.unkeyed import compare_unkeyed
 from mssql_cdc.source.values import Texts
 
@@ -43,6 +44,15 @@ def test_a_known_cell_that_is_wrong_is_found_whatever_the_other_rows_lack(rows, 
     wrong = (row[0], row[1], "wrong")
     assert found([*source, row], [*lake, (wrong, NONE)]) != []
     assert found([*source, row], [*lake, blank(wrong, A)]) != []
+
+
+def test_rows_that_were_never_read_are_counted_and_the_cells_of_the_others_compared():
+    source, unread = [("1", "p", "x"), ("1", "q", "y"), ("2", "r", "z")], Unread()
+    lake = [(("1", None, "x"), A)]
+    assert compare_unkeyed(lambda: source, lambda: lake, NAMES, A, unread).equal
+    assert unread.rows == 2
+    wrong = compare_unkeyed(lambda: source, lambda: [*lake, (("3", None, "w"), A)], NAMES, A, Unread())
+    assert [one.kind for one in wrong.differences] == ["not in the source"]
 
 
 @pytest.mark.parametrize(
