@@ -1,5 +1,5 @@
 """`python -m mssql_cdc.cli`."""
 
-from mssql_cdc.cli.process import entry
+from mssql_cdc.cli.program import entry
 
 entry()

@@ -1,29 +1,11 @@
-"""The process of a command, which ends without unwinding what still works in it.
-
-The console script and `python -m mssql_cdc.cli` begin here; what a command does, and its exit code, are elsewhere.
-"""
+"""The end of a command's process, which unwinds nothing that still works in it."""
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 from contextlib import suppress
 from typing import NoReturn
-
-
-def entry() -> NoReturn:
-    """Run the command of `sys.argv`, and end the process with its exit code.
-
-    Handlers of `atexit` run before, those that remove files with secrets among them: this one is the first that is
-    registered, so that it is the last that is called.
-    """
-    from mssql_cdc.cli.program import main
-
-    codes: list[int] = []
-    atexit.register(lambda: leave(codes[0]) if codes else None)
-    codes.append(main())
-    sys.exit(codes[0])
 
 
 def leave(code: int) -> NoReturn:

@@ -1,9 +1,12 @@
-"""The program: its commands, and how an error becomes lines and an exit code."""
+"""The program: its commands, its process, and how an error becomes lines and an exit code."""
 
 from __future__ import annotations
 
+import atexit
 import signal
+import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -14,6 +17,7 @@ from mssql_cdc.cli.inspection import check, discover
 from mssql_cdc.cli.maintenance import acknowledge, maintain, prepare
 from mssql_cdc.cli.options import epilog
 from mssql_cdc.cli.output import Output
+from mssql_cdc.cli.process import leave
 from mssql_cdc.cli.records import records
 from mssql_cdc.cli.snapshot import snapshot
 from mssql_cdc.cli.spark_server import spark_server
@@ -53,6 +57,18 @@ NAME = "mssql-cdc"
 @click.version_option(__version__, prog_name=NAME)
 def program() -> None:
     """Change data capture from SQL Server into Delta Lake."""
+
+
+def entry() -> NoReturn:
+    """The process of a command: run that of `sys.argv`, and end with its exit code.
+
+    Handlers of `atexit` run before, those that remove files with secrets among them: this one is the first that is
+    registered, so that it is the last that is called.
+    """
+    codes: list[int] = []
+    atexit.register(lambda: leave(codes[0]) if codes else None)
+    codes.append(main())
+    sys.exit(codes[0])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ import pytest
 PROCESS = """
 import atexit, threading
 import sys
-from mssql_cdc.cli import process
+from mssql_cdc.cli.program import entry
 
 def work():
     while True:
@@ -28,7 +28,7 @@ class Unwound:
 
 kept = Unwound()
 sys.modules["mssql_cdc.cli.program"].main = main
-process.entry()
+entry()
 """
 
 
