@@ -34,6 +34,7 @@ from mssql_cdc.check.repair_rows import (
     stored_rows,
     without,
 )
+from mssql_cdc.check.sides import image_texts
 from mssql_cdc.errors import ConfigurationError, DataLostError, FencedError
 from mssql_cdc.follow.current import merge_table
 from mssql_cdc.lake.files import DataFile, write_files
@@ -59,7 +60,6 @@ class Staged:
 
     keys: Sequence[Texts]
     batches: tuple[pa.RecordBatch, ...]
-    present: frozenset[Texts]
     mark: LogMark
 
     @property
@@ -140,7 +140,7 @@ class _Writer:
         looked.fence.wait(together[-1].mark, self.member)
         state = prepared(database, self.member, self.schema, SNAPSHOT)
         changed, reached = changed_keys(state, after=self.after), _stream_end(looked, self.member)
-        files: list[DataFile] = []
+        files, keys = list[DataFile](), self.compared.schema.keys
         # On a source that rests all groups have one position, so their deletes are counted together.
         deleted = self.deleted
         for staged in together:
@@ -149,10 +149,11 @@ class _Writer:
             task = WriteTask(
                 staged, self.schema, state.target, state.batch + 1, database.connector, f"repair:{self.number}"
             )
-            rows = (moved(without(batch, newer), position) for batch in log_rows(task, staged.batches))
-            files += write_files(rows, state.target)
+            read = list(log_rows(task, staged.batches))
+            files += write_files((moved(without(batch, newer), position) for batch in read), state.target)
+            absent = frozenset(staged.keys).difference(*(image_texts(batch, "after", keys) for batch in read))
             # The event that has changed a row since it was stored has another image of it.
-            stored = (without(batch, changed) for batch in self.stored.of(frozenset(staged.keys) - staged.present))
+            stored = (without(batch, changed) for batch in self.stored.of(absent))
             deletes = Deletes(self.number, looked.offsets.epoch, position, self.at, first=deleted)
             gone = write_files(delete_rows(stored, state, self.schema, deletes), state.target)
             deleted += sum(file.rows for file in gone)
@@ -231,25 +232,28 @@ def _stage(
     begun: Lsn,
     at: datetime,
 ) -> Staged:
-    """Lock the rows, take the log's end, read them as capture does: nothing of them is uncommitted then."""
-    database = looked.database
-    with database.session() as asked, looked.session.held(compared.schema, keys) as rows:
-        present = frozenset(compared.key(texts) for texts in rows)
-        mark = asked.mark()
+    """Read rows by a statement that locks them, and take the log's end before it lets them go.
+
+    One statement does both: a reader beside the lock's holder would have to pass writers that wait for it, without a
+    lock of its own, and might see what one of them has written of an index that the holder has not read.
+    """
+    database, marks = looked.database, list[LogMark]()
+    with database.session() as asked:
         wanted = ChunkRead(
             schema=schema,
             chunks=[looked.session.keyed(compared.schema, keys, number=chunk)],
             snapshot_number=number,
             epoch=looked.offsets.epoch,
-            position=mark.lsn,
+            position=begun,
             captured=None,
             commit_lsn=begun,
             read_at=at,
-            under_lock=True,
             hidden=schema.hidden,
+            held=lambda: marks.append(asked.mark()),
         )
         batches = tuple(database.source.chunk_reader(database.catalog, wanted).read())
-    return Staged(keys, batches, present, mark)
+    (mark,) = marks
+    return Staged(keys, batches, mark)
 
 
 def _stored(

@@ -86,6 +86,8 @@ class ChunkRead:
         hidden: columns that nothing uses, and that are not read (SNP-22).
         begun: called as soon as the rows of the table are those of one moment, whoever writes from then on; only a
             reader in this process, under SNAPSHOT isolation, is given it.
+        held: called behind the last row, while nobody can change what was read, nor add a row to it: the statement
+            that reads the rows locks them. Only a reader in this process is given it.
     """
 
     schema: TableSchema
@@ -103,6 +105,7 @@ class ChunkRead:
     recompile: bool = False
     hidden: frozenset[str] = frozenset()
     begun: Callable[[], None] | None = None
+    held: Callable[[], None] | None = None
 
 
 class SourceSession(Protocol):

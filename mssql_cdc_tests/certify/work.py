@@ -37,8 +37,7 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "check": ("HASHBYTES('SHA2_256'", "FROM [dbo].[pairs] WHERE", "FROM [dbo].[words] WHERE"),
     "repair": (
         "AS varbinary(max)), CAST(SUBSTRING(HASHBYTES('SHA2_256'",
-        "FROM [dbo].[words] WITH (HOLDLOCK) WHERE",
-        "FROM [dbo].[words] AS t WHERE",
+        "FROM [dbo].[words] AS t WITH (HOLDLOCK) WHERE",
     ),
 }
 """What the statements of each part of the work contain."""

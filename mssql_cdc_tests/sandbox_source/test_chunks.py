@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -14,10 +15,13 @@ from mssql_cdc.lsn import snapshot_position_text
 from mssql_cdc.source.sqlserver.chunk_planning import last_bound, next_bound, plan_chunks
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.log_end import log_end
-from mssql_cdc.source.sqlserver.snapshot_reader import UNDER_LOCK, locked
+from mssql_cdc.source.sqlserver.snapshot_reader import ISOLATIONS, UNDER_LOCK, locked
+from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc.source.sqlserver.structure import Structure
 from mssql_cdc.source.values import Chunk
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
+
+WAITING = "SELECT COUNT(*) FROM sys.dm_tran_locks WHERE request_status = 'WAIT'"
 
 # key columns, key clause, rows as T-SQL values
 KEYS = [
@@ -168,7 +172,7 @@ def test_a_chunk_of_a_locked_table_is_planned_past_a_writer_that_waits_for_the_l
     schema = shop.instance("t").schema
     with ThreadPoolExecutor(1) as pool, locked(shop.connection, shop.catalog, [schema], 1_000) as holder:
         writer = pool.submit(shop.run, "INSERT dbo.t WITH (TABLOCKX) VALUES (4)")
-        while not holder.value("SELECT COUNT(*) FROM sys.dm_tran_locks WHERE request_status = 'WAIT'", doing="waiting"):
+        while not holder.value(WAITING, doing="waiting"):
             assert not writer.done()
         with control(shop.connection, shop.catalog) as planner, patch.object(planner, "row", wraps=planner.row) as row:
             bound = next_bound(planner, schema, 2, None, under_lock=True)
@@ -260,13 +264,69 @@ def test_a_locked_table_is_read_past_a_writer_that_waits_for_the_lock(shop: Shop
     schema, reader = shop.instance("t").schema, shop.chunk("t", isolation=UNDER_LOCK)
     with ThreadPoolExecutor(1) as pool, locked(shop.connection, shop.catalog, [schema], 1_000) as holder:
         writer = pool.submit(shop.run, "INSERT dbo.t VALUES (2)")
-        while not holder.value("SELECT COUNT(*) FROM sys.dm_tran_locks WHERE request_status = 'WAIT'", doing="waiting"):
+        while not holder.value(WAITING, doing="waiting"):
             assert not writer.done()
         read = rows(reader)
         holder.rollback()
         writer.result(30)
 
     assert [row["after"] for row in read] == [{"a": 1}]
+
+
+def held(shop: Shop, kind: str, action: Callable[[], None]) -> list[dict[str, Any]]:
+    """The rows 1 and 2 of a table whose keys 1 to 3 are asked for, read while something happens behind the last row."""
+    shop.create("t", f"id int NOT NULL PRIMARY KEY, note {kind} NULL")
+    shop.run("INSERT dbo.t VALUES (1, N'a'), (2, N'b')")
+    shop.scan()
+    wanted = Chunk(0, keys=(("1",), ("2",), ("3",)))
+    return [row["after"] for row in rows(replace(shop.chunk("t", wanted, held=action), lock_timeout_ms=100))]
+
+
+READ = [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}]
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("versions", ["OFF", "ON"])
+@pytest.mark.parametrize("kind", ["nvarchar(9)", "nvarchar(max)"])
+def test_rows_that_are_held_do_not_change_before_the_reader_is_done(shop: Shop, kind: str, versions: str) -> None:
+    """Nor do keys without a row get one; writers that wait are passed. With either driver, and under row versions."""
+    writes = ["UPDATE dbo.t SET note = N'x' WHERE id = 2", "DELETE dbo.t WHERE id = 1", "INSERT dbo.t VALUES (3, N'c')"]
+    refused: list[str] = []
+    shop.run(f"ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT {versions}", "SET LOCK_TIMEOUT 100")
+
+    def meanwhile() -> None:
+        for statement in writes:
+            with pytest.raises(SourceUnavailableError, match="1222"):
+                shop.run(statement)
+            refused.append(statement)
+        waiting.append(pool.submit(other.execute, writes[0], doing="waiting for a row"))
+        while not shop.control.value(WAITING, doing="waiting"):
+            assert not waiting[0].done()
+
+    waiting: list[Future[None]] = []
+    with ThreadPoolExecutor(1) as pool, control(shop.connection, shop.catalog) as other:
+        assert held(shop, kind, meanwhile) == READ
+        waiting[0].result(30)
+    assert refused == writes
+    shop.run(*writes[1:])
+
+
+@pytest.mark.parametrize("versions", ["OFF", "ON"])
+def test_a_reader_that_holds_rows_sees_nothing_uncommitted(shop: Shop, versions: str) -> None:
+    """A repair read at READ UNCOMMITTED, beside another connection whose locks were to guard the rows."""
+    shop.run(f"ALTER DATABASE CURRENT SET READ_COMMITTED_SNAPSHOT {versions}")
+    assert held(shop, "nvarchar(9)", lambda: None) == READ
+    again = replace(shop.chunk("t", Chunk(0, keys=(("2",),)), held=lambda: None), lock_timeout_ms=100)
+    with control(shop.connection, shop.catalog, autocommit=False) as writer:
+        writer.execute("UPDATE dbo.t SET note = N'x' WHERE id = 2", doing="writing")
+        with pytest.raises(SourceUnavailableError, match="1222"):
+            rows(again)
+        writer.rollback()
+    assert [row["after"] for row in rows(again)] == READ[1:]
+    modes = {mode: replace(shop.connector.snapshot, isolation=mode) for mode in ISOLATIONS}
+    sources = {mode: SqlServerSource(replace(shop.connector, snapshot=settings)) for mode, settings in modes.items()}
+    found = {source.chunk_reader(shop.catalog, again.wanted).isolation for source in sources.values()}
+    assert found == {"READ COMMITTED"}, "a transaction of row versions does not see what its own locks guard"
 
 
 @pytest.mark.feature("SNP-31")

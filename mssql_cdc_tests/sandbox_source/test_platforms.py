@@ -238,6 +238,13 @@ def test_a_check_holds_no_rows_on_a_secondary_which_ignores_locks(
         pass
 
 
+@pytest.mark.feature("HA-01")
+def test_a_chunk_is_not_held_on_a_secondary_which_ignores_locks(secondary: Shop) -> None:
+    reader = secondary.chunk("t", held=lambda: None)
+    with pytest.raises(ConfigurationError, match="readable secondary"):
+        rows(reader)
+
+
 def test_an_instance_without_a_start_is_not_there_yet(shop: Shop) -> None:
     """Review, 5.11: NULL sorted as the oldest position, so that a new instance was taken for the old one."""
     shop.create("t", "id int NOT NULL PRIMARY KEY")

@@ -105,10 +105,14 @@ class ChunkReader:
             if self.wanted.begun is not None:
                 self._fix_view(bulk)
                 self.wanted.begun()
+            if self.wanted.held is not None:
+                self._require_locks(bulk)
             try:
                 yield from self._rows(bulk, plan)
             except SourceError as error:
                 raise self._cause(bulk, structure, error) from None
+            if self.wanted.held is not None:
+                self.wanted.held()
             structure.require(bulk, doing=self._doing)
             whole.require(bulk, doing=self._doing)
 
@@ -118,19 +122,27 @@ class ChunkReader:
         for _ in bulk.read(statement, [pa.field("n", pa.int32())], doing=self._doing, rows=1):
             pass
 
+    def _require_locks(self, bulk: Bulk) -> None:
+        """A readable secondary reads versions of rows, whatever the hints of a statement."""
+        if self._text(bulk, UPDATEABILITY) == "READ_ONLY":
+            raise ConfigurationError(
+                f"Rows of {self.wanted.schema.table_id} have to be locked and read again, and a readable secondary "
+                "ignores locks; check on the primary (without driver.applicationIntent)"
+            )
+
+    def _text(self, bulk: Bulk, sql: str) -> str | None:
+        rows = bulk.read(sql, [pa.field("text", pa.string())], doing=self._doing, rows=1)
+        return next((value for batch in rows for value in batch.column("text").to_pylist()), None)
+
     @contextmanager
     def _opened(self, plan: RowPlan) -> Generator[Bulk]:
         """A connection to the replica of the sessions; a listener may need some attempts to lead there."""
         for _ in range(1 if self.replica is None else ATTEMPTS):
             with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
-                if self.replica is None or self._is_there(bulk):
+                if self.replica is None or self._text(bulk, NAME) == self.replica:
                     yield bulk
                     return
         raise elsewhere(self.replica or "", doing=self._doing)
-
-    def _is_there(self, bulk: Bulk) -> bool:
-        rows = bulk.read(NAME, [pa.field("name", pa.string())], doing=self._doing, rows=1)
-        return [value for batch in rows for value in batch.column("name").to_pylist()] == [self.replica]
 
     def _cause(self, bulk: Bulk, structure: Structure, error: SourceError) -> MssqlCdcError:
         """What to raise for an error of the read: DDL may have caused it, unless the connection is gone."""
@@ -221,6 +233,8 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
         source = f"({_with_columns(wanted.statement, names)})"
     conditions = [text for text in (piece.sql, f"({wanted.condition})" if wanted.condition else "") if text]
     sql = f"SELECT {', '.join(plan.select_list('t', hidden=wanted.hidden))} FROM {source} AS t"
+    if wanted.held is not None:
+        sql += " WITH (HOLDLOCK)"
     if conditions:
         sql += f" WHERE {' AND '.join(conditions)}"
     if piece.sql:

@@ -130,7 +130,7 @@ class SqlServerSource:
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ChunkReader:
         """A reader of one chunk; a statement may name other tables, so it never reads under the table's lock."""
-        isolation = self.connector.snapshot.isolation
+        isolation = "read_committed" if wanted.held is not None else self.connector.snapshot.isolation
         return ChunkReader(
             connection=self.connector.connection,
             catalog=catalog,

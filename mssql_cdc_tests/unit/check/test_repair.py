@@ -12,7 +12,7 @@ from mssql_cdc_tests.lake_kit import lsn
 
 def staged(number: int, size: int) -> Staged:
     rows = pa.record_batch({"v": pa.array([b"x" * size], pa.binary())})
-    return Staged([(str(number),)], (rows,), frozenset(), LogMark(lsn(number)))
+    return Staged([(str(number),)], (rows,), LogMark(lsn(number)))
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,13 @@ def test_a_chunk_of_an_incremental_snapshot_may_have_a_condition_and_a_plan_of_i
     )
 
 
+def test_rows_that_are_held_are_locked_by_the_statement_that_reads_them() -> None:
+    (piece,) = pieces(Chunk(2, keys=(("1",), ("7",))), ORDERS.keys)
+    wanted = replace(WANTED, held=lambda: None)
+
+    assert "FROM [dbo].[orders] AS t WITH (HOLDLOCK) WHERE" in select_statement(wanted, PLAN, piece)
+
+
 def test_a_whole_table_is_read_without_a_sort() -> None:
     (piece,) = pieces(Chunk(0), ORDERS.keys)
 
