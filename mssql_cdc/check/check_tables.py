@@ -38,7 +38,7 @@ from mssql_cdc.errors import MssqlCdcError, NotCaughtUpError, StorageError, Task
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.lake.read import exists
 from mssql_cdc.schema import TableId, TableSchema, current_names
-from mssql_cdc.source.registry import open_check_source
+from mssql_cdc.source.registry import check_source
 
 Progress = Callable[[str, int, int], None]
 """What is looked at, how much of it is done, how much there is: tables of a database, then rows of a large table."""
@@ -59,7 +59,7 @@ def check_databases(
         NotCaughtUpError: nothing was captured yet.
     """
     for database in databases:
-        with open_check_source(database.connector).check_session(database.catalog) as session:
+        with check_source(database.source).check_session(database.catalog) as session:
             looked = look_at(database, session, refreshed[database.catalog])
             members = wanted(looked)
             for number, member in enumerate(members):
@@ -165,6 +165,9 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
     unread = unread_of(looked, member, compared) if why is not None else None
     table = KeyedTable(looked.session, compared, recorded, pinned, progress, unread=unread)
     followed, epoch, storage = member.table.text not in looked.statuses, looked.offsets.epoch, database.storage
+
+    if followed:
+        looked.fence.wait_shown(looked.session, member)
 
     def settled(found: Suspects) -> Sequence[Difference]:
         if not followed:

@@ -26,6 +26,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import goal_behind
 from mssql_cdc.run.standing import restored
 from mssql_cdc.schema import TableId
+from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import LogMark
 
 T = TypeVar("T")
@@ -65,6 +66,21 @@ class Fence:
         table, end = member.table, time.monotonic() + PATIENCE
         goal = self._until(lambda: goal_behind(self.database, mark), end, f"capture passes {mark.lsn}")
         self._follow(lambda: self._reached(member, goal), table, end, f"the change log of {table} holds {goal}")
+
+    def wait_shown(self, session: CheckSession, member: LakeTable) -> None:
+        """Wait until the rows that a session reads are no older than the lake's: a run may read a server that is ahead.
+
+        Args:
+            session: Reads the rows.
+            member: The table.
+
+        Raises:
+            SourceUnavailableError: that took too long.
+        """
+        entry = member.entry_in(self.database.offsets())
+        if self.restored is None and entry is not None and entry.to is not None:
+            to, end = Lsn.parse(entry.to), time.monotonic() + PATIENCE
+            self._until(lambda: session.shows(to) or None, end, f"the server that is read shows {to}, as the lake does")
 
     def follow(self, until: Callable[[], bool], table: TableId, what: str) -> None:
         """Follow the database until something holds of a table.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -380,11 +380,16 @@ class CheckSession(Protocol):
         """
         ...
 
+    def shows(self, to: Lsn) -> bool:
+        """Whether rows that are read from now on are no older than the commit `to`; a readable secondary may lag."""
+        ...
+
     def held(self, schema: TableSchema, keys: Sequence[Texts] | None) -> AbstractContextManager[Iterator[Texts]]:
         """The rows with these keys (None: all), which nobody can change or add until the block ends."""
         ...
 
 
+@runtime_checkable
 class CheckSource(Protocol):
     """What `check` needs of a kind of source, beside what capture needs."""
 

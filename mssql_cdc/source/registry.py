@@ -23,6 +23,16 @@ def open_source(connector: Connector) -> Source:
     return _SOURCES[connector.connector_class](connector)
 
 
+def check_source(source: Source) -> CheckSource:
+    """The source that capture reads, for a check: only then both keep to one replica.
+
+    Args:
+        source: The source of a connector.
+    """
+    assert isinstance(source, CheckSource)  # Every kind is both.
+    return source
+
+
 def open_check_source(connector: Connector) -> CheckSource:
-    """The same source for a check."""
+    """The source of a connector for whoever follows no log: its rows may be those of another replica."""
     return _SOURCES[connector.connector_class](connector)

@@ -17,6 +17,7 @@ import pytest
 from mssql_cdc_tests.end_to_end.kit import Place, open_place
 from mssql_cdc_tests.end_to_end.load import writing
 from mssql_cdc_tests.servers import Server, grant, sandbox_server
+from mssql_cdc_tests.storm.lake import happening_at
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("spark")]
 
@@ -153,6 +154,27 @@ def test_a_secondary_is_captured_and_checked_with_the_documented_rights(
         said = told(place, capsys, "check", "--repair", code=5)
         assert "not repaired" in said
         assert "a readable secondary ignores locks" in said, "it is one"
+
+
+@pytest.mark.feature("HA-01")
+def test_a_check_waits_for_the_rows_of_a_replica_that_is_behind_the_lake(
+    secondary: Place, capsys: pytest.CaptureFixture[str]
+):
+    """Another run may capture from a server that is ahead: no change behind the lake's state explained the row."""
+    place, owner = secondary, owner_of(secondary)
+    run = replace(owner, folder=place.folder)  # Into the same lake.
+
+    def meanwhile() -> None:
+        place.sql("EXEC sandbox.replica_lag @seconds = 4", "UPDATE dbo.words SET n = -n WHERE word = 'word 7'")
+        place.settle()
+        run.configure(table_exclude_list="dbo.clock")
+        assert run.catch_up() == 0
+
+    with writing(owner, lambda number: [f"UPDATE dbo.clock SET n = {number}"], pause=0.2):
+        told(place, capsys, *CATCH_UP)
+        with happening_at("mssql_cdc.check.check_tables.pin_current", 1, meanwhile):
+            assert place.command(*CHECK) == 0, capsys.readouterr()
+    assert ("word 7", -7) in changed(place)
 
 
 @pytest.mark.feature("HA-01")

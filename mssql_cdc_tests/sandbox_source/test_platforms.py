@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,13 +16,14 @@ from mssql_sandbox.process import sandbox_process
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot.begin import Wanted, begin
 from mssql_cdc.capture.survey import survey
+from mssql_cdc.config import Connection
 from mssql_cdc.config.driver import DriverSetting
 from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, StaleReaderError
 from mssql_cdc.source.sqlserver import health, kept, log_end, positions, replica_states
 from mssql_cdc.source.sqlserver.catalog import captured_tables, database
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.connect import control
-from mssql_cdc.source.sqlserver.replica import NAME
+from mssql_cdc.source.sqlserver.replica import NAME, is_primary
 from mssql_cdc.source.sqlserver.snapshot_reader import locked
 from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc_tests.sandbox_source.kit import Shop, open_shop, rows, server_values
@@ -217,6 +219,32 @@ def test_a_session_beside_another_one_reaches_the_same_replica(
 
 
 @pytest.mark.feature("HA-01")
+def test_a_check_reaches_the_replica_of_the_other_sessions(secondary: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Review: its rows came from any replica, and the end of the log that bounds them from another one."""
+    source, real, primary = connector_of(secondary), kept.open_control, secondary.connection.driver_settings[:-1]
+    leads_to_primary = itertools.cycle([True, False])
+
+    def listener(connection: Connection, *arguments: Any, **more: Any) -> kept.Control:
+        if next(leads_to_primary):
+            connection = replace(connection, driver_settings=primary)
+        return real(connection, *arguments, **more)
+
+    monkeypatch.setattr(kept, "open_control", listener)
+    for session in (source.session, source.check_session):
+        for other in (source.check_session, source.session):
+            with session(secondary.catalog) as first, other(secondary.catalog) as second:
+                assert is_primary(first.control) == is_primary(second.control)
+            source.kept.clear()
+    with source.check_session(secondary.catalog) as first:
+        assert is_primary(first.control)
+        monkeypatch.setattr(kept, "open_control", real)
+        with pytest.raises(StaleReaderError, match="have not reached the primary"), source.session(secondary.catalog):
+            pass
+    with source.session(secondary.catalog) as session:
+        assert not is_primary(session.control), "nothing relies on the primary any more"
+
+
+@pytest.mark.feature("HA-01")
 def test_a_primary_is_not_asked_which_replica_it_is(shop: Shop) -> None:
     source = connector_of(shop)
     with source.session(shop.catalog):
@@ -230,12 +258,14 @@ def test_a_check_holds_no_rows_on_a_secondary_which_ignores_locks(
 ) -> None:
     """A repair would have put a row behind a change that it had not seen."""
     schema = secondary.instance("t").schema
-    with (
-        control(secondary.connection, secondary.catalog) as replica,
-        pytest.raises(ConfigurationError, match="readable secondary"),
-        SqlServerCheckSession(replica, secondary.connection).held(schema, keys),
-    ):
-        pass
+    primary = replace(secondary.connection, driver_settings=secondary.connection.driver_settings[:-1])
+    for connection in (secondary.connection, primary):  # Marks are those of the session.
+        with (
+            control(secondary.connection, secondary.catalog) as replica,
+            pytest.raises(ConfigurationError, match="readable secondary"),
+            SqlServerCheckSession(replica, connection).held(schema, keys),
+        ):
+            pass
 
 
 @pytest.mark.feature("HA-01")

@@ -14,6 +14,7 @@ from typing import Any
 
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import ConfigurationError, SchemaError
+from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import Column, TableId, TableSchema
 from mssql_cdc.source.sqlserver.catalog import sql_type
 from mssql_cdc.source.sqlserver.catalog_statements import JOIN_TYPES, TYPE_NAME
@@ -22,7 +23,9 @@ from mssql_cdc.source.sqlserver.chunk_planning import plan_chunks
 from mssql_cdc.source.sqlserver.chunks import Piece, pieces, predicate, table_name
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.key_order import ranges_of
+from mssql_cdc.source.sqlserver.replica import is_primary
 from mssql_cdc.source.sqlserver.snapshot_reader import UPDATEABILITY
+from mssql_cdc.source.sqlserver.sql import IS_CAPTURED, digits
 from mssql_cdc.source.values import Bound, Buckets, Checksum, Chunk, SourceTable, Texts
 
 FETCH_ROWS = 5_000
@@ -153,6 +156,11 @@ class SqlServerCheckSession:
         """
         return Chunk(number, keys=tuple(_bounds(schema, keys)))
 
+    def shows(self, to: Lsn) -> bool:
+        """Whether rows that are read from now on are no older than the commit `to`; a readable secondary may lag."""
+        doing = "looking for the newest commit of the lake"
+        return is_primary(self.control) or bool(self.control.value(IS_CAPTURED, digits(to), digits(to), doing=doing))
+
     @contextmanager
     def held(self, schema: TableSchema, keys: Sequence[Texts] | None) -> Generator[Iterator[Texts]]:
         """The rows with these keys (None: all), locked against changes until the block ends.
@@ -170,7 +178,11 @@ class SqlServerCheckSession:
         sql = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)} WITH ({hints})"
         sql += f" WHERE {where}" if where else ""
         with control(self.connection, self.control.catalog, autocommit=False, opened_before=True) as opened:
-            if opened.value(UPDATEABILITY, doing="asking whether rows may be locked") == "READ_ONLY":
+            # The session's marks bound the rows: both have to be the primary's.
+            both = (
+                one.value(UPDATEABILITY, doing="asking whether rows may be locked") for one in (self.control, opened)
+            )
+            if "READ_ONLY" in both:
                 raise ConfigurationError(
                     f"Rows of {schema.table_id} have to be locked and read again, and a readable secondary ignores "
                     "locks; check on the primary (without driver.applicationIntent)"

@@ -32,7 +32,8 @@ class KeptControl:
     """The idle connection of one database, if there is one. A session that finds none opens its own.
 
     `reached` tells whether there has been one: a database that cannot be opened later is no mistake. `replica` is the
-    readable secondary that the sessions have reached (`replica`): while one is open, others must reach the same.
+    readable secondary that the sessions have reached (`replica`; None: the primary): while one is open, others must
+    reach the same.
     """
 
     replica: str | None = None
@@ -53,20 +54,44 @@ class KeptControl:
             SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
         """
         taken = self._take() or self._reach(connection, catalog)
-        with self._lock:
-            self._open += 1
         try:
-            yield taken.control
+            with self._counted():
+                yield taken.control
         except BaseException:
             taken.control.close()
             raise
+        self._put(taken)
+
+    @contextmanager
+    def apart(self, connection: Connection, catalog: str) -> Generator[Control]:
+        """A connection of the same replica that nobody else uses, and that is closed behind the block.
+
+        Args:
+            connection: How to connect.
+            catalog: The database, the same in every call.
+
+        Raises:
+            SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
+        """
+        opened = self._reach(connection, catalog).control
+        try:
+            with self._counted():
+                yield opened
+        finally:
+            opened.close()
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        with self._lock:
+            self._open += 1
+        try:
+            yield
         finally:
             with self._lock:
                 self._open -= 1
-        self._put(taken)
 
     def _reach(self, connection: Connection, catalog: str) -> _Idle:
-        """A new connection, to the same readable secondary as before if there are several."""
+        """A new connection, to the same readable secondary as before if there are several, or to the primary again."""
         doing = "opening a session"
         for attempt in range(1, ATTEMPTS + 1):
             opened = open_control(connection, catalog, opened_before=self.reached)
@@ -77,14 +102,15 @@ class KeptControl:
             try:
                 found = opened.value(NAME, doing="asking for the replica's name")
                 with self._lock:
-                    if self.replica in (None, found) or (attempt == ATTEMPTS and not self._open):
+                    is_free = not self._open and (self.replica is None or attempt == ATTEMPTS)
+                    if found == self.replica or is_free:
                         self.replica = found
                         return _Idle(opened, until, found)
             except BaseException:
                 opened.close()
                 raise
             opened.close()
-        raise elsewhere(self.replica or "", doing=doing)
+        raise elsewhere(self.replica, doing=doing)
 
     def _take(self) -> _Idle | None:
         """The idle connection if it still works."""

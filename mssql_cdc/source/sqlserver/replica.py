@@ -24,15 +24,15 @@ def is_primary(control: Control) -> bool:
     return control.value(NAME, doing="asking whether this is a readable secondary") is None
 
 
-def elsewhere(wanted: str, *, doing: str) -> StaleReaderError:
+def elsewhere(wanted: str | None, *, doing: str) -> StaleReaderError:
     """The error of a connection that has not reached the replica of the others.
 
     Args:
-        wanted: The replica.
+        wanted: The readable secondary; None: the primary.
         doing: Completes "while …" in the text of the error.
     """
+    replica = "the primary" if wanted is None else f"the readable secondary {wanted.strip()!r}"
     return StaleReaderError(
-        f"{ATTEMPTS} connections have not reached the readable secondary {wanted.strip()!r}, which the log's end was "
-        f"read on, while {doing}: the name of the server leads to several. Name one of them in database.hostname if "
+        f"{ATTEMPTS} connections have not reached {replica}, which the log's end was read on, while {doing}: the name of the server leads to several. Name one of them in database.hostname if "
         "this comes again; the read will be retried"
     )

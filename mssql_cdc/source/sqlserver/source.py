@@ -29,7 +29,7 @@ from mssql_cdc.source.sqlserver.catalog import KnownCatalog, captured_names, dat
 from mssql_cdc.source.sqlserver.changes import PAGE_ROWS, ChangeReader
 from mssql_cdc.source.sqlserver.check_session import SqlServerCheckSession
 from mssql_cdc.source.sqlserver.concealed import UNSEEN_POLICIES, WholeRows, sees_policies, trusted_policies
-from mssql_cdc.source.sqlserver.connect import Control, control, find_driver
+from mssql_cdc.source.sqlserver.connect import Control, find_driver
 from mssql_cdc.source.sqlserver.ddl_history import altered
 from mssql_cdc.source.sqlserver.health import SeenScans
 from mssql_cdc.source.sqlserver.kept import KeptControl
@@ -86,8 +86,9 @@ class SqlServerSource:
 
     @contextmanager
     def check_session(self, catalog: str) -> Generator[SqlServerCheckSession, None, None]:
-        """A session for a check (`check_session`)."""
-        with control(self.connector.connection, catalog) as opened:
+        """A session for a check (`check_session`), on the replica of the other sessions: their marks bound its rows."""
+        kept = self.kept.setdefault(catalog, KeptControl())
+        with kept.apart(self.connector.connection, catalog) as opened:
             yield SqlServerCheckSession(opened, self.connector.connection)
 
     def change_reader(
