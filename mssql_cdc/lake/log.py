@@ -1,7 +1,8 @@
 """The log of one Delta table: its state, its creation, and the single write function (rules A3, A6, B15, C18).
 
 Every table that `deltalake` commits goes through `commit`: change logs, offsets and the small tables. Current tables
-are committed by `lake/table_commit.py`. A JVM is needed only to create a table whose names need column mapping.
+are committed by `lake/table_commit.py`. A JVM is needed only to create a table whose names need column mapping, and to
+commit to one with features that `deltalake` refuses (`lake/features.py`).
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from mssql_cdc.errors import FencedError, OvertakenError, StorageError
 from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.commit_facts import told_facts
 from mssql_cdc.lake.delta_schema import needs_mapping
+from mssql_cdc.lake.features import refused_features, without_spark
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.opened import find_table
-from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, OWNER, STATS, WIDENING, is_on, listed_stats
+from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, OWNER, STATS, listed_stats
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
 
@@ -41,8 +43,9 @@ class TableState:
     """One state of a table's log, from which exactly one commit can be made.
 
     `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
-    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `checked`: the
-    version up to which a look has judged what others have committed; None: this one.
+    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `refused` are the
+    table's features with which `deltalake` does not commit. `checked`: the version up to which a look has judged what
+    others have committed; None: this one.
     """
 
     uri: str
@@ -57,6 +60,7 @@ class TableState:
     properties: Mapping[str, str]
     storage: Storage
     table: DeltaTable = field(repr=False, compare=False)
+    refused: tuple[str, ...] = ()
     checked: int | None = field(default=None, compare=False)
 
     @property
@@ -76,8 +80,8 @@ class TableState:
 
     @property
     def needs_spark(self) -> bool:
-        """Whether only Spark can commit to the table: after its first widened column."""
-        return is_on(self.properties, WIDENING)
+        """Whether only Spark can commit to the table: after its first widened column, and an ALTER TABLE of a user."""
+        return bool(self.refused)
 
     @property
     def target(self) -> FileTarget:
@@ -144,11 +148,12 @@ def commit(
         state: the state that was loaded before the source was read.
         files: what the tasks wrote; may be empty (a position that advances without rows).
         metadata: JSON-able facts: `to`, `run_id`, `partition`, `snapshot`, ...; kept in userMetadata.
-        spark: needed only for a table with a widened column, which `deltalake` cannot commit to.
+        spark: needed only for a table that `deltalake` cannot commit to (`TableState.needs_spark`).
 
     Raises:
         OvertakenError: another run has committed since, or changed the table; nothing was written.
         FencedError: the state was used for a commit before.
+        StorageError: the commit failed, or needs Spark and none was given; nothing was written.
     """
     after = _committed(state, files, metadata, spark)
     # A foreign append between the look and this commit does not make it fail.
@@ -174,7 +179,7 @@ def _committed(
     }
     if state.needs_spark:
         if spark is None:
-            raise StorageError(f"{state.uri} has a widened column and accepts commits from Spark only")
+            raise without_spark(state.uri, state.refused)
         from pyspark.errors import PySparkException
 
         from mssql_cdc.lake.spark_log import commit_with_spark
@@ -278,9 +283,9 @@ def _read(state: TableState) -> TableState:
     table = state.table
     committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
-    properties = dict(metadata.configuration)
+    refused = refused_features(table)
     # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
-    own = _newest_facts(table, state.app_id) if committed or properties.get(WIDENING) else None
+    own = _newest_facts(table, state.app_id) if committed or refused else None
     return replace(
         state,
         delta_version=table.version(),
@@ -289,7 +294,8 @@ def _read(state: TableState) -> TableState:
         own_batch=max(committed, own["batch"] if own else 0),
         own=own,
         schema_json=table.schema().to_json(),
-        properties=properties,
+        properties=dict(metadata.configuration),
+        refused=refused,
     )
 
 

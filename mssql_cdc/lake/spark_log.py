@@ -1,4 +1,4 @@
-"""Log operations that only Spark supports: creating current tables and mapped tables, committing to widened ones.
+"""Log operations that only Spark supports: creating mapped tables, committing to those that `deltalake` refuses.
 
 `deltalake` rejects column mapping and type widening, and adds unused features to tables with deletion vectors, which
 readers must then support. `lake/evolution.py` changes schemas.

@@ -21,6 +21,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from deltalake import CommitProperties, Schema
 from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.table import ProtocolVersions
 from deltalake.transaction import AddAction
 
 from mssql_cdc.lake.history import load_history
@@ -190,6 +191,10 @@ class ModelTable:
     def schema(self) -> ModelSchema:
         """The schema."""
         return ModelSchema(self._now.schema_json)
+
+    def protocol(self) -> ProtocolVersions:
+        """No features."""
+        return ProtocolVersions(1, 2, None, None)
 
     def transaction_version(self, app_id: str) -> int | None:
         """The newest txn of an application."""
