@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from typing import Any, cast
 
 from mssql_cdc.errors import placed
@@ -21,6 +21,8 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _INTEGERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 _PLAIN: Mapping[str, type] = {"boolean": bool, "string": str}
 _NESTED = {"struct": "fields", "array": "items", "map": "values"}
+_EXACT = Context(prec=1_000, traps=[Inexact, InvalidOperation])
+"""Refuses what it would have to round."""
 _MEMBERS = ("name", "version", "doc", "parameters")
 
 
@@ -160,13 +162,22 @@ def _bytes(schema: Schema, value: Any, *, numeric: bool) -> Any:
         if not isinstance(value, Decimal):
             raise UnfitValueError(f"found {_kind(value)}, expected a Decimal")
         scale = int(schema.get("parameters", {}).get("scale", 0))
-        unscaled = value.scaleb(scale)
-        if unscaled != unscaled.to_integral_value():
-            raise UnfitValueError(f"found a Decimal with more than {scale} digits behind the point")
-        return value if numeric else unscaled_text(int(unscaled))
+        unscaled = _unscaled(value, scale)
+        return value if numeric else unscaled_text(unscaled)
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     raise UnfitValueError(f"found {_kind(value)}, expected bytes")
+
+
+def _unscaled(value: Decimal, scale: int) -> int:
+    """The number without its point. Python's own context has 28 digits, and rounds what has more."""
+    try:
+        whole = value.scaleb(scale, context=_EXACT).quantize(Decimal(1), context=_EXACT)
+    except Inexact:
+        raise UnfitValueError(f"found a Decimal with more than {scale} digits behind the point") from None
+    except DecimalException:
+        raise UnfitValueError(f"found a Decimal that is no number of at most {_EXACT.prec} digits") from None
+    return int(whole)
 
 
 def _require_plain(kind: str, value: Any) -> None:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, timedelta
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 
 from mssql_cdc.schema import Column, Kind
 
+_ALL_DIGITS = Context(prec=100)
+"""Python's own has 28 digits, SQL Server's decimals have 38."""
 Literal = tuple[Any, str | None]
 """A value as the lake stores it, and its exact text where the stored value loses something."""
 _DATE = r"(\d{4}-\d{2}-\d{2})"
@@ -33,9 +35,12 @@ def literal_default(column: Column) -> Literal | None:
     if text is None or column.identity or column.alias is not None:
         return None
     try:
-        return _literal(column, text)
-    except (ValueError, InvalidOperation):
+        found = _literal(column, text)
+        if found is not None:
+            stored(column, found)  # One that the column cannot hold is none.
+    except (ValueError, ArithmeticError):
         return None
+    return found
 
 
 def zero(column: Column) -> Literal:
@@ -67,7 +72,8 @@ def stored(column: Column, literal: Literal) -> tuple[pa.Array, pa.Array | None]
     """Return a literal as a column of one row, and its exact texts."""
     value, exact = literal
     if isinstance(value, Decimal):
-        value = value.quantize(Decimal(1).scaleb(-(column.type.jdbc_scale or 0)), rounding=ROUND_HALF_EVEN)
+        scale = Decimal(1).scaleb(-(column.type.jdbc_scale or 0))
+        value = value.quantize(scale, rounding=ROUND_HALF_EVEN, context=_ALL_DIGITS)
     return pa.array([value], column.type.arrow), None if exact is None else pa.array([exact], pa.string())
 
 

@@ -61,7 +61,8 @@ def read_history(path: Path, connector: Connector, offsets: Mapping[str, SourceO
     tables: dict[TableId, Structure] = {}
     names = {name.casefold(): name for name in connector.databases}
     count = 0
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    # Not `splitlines`: JSON strings have U+2028 and its like as they are.
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         count += 1

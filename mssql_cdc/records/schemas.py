@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
 from mssql_cdc.config import Connector, RecordSettings
 from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.config.masks import MaskRule
+from mssql_cdc.records.connect_values import dumped
 from mssql_cdc.records.converters import default_text, time_unit
-from mssql_cdc.records.json_texts import json_text
 from mssql_cdc.records.names import schema_name
 from mssql_cdc.schema import Column, Kind, TableId
 
@@ -113,7 +114,7 @@ def key_schema(
     """
     name = schema_name(f"{topic}.Key", settings.schema_names)
     columns = [_field_of(one, column, settings, form, custom) for one, column in fields]
-    return json_text(struct([*columns, *(field(one, "string") for one in added)], name=name))
+    return dumped(struct([*columns, *(field(one, "string") for one in added)], name=name))
 
 
 def value_schema(
@@ -137,8 +138,8 @@ def value_schema(
     """
     envelope = envelope_schema(topic, fields, table, connector, custom=custom, transaction=transaction)
     if connector.records.writes_cloud_events:
-        return json_text(struct(envelope["fields"][:2], name=CLOUD_EVENT_DATA))
-    return json_text(envelope)
+        return dumped(struct(envelope["fields"][:2], name=CLOUD_EVENT_DATA))
+    return dumped(envelope)
 
 
 def envelope_schema(
@@ -197,7 +198,9 @@ def column_schema(name: str, column: Column, settings: RecordSettings, form: Jso
     kind, more = _kind(column, settings)
     default = default_text(column, settings, form)
     if default is not None:
-        more = more | {"default": json.loads(default)}
+        # A number of the form NUMERIC has more digits than a double.
+        digits = Decimal if column.type.kind is Kind.DECIMAL and kind == "bytes" else float
+        more = more | {"default": json.loads(default, parse_float=digits)}
     return field(name, kind, optional=column.nullable, **more)
 
 

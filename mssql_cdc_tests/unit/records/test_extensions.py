@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import importlib
 import re
 import sys
@@ -225,6 +226,15 @@ def test_masked_column_cannot_be_registered(extended: Lake) -> None:
         extended.records(column__mask__with__3__chars="dbo.orders.name")
 
 
+def decimal_of(scale: int) -> str:
+    parameters = {"scale": str(scale)}
+    return repr({"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": parameters})
+
+
+def base64_of(unscaled: int) -> str:
+    return base64.b64encode(unscaled.to_bytes(16, "big", signed=True)).decode()
+
+
 @pytest.mark.feature("SPI-05")
 @pytest.mark.parametrize(
     ("schema", "value", "expected"),
@@ -237,6 +247,12 @@ def test_masked_column_cannot_be_registered(extended: Lake) -> None:
             "{'type': 'bytes', 'name': 'org.apache.kafka.connect.data.Decimal', 'parameters': {'scale': '2'}}",
             "__import__('decimal').Decimal('2.5')", "APo=",
         ),
+        *((decimal_of(scale), f"__import__('decimal').Decimal('{number}')", base64_of(whole))
+          for scale, number, whole in (
+            (2, "123456789012345678901234567890123456.12", 12345678901234567890123456789012345612),
+            (38, "-0.99999999999999999999999999999999999999", -(10**38 - 1)),
+            (0, "9" * 38, 10**38 - 1),
+        )),
     ],
 )  # fmt: skip
 def test_converted_values_can_have_every_type_of_kafka_connect(

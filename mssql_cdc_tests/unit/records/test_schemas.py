@@ -12,6 +12,7 @@ from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.records.converters import default_text
 from mssql_cdc.records.names import schema_name
 from mssql_cdc.records.schema_changes import as_first_seen
+from mssql_cdc.records.schemas import key_schema
 from mssql_cdc_tests.lake_kit import Change, column
 from mssql_cdc_tests.unit.config.samples import connector_with
 from mssql_cdc_tests.unit.records.kit import Lake, table
@@ -68,6 +69,10 @@ def test_a_record_has_the_schemas_of_key_and_value(tmp_path: Path):
         ({"type_name": "datetime"}, "('2019-01-01 12:34:56.125')", "1546346096127"),
         ({"type_name": "datetimeoffset", "scale": 3}, "('2019-01-01 00:00:00.1234567 +02:00')",
          '"2019-01-01T00:00:00.1234567+02:00"'),
+        ({"type_name": "decimal", "precision": 38, "scale": 30}, "((1))", '"DJ8snNBGdO3qQAAAAA=="'),
+        ({"type_name": "decimal", "precision": 38, "scale": 18}, "((10000000000))", '"IE/OXj4lAmEQAAAA"'),
+        ({"type_name": "decimal", "precision": 38, "scale": 0}, "((" + "9" * 38 + "))", '"SztMqFqGxHoJiiI//////w=="'),
+        ({"type_name": "decimal", "precision": 5, "scale": 2}, "((10000000000))", None),
         ({"type_name": "uniqueidentifier"}, "('01234567-89ab-cdef-0123-456789abcdef')", None),
     ],
 )  # fmt: skip
@@ -82,6 +87,19 @@ def test_the_default_of_a_decimal_has_its_own_digits_as_a_text(mode: str, shown:
     one = column("c", "decimal", precision=9, scale=3, default_text="((2.5))")
     settings = connector_with({"decimal.handling.mode": mode}).records
     assert default_text(one, settings, JsonForm()) == shown
+
+
+@pytest.mark.parametrize(
+    ("scale", "default", "shown"),
+    [(2, "123456789012345678.12", "123456789012345678.12"), (2, "0.10", "0.10"), (7, "0.0000001", "1E-7")],
+)
+def test_a_default_in_numeric_form_has_the_digits_of_the_value(scale: int, default: str, shown: str):
+    """It went through a double: a sink made the column with another default."""
+    one = column("c", "decimal", precision=20, scale=scale, default_text=f"(({default}))", nullable=False)
+    form = JsonForm(numeric=True)
+    settings = connector_with({}).records
+    assert f'"default":{shown},' in key_schema("t", [("c", one)], settings, form)
+    assert default_text(one, settings, form) == default
 
 
 def test_a_column_of_an_alias_type_shows_no_default():
