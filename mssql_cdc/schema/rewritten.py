@@ -25,8 +25,10 @@ def is_rewritten(before: SqlServerType, after: SqlServerType) -> bool:
     if before.name not in TYPES or after.name not in TYPES:
         return False
     kinds = before.kind, after.kind
-    if before.kind in {Kind.TEXT, Kind.DOCUMENT} and after.row.code_page and not before.row.code_page:
-        return True  # What the code page does not have became a question mark.
+    if before.kind in {Kind.TEXT, Kind.DOCUMENT} and after.row.code_page:
+        collations = before.collation, after.collation
+        if not before.row.code_page or (None not in collations and collations[0] != collations[1]):
+            return True  # What the code page does not have became a question mark.
     if after.name in _FIXED:
         return before.name not in _FIXED or before.length != after.length
     if kinds in {(Kind.TEXT, Kind.TEXT), (Kind.BINARY, Kind.BINARY)}:

@@ -30,6 +30,9 @@ _COMMAND_ID = "__$command_id"
 _KEPT_SECONDS = 60.0
 _ATTEMPTS = 5
 _NOTHING = Concealment()
+_INSTALLED = range(1, 5)
+"""The values of EngineEdition that are no service of Azure's."""
+_SQL_SERVER_2016 = 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,13 @@ def database(control: Control, name: str, *, hint: str = "", seen: SeenLog | Non
         seen: What the process has seen of its log: an end that was shown is not asked for again.
 
     Raises:
-        ConfigurationError: there is none, CDC is not enabled in it, or the login may not see its log's end and scans.
+        ConfigurationError: there is none, CDC is not enabled in it, the server is too old, or the login may not see its
+            log's end and scans.
     """
     row = control.row(statements.DATABASE, name, doing=f"looking for database {name!r}")
     if row is None:
         raise ConfigurationError(f"The server has no database {name!r}; check database.names")
+    require_version(row.edition, row.major)
     if not row.is_cdc_enabled:
         raise ConfigurationError(
             f"CDC is not enabled in database {row.name!r}: run EXEC sys.sp_cdc_enable_db in it, and "
@@ -61,6 +66,22 @@ def database(control: Control, name: str, *, hint: str = "", seen: SeenLog | Non
         )
     _require_state(control, row.name, seen or SeenLog())
     return Database(row.name)
+
+
+def require_version(edition: int, major: int | None) -> None:
+    """Refuse a server without masks and row-level security in its catalog: each read asks for them.
+
+    Args:
+        edition: The server's EngineEdition; Azure's services, which are always new, say that they are version 12.
+        major: Its major version.
+
+    Raises:
+        ConfigurationError: It is older than SQL Server 2016.
+    """
+    if edition in _INSTALLED and major is not None and major < _SQL_SERVER_2016:
+        raise ConfigurationError(
+            f"The server has version {major} of SQL Server; expected {_SQL_SERVER_2016} (SQL Server 2016) or newer"
+        )
 
 
 def _require_state(control: Control, name: str, seen: SeenLog) -> None:

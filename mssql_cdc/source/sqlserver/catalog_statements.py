@@ -11,7 +11,10 @@ LEFT JOIN sys.types t ON t.user_type_id = c.user_type_id"""
 type has the base type's `system_type_id`; all CLR types have one, of which there is no row.
 """
 
-DATABASE = "SELECT name, is_cdc_enabled FROM sys.databases WHERE name = ?"
+DATABASE = """
+SELECT name, is_cdc_enabled, CAST(SERVERPROPERTY('EngineEdition') AS int) AS edition,
+       CAST(SERVERPROPERTY('ProductMajorVersion') AS int) AS major
+FROM sys.databases WHERE name = ?"""
 
 LOG_SCANS = "SELECT TOP (0) session_id FROM sys.dm_cdc_log_scan_sessions"
 

@@ -78,3 +78,19 @@ def test_a_change_that_rewrites_values(change: str):
 def test_a_change_that_leaves_values_as_they_are(change: str):
     before, after = map(kind, change.split(" > "))
     assert not is_rewritten(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("Cyrillic_General_CI_AS", "Latin1_General_CI_AS", True),
+        ("Latin1_General_CI_AS", "Latin1_General_CI_AS", False),
+        (None, "Latin1_General_CI_AS", False),
+    ],
+)
+def test_another_collation_rewrites_what_is_in_a_code_page(before: str | None, after: str, expected: bool):  # noqa: FBT001
+    """SQL Server converts the stored text; what the new code page lacks becomes a question mark."""
+    kinds = [SqlServerType("varchar", length=50, collation=one) for one in (before, after)]
+    assert is_rewritten(*kinds) is expected
+    national = [SqlServerType("nvarchar", length=50, collation=one) for one in (before, after)]
+    assert not is_rewritten(*national)
