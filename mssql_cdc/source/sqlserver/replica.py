@@ -33,7 +33,7 @@ def elsewhere(wanted: str | None, *, doing: str) -> StaleReaderError:
     """
     replica = "the primary" if wanted is None else f"the readable secondary {wanted.strip()!r}"
     return StaleReaderError(
-        f"{ATTEMPTS} connections have not reached {replica}, which the log's end was read on, while {doing}: the name of "
-        "the server leads to several. Name one of them in database.hostname if this comes again; the read will be "
+        f"{ATTEMPTS} connections have not reached {replica}, which the log's end was read on, while {doing}: the name "
+        "of the server leads to several. Name one of them in database.hostname if this comes again; the read will be "
         "retried"
     )
