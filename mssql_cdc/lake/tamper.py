@@ -37,6 +37,11 @@ _HARMLESS = (
 _OURS = ("WRITE", "MERGE", "CREATE TABLE")
 
 
+def is_harmless(operation: str) -> bool:
+    """Whether commits of this name leave the rows as they are."""
+    return operation.upper().startswith(_HARMLESS)
+
+
 def verify_untouched(
     state: TableState, *, table_id: str | None, delta_version: int | None, batch: int | None = None
 ) -> None:

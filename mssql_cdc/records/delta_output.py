@@ -1,8 +1,14 @@
-"""A Delta table of records. Records and progress are one commit: the progress is in its metadata."""
+"""A Delta table of records. Records and progress are one commit: the progress is in its metadata.
+
+RESTORE takes records back, and keeps the history with the progress. So what others have committed behind the newest
+progress is judged before a run goes on there.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -10,8 +16,9 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.files import write_files
-from mssql_cdc.lake.log import TableState, commit, create_table, load_state
+from mssql_cdc.lake.log import TableState, commit, create_table, facts_of, load_state
 from mssql_cdc.lake.storage import Storage
+from mssql_cdc.lake.tamper import is_harmless
 from mssql_cdc.records.outputs import OutputBatch, Progress
 from mssql_cdc.records.record_batch import RECORDS
 
@@ -43,6 +50,7 @@ class DeltaOutput:
         self.kept: Progress | None = None
         own = self._state.own
         if own is not None:
+            _verify_records(self._state, own["batch"])
             self.kept = Progress.from_json(json.dumps(own["progress"]))
         elif self._state.own_batch:
             raise StorageError(
@@ -87,3 +95,48 @@ def _opened(uri: str, connector: Connector) -> TableState:
     if state is None:
         raise StorageError(f"{uri} was created but cannot be opened")
     return state
+
+
+def _verify_records(state: TableState, batch: int) -> None:
+    """Check that the table has the records that the newest progress counts, but those that a DELETE has taken away.
+
+    The history is followed back from the newest version. A RESTORE leads to the version that it has brought back.
+
+    Args:
+        state: The state of the table's log.
+        batch: The `_batch` of the commit with the newest progress.
+
+    Raises:
+        StorageError: The way does not lead to the commit of the newest progress.
+    """
+    since = _commits_since(state, batch)
+    kept, version = min(since), state.delta_version
+    while version > kept:
+        commit_info = since.get(version, {})
+        operation = str(commit_info.get("operation", "an unknown commit")).upper()
+        if operation == "RESTORE" and (restored := _restored_version(commit_info)) >= kept:
+            version = restored
+        elif is_harmless(operation) or operation == "DELETE":
+            version -= 1
+        else:
+            raise StorageError(
+                f"{state.uri} was changed by {operation} in Delta version {version}: records that its progress counts "
+                f"may be missing or doubled. RESTORE it to version {kept}, or name another table"
+            )
+
+
+def _commits_since(state: TableState, batch: int) -> dict[int, Mapping[str, Any]]:
+    """Return our commit with this `_batch`, and those behind it, by version."""
+    for limit in (4, 64, None):
+        found: dict[int, Mapping[str, Any]] = {}
+        for entry in state.table.history(limit):
+            found[entry["version"]] = entry
+            if (facts_of(entry) or {}).get("batch") == batch:
+                return found
+    raise StorageError(f"The log of {state.uri} was changed while it was read. Try again")
+
+
+def _restored_version(commit_info: Mapping[str, Any]) -> int:
+    """Return the version that a RESTORE has brought back; -1: it names a time."""
+    version = (commit_info.get("operationParameters") or {}).get("version")
+    return int(version) if str(version).isdecimal() else -1

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from mssql_cdc.errors import ConfigurationError, FencedError, StorageError
 from mssql_cdc.lake.read import read_table
@@ -302,6 +302,64 @@ def test_a_file_that_something_else_changed_is_refused(tmp_path: Path, change: s
     with pytest.raises(StorageError, match=r"were written|how far its records reach"):
         run(lake, str(file))
     assert file.read_bytes() == before
+
+
+def in_two_commits(folder: Path) -> tuple[Lake, dict[str, TableSchema], DeltaTable]:
+    """A lake, and the Delta table of its records after two runs; a third one has something to write."""
+    lake, schemas = begun(folder)
+    for first in (2, 4):
+        go_on(lake, schemas, first, first + 1)
+        run(lake, target("delta", folder))
+    go_on(lake, schemas, 6, 7)
+    return lake, schemas, DeltaTable(str(folder / "records"))
+
+
+@pytest.mark.parametrize("change", ["restore", "restored twice", "append"])
+def test_a_delta_table_that_something_else_changed_is_refused_until_it_is_restored(tmp_path: Path, change: str):
+    """RESTORE keeps the history with the progress: the records that it took back were never written again."""
+    lake, _, table_ = in_two_commits(tmp_path)
+    match change:
+        case "append":
+            write_deltalake(table_, read_table(str(tmp_path / "records")).slice(0, 1), mode="append")
+        case _:
+            for version in (1, 0, 1) if change == "restored twice" else (1,):
+                table_.restore(version)
+    with pytest.raises(StorageError, match=r"was changed by (RESTORE|WRITE) .* to version 2, or name another table"):
+        run(lake, target("delta", tmp_path))
+    DeltaTable(str(tmp_path / "records")).restore(2)
+    run(lake, target("delta", tmp_path))
+    assert written("delta", tmp_path) == lake.records()
+    assert run(lake, target("delta", tmp_path)) == 0
+
+
+def test_a_delta_table_that_is_restored_while_a_run_writes_is_refused(tmp_path: Path):
+    lake, _, table_ = in_two_commits(tmp_path)
+    late = DeltaOutput(str(tmp_path / "records"), lake.connector)
+    write_records(lake.connector, output=late)
+    table_.restore(1)
+    with pytest.raises(FencedError):
+        late.keep()
+    with pytest.raises(StorageError, match="was changed by RESTORE in Delta version 3"):
+        run(lake, target("delta", tmp_path))
+
+
+@pytest.mark.parametrize("change", ["tidy", "delete"])
+def test_a_delta_table_may_be_tidied_and_old_records_deleted(tmp_path: Path, change: str):
+    lake, schemas, table_ = in_two_commits(tmp_path)
+    match change:
+        case "tidy":
+            table_.optimize.compact()
+            table_.vacuum(0, dry_run=False, enforce_retention_duration=False)
+        case _:
+            table_.alter.set_table_properties({"delta.appendOnly": "false"})
+            table_.delete("number < 5")
+    assert table_.version() > 2
+    run(lake, target("delta", tmp_path))
+    go_on(lake, schemas, 8, 9)
+    run(lake, target("delta", tmp_path))
+    rows = read_table(str(tmp_path / "records")).to_pylist()
+    first = 5 if change == "delete" else 0
+    assert sorted(row["number"] for row in rows) == list(range(first, len(lake.records())))
 
 
 def test_two_runs_cannot_write_to_one_output(tmp_path: Path):
