@@ -44,4 +44,3 @@ def open_output(target: str, connector: Connector) -> Generator[Output]:
     else:
         with open_file(target) as file:
             yield file
-            file.keep()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc.records import Selection, database_records, open_output, pieces, write_records
 from mssql_cdc.records.delta_output import DeltaOutput
-from mssql_cdc.records.outputs import OutputBatch, begin
+from mssql_cdc.records.outputs import Output, OutputBatch, begin
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.schema import TableSchema
 from mssql_cdc_tests.lake_kit import Change, lsn
@@ -133,6 +135,23 @@ def run_once(lake: Lake, name: str) -> int:
             if one.records.num_rows:
                 return one.records.num_rows
     return 0
+
+
+def failed(lake: Lake, name: str) -> tuple[Output, dict[Path, bytes]]:
+    """A run that fails behind its last record: its output, and the files as they stood before that."""
+    left: dict[Path, bytes] = {}
+    with suppress(ZeroDivisionError), open_output(name, lake.connector) as output:
+        write_records(lake.connector, output=output)
+        vars(output)["_file"].flush()
+        left = {path: path.read_bytes() for path in (Path(name), Path(f"{name}.progress"))}
+        raise ZeroDivisionError
+    return output, left
+
+
+def killed_before_the_end(lake: Lake, name: str) -> None:
+    """What a run leaves that is killed when everything stands in the file, and nothing is kept."""
+    for path, content in failed(lake, name)[1].items():
+        path.write_bytes(content)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -286,6 +305,92 @@ def test_a_file_that_was_moved_away_is_gone_on_with_in_a_new_one(tmp_path: Path)
     go_on(lake, schemas, 4, 5)
     run(lake, target("file", tmp_path))
     assert first + written("file", tmp_path) == lake.records()
+
+
+@pytest.mark.parametrize(
+    ("rotation", "progress"),
+    [("move", "none"), ("move", "some"), ("create", "none"), ("create", "some"), ("copytruncate", "some")],
+)
+def test_a_file_that_was_moved_away_behind_a_killed_run_is_refused(tmp_path: Path, rotation: str, progress: str):
+    """It has records that are not kept, and perhaps half a one: they would be written again."""
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    file, moved = tmp_path / "records.jsonl", tmp_path / "old.jsonl"
+    if progress == "some":
+        run(lake, str(file))
+    go_on(lake, schemas, 4, 5)
+    killed_before_the_end(lake, str(file))
+    shutil.copy(file, moved)
+    if rotation == "copytruncate":
+        os.truncate(file, 0)
+    else:
+        file.rename(moved)
+    if rotation == "create":
+        file.touch()
+    size = json.loads((tmp_path / "records.jsonl.progress").read_text())["bytes"]
+    for _ in range(2):
+        with pytest.raises(StorageError, match=rf"truncate -s {size} .*records\.jsonl\.progress"):
+            run(lake, str(file))
+    assert file.exists() == (rotation != "move")
+    shutil.copy(moved, file)
+    assert file.stat().st_size > size
+    with open_output(str(file), lake.connector):
+        pass
+    assert file.stat().st_size == size
+    file.rename(moved)
+    before = moved.read_text(encoding="utf-8").splitlines()
+    run(lake, str(file))
+    assert [*map(json.loads, before), *written("file", tmp_path)] == lake.records()
+
+
+def test_a_file_that_was_moved_away_and_cut_is_gone_on_with_in_a_new_one(tmp_path: Path):
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    file, progress = tmp_path / "records.jsonl", tmp_path / "records.jsonl.progress"
+    run(lake, str(file))
+    first = written("file", tmp_path)
+    go_on(lake, schemas, 4, 5)
+    killed_before_the_end(lake, str(file))
+    file.rename(tmp_path / "old.jsonl")
+    facts = json.loads(progress.read_text())
+    os.truncate(tmp_path / "old.jsonl", facts["bytes"])
+    progress.write_text(json.dumps({name: value for name, value in facts.items() if name != "open"}))
+    run(lake, str(file))
+    assert first + written("file", tmp_path) == lake.records()
+
+
+def test_a_file_may_be_moved_away_behind_a_run_that_failed(tmp_path: Path):
+    """It cuts off what it has not kept; a thread that writes on meets a closed file."""
+    lake, schemas = begun(tmp_path)
+    go_on(lake, schemas, 2, 3)
+    file = tmp_path / "records.jsonl"
+    run(lake, str(file))
+    first = written("file", tmp_path)
+    go_on(lake, schemas, 4, 5)
+    output, _ = failed(lake, str(file))
+    with pytest.raises(ValueError, match="closed file"):
+        write_records(lake.connector, output=output)
+    assert written("file", tmp_path) == first
+    file.rename(tmp_path / "old.jsonl")
+    run(lake, str(file))
+    assert first + written("file", tmp_path) == lake.records()
+
+
+@pytest.mark.parametrize("runs", [1, 3])
+def test_a_run_stores_the_progress_of_a_file_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: int):
+    """Before its first record and behind its last one, not with every batch; a run without a record does not."""
+    lake, schemas = begun(tmp_path)
+    stored: list[Path] = []
+    replace_file = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda self, to: (stored.append(self), replace_file(self, to))[1])
+    monkeypatch.setattr(pieces.streamed, "__kwdefaults__", {"window_rows": 3})
+    run(lake, target("file", tmp_path))
+    stored.clear()
+    for first in range(2, 2 + runs):
+        go_on(lake, schemas, first, first)
+        run(lake, target("file", tmp_path))
+        run(lake, target("file", tmp_path))
+    assert len(stored) == 2 * runs
 
 
 @pytest.mark.parametrize("change", ["shorter", "unknown"])
