@@ -9,7 +9,7 @@ import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog, load, opened, warehouse_option
 from mssql_cdc.cli.output import Output
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, StorageError
 
 
 @click.command("take-over", epilog=epilog("mssql-cdc take-over --config connectors/shop.json --offsets offsets.json"))
@@ -73,7 +73,8 @@ def offsets(output: Output, *, config: Path, warehouse: str | None, target: str)
     """Print where the records of an output end.
 
     The source offsets, in the form of Kafka Connect's REST API, so that a Debezium connector can go on there. Ends with
-    3 or 4 if the lake has tables that were left behind, whose changes such a connector would never get.
+    2 if there is no such output, or it has no records. Ends with 3 or 4 if the lake has tables that were left behind,
+    whose changes such a connector would never get.
     """
     from mssql_cdc.records import open_output
     from mssql_cdc.records.left_behind import left_behind
@@ -81,11 +82,21 @@ def offsets(output: Output, *, config: Path, warehouse: str | None, target: str)
     from mssql_cdc.run.databases import warehouse_path
 
     connector = load(output, config)
-    with open_output(target, connector) as found:
+    with open_output(target, connector, create=False) as found:
         kept = found.kept
     states = kept.databases if kept is not None else {}
-    ends = {name: state.source_offset() for name, state in states.items()}
-    output.record(offsets_text(connector.topic_prefix, {name: one for name, one in ends.items() if one is not None}))
+    prefix = kept.topic_prefix if kept is not None else connector.topic_prefix
+    if prefix != connector.topic_prefix:
+        raise StorageError(f"{target} holds records of {prefix}, not of {connector.topic_prefix}. Name another output")
+    offsets = {name: state.source_offset() for name, state in states.items()}
+    ends = {name: offset for name, offset in offsets.items() if offset is not None}
+    if not ends:
+        raise StorageError(f"{target} has kept no records. Name the output to which mssql-cdc records has written them")
+    output.record(offsets_text(connector.topic_prefix, ends))
+    ended = {name.casefold() for name in ends}
+    for name in connector.databases:
+        if name.casefold() not in ended:
+            output.line(f"{name}: {target} has no records of it, so there is no offset. A connector goes on at its own")
     where = warehouse_path(warehouse)
     errors = [left_behind(connector, name, state, warehouse=where) for name, state in states.items()]
     found_errors = [error for error in errors if error is not None]

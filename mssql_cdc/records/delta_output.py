@@ -17,9 +17,10 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.log import TableState, commit, create_table, facts_of, load_state
+from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.tamper import is_harmless
-from mssql_cdc.records.outputs import OutputBatch, Progress
+from mssql_cdc.records.outputs import OutputBatch, Progress, no_output
 from mssql_cdc.records.record_batch import RECORDS
 
 KEEP_ROWS = 250_000
@@ -41,8 +42,8 @@ class DeltaOutput:
 
     remembers = True
 
-    def __init__(self, uri: str, connector: Connector, *, keep_rows: int = KEEP_ROWS) -> None:
-        self._state = _opened(uri, connector)
+    def __init__(self, uri: str, connector: Connector, *, create: bool = True, keep_rows: int = KEEP_ROWS) -> None:
+        self._state = _opened(uri, connector, create=create)
         self._keep_rows = keep_rows
         self._waiting: list[pa.RecordBatch] = []
         self._rows = self._bytes = 0
@@ -87,9 +88,11 @@ class DeltaOutput:
         return written.is_of_part and written != self.kept
 
 
-def _opened(uri: str, connector: Connector) -> TableState:
+def _opened(uri: str, connector: Connector, *, create: bool) -> TableState:
     owner, storage = f"mssql_cdc:{connector.topic_prefix}:records", Storage(dict(connector.delta.storage))
     columns = ("database", "number", "topic", "position", "_batch")
+    if not create and not exists(uri, storage):
+        raise no_output(uri)
     create_table(uri, TABLE, owner=owner, properties=_PROPERTIES, stats_columns=columns, storage=storage)
     state = load_state(uri, owner=owner, storage=storage)
     if state is None:

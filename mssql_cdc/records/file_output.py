@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any, BinaryIO
 
 from mssql_cdc.errors import BusyOutputError, StorageError
-from mssql_cdc.records.outputs import OutputBatch, Progress, write_lines
+from mssql_cdc.records.outputs import OutputBatch, Progress, no_output, write_lines
 
 KEEP_BYTES = 64 * 1024 * 1024
 """The progress is stored at the latest after this many bytes, so a killed run repeats little."""
@@ -100,21 +100,24 @@ class JsonLinesFile:
 
 
 @contextmanager
-def open_file(target: str, *, keep_bytes: int = KEEP_BYTES) -> Generator[JsonLinesFile]:
+def open_file(target: str, *, create: bool = True, keep_bytes: int = KEEP_BYTES) -> Generator[JsonLinesFile]:
     """Open a file behind its last complete record; a new file if it was moved away.
 
     What was written is kept when the block ends without an error, and else cut off.
 
     Args:
         target: The file.
+        create: Begin a new output if there is none.
         keep_bytes: Store the progress at the latest after this many bytes.
 
     Raises:
-        StorageError: The file has no progress, is shorter than it was, was moved away behind a run that was killed, or
-            another run writes to it.
+        StorageError: There is none, the file has no progress, is shorter than it was, was moved away behind a run that
+            was killed, or another run writes to it.
     """
     path = Path(target)
     if not path.exists():
+        if not create and not _progress_path(path).exists():
+            raise no_output(target)
         _require_closed(path, _stored(path))
     with path.open("ab") as file:
         try:

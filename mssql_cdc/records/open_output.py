@@ -17,24 +17,25 @@ STANDARD_OUTPUT = "-"
 
 
 @contextmanager
-def open_output(target: str, connector: Connector) -> Generator[Output]:
+def open_output(target: str, connector: Connector, *, create: bool = True) -> Generator[Output]:
     """Open an output, and keep what was written when the block ends without an error.
 
     Args:
         target: `-` is standard output, `delta:<path or URI>` a Delta table, `<name>:…` an entry point in the group
             `mssql_cdc.outputs`, anything else a file of JSON lines.
         connector: The connector whose records it gets.
+        create: Begin a new file or table if there is none. An entry point decides for itself.
 
     Raises:
         ConfigurationError: No entry point has the name.
-        StorageError: The output was changed by something else, or another run writes to it.
+        StorageError: There is none, it was changed by something else, or another run writes to it.
     """
     if target == STANDARD_OUTPUT:
         output: Output = JsonLinesStream(sys.stdout.buffer)
         yield output
         output.keep()
     elif target.startswith(DELTA):
-        output = DeltaOutput(target.removeprefix(DELTA), connector)
+        output = DeltaOutput(target.removeprefix(DELTA), connector, create=create)
         yield output
         output.keep()
     elif (name := output_name(target)) is not None:
@@ -42,5 +43,5 @@ def open_output(target: str, connector: Connector) -> Generator[Output]:
             yield own
             own.keep()
     else:
-        with open_file(target) as file:
+        with open_file(target, create=create) as file:
             yield file

@@ -158,4 +158,9 @@ def begin(output: Output, topic_prefix: str, selection: str) -> Progress:
     return kept
 
 
+def no_output(target: str) -> StorageError:
+    """The error that an output is asked for what it has kept, and is not there."""
+    return StorageError(f"There is no output {target}. Name one to which mssql-cdc records has written records")
+
+
 _PROGRESS: TypeAdapter[Progress] = TypeAdapter(Progress)

@@ -16,12 +16,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mssql_cdc.config import load_connector
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.records import open_output
+from mssql_cdc.records.envelope import SourceInfo
 from mssql_cdc.records.offset_files import read_offsets
+from mssql_cdc.records.outputs import OutputBatch, Progress
+from mssql_cdc.records.record_batch import RECORDS
 from mssql_cdc.records.source_offsets import offsets_text
+from mssql_cdc.records.state import StreamState
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, OracleUnavailableError, Record
 from mssql_cdc_tests.end_to_end.kit import Place
@@ -303,6 +309,45 @@ def test_a_history_of_another_connector_is_refused_before_anything_is_written(
         assert place.command("take-over", "--offsets", str(offsets), "--schema-history", str(history)) == 2
         assert why in capsys.readouterr().err
     assert not (place.warehouse / "shop").exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "empty file", "delta", "stdout", "other connector"])
+def test_the_offsets_of_an_output_that_has_none_are_refused_and_nothing_is_made(
+    place: Place, kind: str, capsys: pytest.CaptureFixture[str]
+):
+    """A mistyped name made that output and an empty list, with which Debezium went on where it once stood."""
+    folder = place.folder / "outputs"
+    folder.mkdir()
+    target = {"delta": f"delta:{folder}/record", "stdout": "-"}.get(kind, str(folder / "record.jsonl"))
+    if kind == "empty file":
+        (folder / "record.jsonl").touch()
+    elif kind == "other connector":
+        state = StreamState(newest=SourceInfo("", "", "", None, commit_lsn="00000027:00000090:0004"))
+        with open_output(target, load_connector(place.config)) as output:
+            records = pa.RecordBatch.from_pylist([], schema=RECORDS)
+            output.write(OutputBatch(place.database, records, Progress("other", databases={place.database: state})))
+    before = sorted(folder.iterdir())
+    assert place.command("offsets", "--output", target) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert ("records of other" if kind == "other connector" else "records") in said.err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_a_database_of_which_an_output_has_no_record_is_named(place: Place, capsys: pytest.CaptureFixture[str]):
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1)")
+    place.settle()
+    assert place.catch_up() == 0
+    output = place.folder / "records.jsonl"
+    assert place.command("records", "--output", str(output)) == 0
+    place.configure(database_names=f"{place.database.upper()},idle")
+    capsys.readouterr()
+    assert place.command("offsets", "--output", str(output)) == 0
+    said = capsys.readouterr()
+    assert [one["partition"]["database"] for one in json.loads(said.out)["offsets"]] == [place.database]
+    assert "idle: " in said.err
+    assert place.database.upper() not in said.err
 
 
 def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, capsys: pytest.CaptureFixture[str]):
