@@ -9,19 +9,19 @@ interprets the rows.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.read import Commits, lift, scan
+from mssql_cdc.lake.read import Commits, file_rows, parquet_file, scan
 from mssql_cdc.lake.storage import Storage
-from mssql_cdc.records.log_files import HIGHEST, LOWEST, LogFiles, Piece
+from mssql_cdc.records.log_files import LOWEST, LogFiles, Piece
 from mssql_cdc.schema import TableId
 
 WINDOW_ROWS = 15_000
@@ -30,7 +30,7 @@ use already: the kernel takes as long to clear new memory as the records take to
 TABLE_ROWS, MOST_ROWS = 500, 50_000
 """With many tables windows are larger, so that each table has about so many rows in one."""
 WINDOW_BYTES = 64 * 1024 * 1024
-"""The approximate size of their values; large values make windows of fewer rows."""
+"""The size of their values; large values make windows of fewer rows, and are not read before there is room for them."""
 SWEEP = "sweep:"
 
 
@@ -104,24 +104,19 @@ class ChangeLog:
             if all(piece.last >= position or piece.newest_batch > batch for position, batch in done)
         )
 
-    def read(self, piece: Piece) -> pa.RecordBatch:
-        """Return the piece's rows within the limits, in position order."""
-        physical, logical = self._files.physical, self._files.logical
+    def read(self, piece: Piece) -> list[pa.RecordBatch]:
+        """Return the piece's rows within the limits, in batches that are each in position order."""
         with self._files.system.open_input_file(piece.path) as source:
-            file = pq.ParquetFile(source)
-            present = set(file.schema_arrow.names)
-            table = file.read_row_group(
-                piece.group, columns=[n for n in physical.names if n in present], use_threads=False
-            )
-        batches = [lift(batch, physical, logical) for batch in table.combine_chunks().to_batches()]
-        if not batches:
-            return pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in logical], schema=logical)
-        rows = pa.concat_batches(batches) if len(batches) > 1 else batches[0]
+            file = parquet_file(source)
+            found = list(file_rows(file, self._files.physical, self._files.logical, None, [piece.group]))
+        return [_sorted(rows) for rows in map(self._within_limits, found) if rows.num_rows]
+
+    def _within_limits(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         pos, number, limits = rows.column("_pos"), rows.column("_batch"), self.limits
         wanted = pc.and_(pc.less_equal(pos, limits.cut), pc.less_equal(number, limits.batch))
         for position, batch in limits.done:
             wanted = pc.and_(wanted, pc.or_(pc.greater_equal(pos, position), pc.greater(number, batch)))
-        return _sorted(rows if pc.all(wanted).as_py() else rows.filter(wanted))
+        return rows if pc.all(wanted).as_py() else rows.filter(wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +125,10 @@ class Batch:
 
     log: ChangeLog
     rows: pa.RecordBatch
+
+
+Parts = dict[TableId, list[Batch]]
+"""Rows of tables, in batches that are each in position order."""
 
 
 def streamed(logs: Sequence[ChangeLog], *, window_rows: int | None = None) -> Iterator[list[Batch]]:
@@ -169,6 +168,17 @@ def snapshot_rows(
         yield from (batch.rows for batch in window)
 
 
+def first_row(log: ChangeLog, number: str, *, low: str = LOWEST) -> pa.RecordBatch | None:
+    """Return the first row of one snapshot of one table; None without any.
+
+    Args:
+        log: The table's change log.
+        number: The snapshot's number.
+        low: The first position.
+    """
+    return next(snapshot_rows(log, number, low=low, window_rows=1), None)
+
+
 def snapshot_numbers(log: ChangeLog) -> set[str]:
     """Return the snapshots that wrote rows of the table, excluding incremental snapshots and sweeps."""
     return {number for piece in log.pieces for number in piece.snapshots if number.isdigit()}
@@ -180,67 +190,91 @@ def _windows(
     is_wanted: Callable[[pa.RecordBatch], pa.Array],
 ) -> Iterator[list[Batch]]:
     """Read each piece once, by first positions; rows before all pieces that are left are complete."""
-    waiting: dict[TableId, list[Batch]] = {log.table_id: [] for log, _ in pieces}
-    count, enough = 0, window_rows
+    waiting: Parts = {log.table_id: [] for log, _ in pieces}
+    count, size = 0, 0
+    enough, most = window_rows, WINDOW_BYTES
     for log, piece in sorted(pieces, key=lambda one: one[1].first):
-        if count >= enough:
+        if count >= enough or size >= most:
             # Both rows of a split key change (operations 3 and 4) stay in one window.
             complete, waiting = _split(waiting, piece.first[:-1])
             yield from _cut(complete, window_rows)
-            count = sum(batch.rows.num_rows for own in waiting.values() for batch in own)
-            enough = max(window_rows, 2 * count)
-        rows = log.read(piece)
-        wanted = is_wanted(rows)
-        rows = rows if pc.all(wanted).as_py() else rows.filter(wanted)
-        if rows.num_rows:
-            waiting[log.table_id].append(Batch(log, rows))
-            count += rows.num_rows
-    complete, _ = _split(waiting, HIGHEST)
-    yield from _cut(complete, window_rows)
+            count, size = _count(waiting), _size(waiting)
+            enough, most = max(window_rows, 2 * count), size + WINDOW_BYTES
+        for rows in log.read(piece):
+            wanted = is_wanted(rows)
+            found = rows if pc.all(wanted).as_py() else rows.filter(wanted)
+            if found.num_rows:
+                waiting[log.table_id].append(Batch(log, found))
+                count, size = count + found.num_rows, size + found.nbytes
+    yield from _cut(waiting, window_rows)
 
 
-def _split(waiting: Mapping[TableId, list[Batch]], frontier: str) -> tuple[list[Batch], dict[TableId, list[Batch]]]:
-    """Divide the rows into those before `frontier`, one sorted batch per table, and the others."""
-    complete: list[Batch] = []
-    rest: dict[TableId, list[Batch]] = {}
-    for table, own in waiting.items():
-        rest[table] = []
-        if not own:
-            continue
-        rows = own[0].rows if len(own) == 1 else _sorted(pa.concat_batches([batch.rows for batch in own]))
-        before = _rows_before(rows, frontier)
-        if before:
-            complete.append(Batch(own[0].log, rows.slice(0, before)))
-        if before < rows.num_rows:
-            rest[table] = [Batch(own[0].log, rows.slice(before))]
-    return complete, rest
+def _split(parts: Parts, frontier: str) -> tuple[Parts, Parts]:
+    """Divide the rows into those before `frontier` and the others; nothing is copied."""
+    before: Parts = {table: [] for table in parts}
+    rest: Parts = {table: [] for table in parts}
+    for table, own in parts.items():
+        for batch in own:
+            end = bisect_left(batch.rows.column("_pos"), frontier, key=pa.StringScalar.as_py)
+            if end:
+                before[table].append(Batch(batch.log, batch.rows.slice(0, end)))
+            if end < batch.rows.num_rows:
+                rest[table].append(Batch(batch.log, batch.rows.slice(end)))
+    return before, rest
 
 
-def _cut(complete: list[Batch], window_rows: int) -> Iterator[list[Batch]]:
-    """Cut complete rows of all tables into windows of bounded size, by position."""
-    rows, size = sum(batch.rows.num_rows for batch in complete), sum(batch.rows.nbytes for batch in complete)
-    step = max(1, min(window_rows, rows * WINDOW_BYTES // max(size, 1)))
-    if rows > step:
-        positions = pc.sort_indices(every := pa.concat_arrays([batch.rows.column("_pos") for batch in complete]))
-        ends = [every[positions[at].as_py()].as_py() for at in range(step - 1, rows - 1, step)]
-        for end in ends:
-            inside, others = _split({batch.log.table_id: [batch] for batch in complete}, f"{end[:-1]}g")
-            complete = [batch for own in others.values() for batch in own]
-            if inside:
-                yield inside
-    if complete:
-        yield complete
+def _cut(complete: Parts, window_rows: int) -> Iterator[list[Batch]]:
+    """Cut complete rows of all tables into windows of bounded size, by position.
+
+    Only the rows of a window are copied together: an Arrow array has 2 GiB of texts at most.
+    """
+    rows = _count(complete)
+    step = max(1, min(window_rows, rows * WINDOW_BYTES // max(_size(complete), 1)))
+    if step < rows:
+        # Windows are those of rows of average size; one with larger rows is cut again, into halves or less.
+        step = min(step, (rows + 1) // 2)
+        positions = _ordered([batch.rows.column("_pos") for own in complete.values() for batch in own])
+        for at in range(step - 1, rows - 1, step):
+            inside, complete = _split(complete, f"{positions[at].as_py()[:-1]}g")
+            if _count(inside) < rows:
+                yield from _cut(inside, window_rows)
+            else:
+                yield _joined(inside)  # The rows of one change.
+        if _count(complete):
+            yield from _cut(complete, window_rows)
+    elif rows:
+        yield _joined(complete)
 
 
-def _rows_before(rows: pa.RecordBatch, frontier: str) -> int:
-    return pc.sum(pc.less(rows.column("_pos"), frontier)).as_py() or 0
+def _joined(parts: Parts) -> list[Batch]:
+    """Return one sorted batch per table."""
+    return [
+        own[0] if len(own) == 1 else Batch(own[0].log, _sorted(pa.concat_batches([batch.rows for batch in own])))
+        for own in parts.values()
+        if own
+    ]
+
+
+def _count(parts: Parts) -> int:
+    return sum(batch.rows.num_rows for own in parts.values() for batch in own)
+
+
+def _size(parts: Parts) -> int:
+    return sum(batch.rows.nbytes for own in parts.values() for batch in own)
 
 
 def _sorted(rows: pa.RecordBatch) -> pa.RecordBatch:
     pos = rows.column("_pos")
-    if len(pos) < 2 or pc.all(pc.less_equal(pos.slice(0, len(pos) - 1), pos.slice(1))).as_py():
-        return rows
-    return rows.take(pc.sort_indices(pos))
+    return rows if _is_sorted(pos) else rows.take(pc.sort_indices(pos))
+
+
+def _ordered(positions: list[pa.Array]) -> pa.Array:
+    every = pa.concat_arrays(positions) if len(positions) > 1 else positions[0]
+    return every if _is_sorted(every) else every.take(pc.sort_indices(every))
+
+
+def _is_sorted(pos: pa.Array) -> bool:
+    return len(pos) < 2 or pc.all(pc.less_equal(pos.slice(0, len(pos) - 1), pos.slice(1))).as_py()
 
 
 def _is_streamed(snapshots: pa.Array) -> pa.Array:

@@ -20,7 +20,7 @@ from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded, is_of_
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.records.cuts import Cuts, last_before
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
-from mssql_cdc.records.pieces import ChangeLog, snapshot_numbers, snapshot_rows
+from mssql_cdc.records.pieces import ChangeLog, first_row, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
 from mssql_cdc.records.state import InSnapshot
@@ -161,7 +161,7 @@ def _has_rows(
         low = lows.get(table.text, "")
         if table.text not in members or not firsts:
             continue
-        if max(firsts) >= low or next(snapshot_rows(log, number, low=low), None) is not None:
+        if max(firsts) >= low or first_row(log, number, low=low) is not None:
             return True
     return False
 
@@ -471,7 +471,7 @@ def _first_versions(block: Block, logs: Mapping[TableId, ChangeLog]) -> dict[Tab
     found: dict[TableId, int] = {}
     for table_id in block.tables:
         if table_id in logs:
-            first = next(snapshot_rows(logs[table_id], block.number, low=block.lows.get(table_id, "")), None)
+            first = first_row(logs[table_id], block.number, low=block.lows.get(table_id, ""))
             if first is not None:
                 found[table_id] = first.column("_schema")[0].as_py()
     return found
