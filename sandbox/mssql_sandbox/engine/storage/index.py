@@ -13,7 +13,7 @@ from typing import Any
 from mssql_sandbox.engine.comparison import sort_key
 from mssql_sandbox.engine.rows import row_getter
 from mssql_sandbox.engine.storage.columns import Column
-from mssql_sandbox.engine.storage.sorted_keys import TOP, SortedKeys
+from mssql_sandbox.engine.storage.sorted_keys import TOP, SortedKeys, Top
 
 
 class Descending:
@@ -24,8 +24,8 @@ class Descending:
     def __init__(self, key: Any) -> None:
         self.key = key
 
-    def __lt__(self, other: Descending) -> bool:
-        return other.key < self.key
+    def __lt__(self, other: Descending | Top) -> bool:
+        return isinstance(other, Top) or other.key < self.key
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Descending) and other.key == self.key

@@ -206,9 +206,8 @@ def _scored(
     if len(equal) < len(places):
         place = places[len(equal)]
         low, high, nodes = _bounds(place, sargs, ors)
-        # NULL sorts at the low end (the high end of a descending index): a range open there includes NULL.
-        nulls_out = low is not None if not index.columns[len(equal)][1] else high is not None
-        if not table.columns[place].nullable or nulls_out:
+        # NULL is the lowest value, wherever the index begins: a range without a low bound includes it.
+        if not table.columns[place].nullable or low is not None:
             covered.extend(nodes)
     natural = [(place, down) for place, (_, down) in zip(places, index.columns, strict=True)]
     rest = natural[len(equal) :]
