@@ -11,9 +11,9 @@ from unittest.mock import patch
 
 import pytest
 
-from mssql_cdc.source.sqlserver.chunk_planning import last_bound, next_bound, plan_chunks
+from mssql_cdc.source.sqlserver.chunk_planning import last_bound, next_bound, plan_chunks, walk_of
 from mssql_cdc.source.sqlserver.key_walk import KeyWalk
-from mssql_cdc.source.sqlserver.partitioned_keys import PartitionedWalk, by_partition
+from mssql_cdc.source.sqlserver.partitioned_keys import PartitionedWalk
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 ROWS = 24
@@ -42,8 +42,8 @@ def insert(shop: Shop, places: list[tuple[int, int | None]]) -> None:
     shop.run(f"INSERT dbo.t VALUES {values}")
 
 
-def walk(shop: Shop) -> KeyWalk | PartitionedWalk:
-    return by_partition(KeyWalk(shop.control, shop.instance("t").schema))
+def walk(shop: Shop) -> object:
+    return walk_of(KeyWalk(shop.control, shop.instance("t").schema))
 
 
 @pytest.mark.feature("SNP-03")

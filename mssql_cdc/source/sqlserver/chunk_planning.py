@@ -11,8 +11,10 @@ from itertools import pairwise
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.sqlserver.chunks import WHOLE, pieces
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.key_indexes import KeyIndexes
 from mssql_cdc.source.sqlserver.key_walk import KeyWalk
-from mssql_cdc.source.sqlserver.partitioned_keys import by_partition
+from mssql_cdc.source.sqlserver.mixed_keys import MixedWalk
+from mssql_cdc.source.sqlserver.partitioned_keys import PartitionedWalk, by_partition
 from mssql_cdc.source.values import Bound, Chunk
 
 
@@ -52,7 +54,8 @@ def next_bound(
     A seek from the last bound, then a walk along the key's index: however large the table, each statement reads the
     keys of one chunk; with a condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate
     key's value stay in one chunk, since a chunk reaches up to and including its bound. Where the index is partitioned
-    by another column, a chunk may have fewer rows (`partitioned_keys`).
+    by another column, a chunk may have fewer rows (`partitioned_keys`); where it has columns in both directions, the
+    key is looked for column by column (`mixed_keys`).
 
     A table without a key, or with one of a type that has no bounds (sql_variant), has none.
 
@@ -67,7 +70,7 @@ def next_bound(
     """
     if not schema.keys or not all(column.type.has_bounds for column in schema.keys):
         return None
-    walk = by_partition(KeyWalk(control, schema, condition, under_lock=under_lock))
+    walk = walk_of(KeyWalk(control, schema, condition, under_lock=under_lock))
     left, parts = rows, pieces(Chunk(0, last, until), schema.keys)
     for part in parts:
         found = walk.nth(part, left)
@@ -89,4 +92,11 @@ def last_bound(control: Control, schema: TableSchema, condition: str | None = No
     Raises:
         SchemaError: keys of this type cannot bound a chunk.
     """
-    return by_partition(KeyWalk(control, schema, condition)).last(WHOLE)
+    return walk_of(KeyWalk(control, schema, condition)).last(WHOLE)
+
+
+def walk_of(walk: KeyWalk) -> KeyWalk | PartitionedWalk | MixedWalk:
+    """The walk in the way that the index of the key allows: none of its statements sorts the rows that remain."""
+    indexes = KeyIndexes.of(walk.control, walk.schema, doing=walk.doing)
+    by = by_partition(walk, indexes)
+    return MixedWalk(by, walk.schema.keys) if indexes.both_ways else by

@@ -19,15 +19,55 @@ from mssql_cdc.source.values import Bound, Chunk
 
 
 @dataclass(frozen=True, slots=True)
+class Term:
+    """A condition and the values of its parameters."""
+
+    sql: str
+    parameters: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a chunk whose rows lie side by side in the key's index: a T-SQL condition, with its parameters.
 
-    Every condition fixes a prefix of the key by equality and bounds the next column, so that the server seeks. An
-    empty text is the whole table.
+    Every condition fixes a prefix of the key by equality and bounds the next column, so that the server seeks,
+    whichever way the index runs. An empty text is the whole table.
+
+    Attributes:
+        sql: the condition.
+        parameters: its parameters.
+        fixed: the values of the prefix.
+        lower: the term in it that bounds the next column from below, if there is one: then the column is not NULL.
+        others: its terms that are not about the next column.
     """
 
     sql: str
     parameters: tuple[str, ...] = ()
+    fixed: Bound = ()
+    lower: Term | None = None
+    others: tuple[Term, ...] = ()
+
+    def having(self, column: Column, value: str | None) -> Piece:
+        """The rows with a value that rows of the piece have in the next column: it becomes part of the prefix.
+
+        It replaces the bounds of the column: a server seeks by one of several terms, and may take the wrong one.
+
+        Args:
+            column: the column behind the prefix.
+            value: its value, as a bound has it.
+        """
+        terms = (*self.others, *_equals([column], (value,)))
+        return replace(_joined(terms), fixed=(*self.fixed, value), others=terms)
+
+    def ending_before(self, column: Column, value: str | None) -> Piece | None:
+        """The rows before such a value, which replaces the upper bound; None: no row can be.
+
+        Args:
+            column: the column behind the prefix.
+            value: its value, as a bound has it.
+        """
+        before = _before(column, value, inclusive=False, behind=self.lower is not None)
+        return None if before is None else _joined([*self.others, *([self.lower] if self.lower else []), before])
 
 
 WHOLE = Piece("")
@@ -48,22 +88,28 @@ def pieces(chunk: Chunk, keys: Sequence[Column]) -> list[Piece]:
     same = _common(lower, upper)
     if lower is not None and same == len(keys):
         return []
-    found: list[list[_Term]] = []
-    begins: list[_Term] = []
-    fixed: list[_Term] = []
+    found: list[Piece] = []
+    begins: list[Term] = []
     if lower is not None:
-        begins, fixed = [_behind(keys[same], lower[same])], _equals(keys[:same], lower)
+        begins = [_behind(keys[same], lower[same])]
         # Texts that differ may be equal under the collation: then these pieces must still end with the chunk.
-        ends = [_Term(*up_to(keys, upper))] if upper is not None else []
+        ends = [Term(*up_to(keys, upper))] if upper is not None else []
         for depth in range(len(keys) - 1, same, -1):
-            found.append([*_equals(keys[:depth], lower), _behind(keys[depth], lower[depth]), *ends])
+            equal, behind = _equals(keys[:depth], lower), _behind(keys[depth], lower[depth])
+            terms = _joined([*equal, behind, *ends])
+            found.append(replace(terms, fixed=lower[:depth], lower=behind, others=(*equal, *ends)))
     if upper is None:
-        return [_piece(terms) for terms in [*found, [*fixed, *begins]]]
+        return [*found, replace(_joined(begins), lower=begins[0])]
     for depth in range(same, len(keys)):
-        before = _before(keys[depth], upper[depth], inclusive=depth == len(keys) - 1)
+        behind = begins[0] if begins and depth == same else None
+        before = _before(keys[depth], upper[depth], inclusive=depth == len(keys) - 1, behind=behind is not None)
         if before is not None:
-            found.append([*_equals(keys[:depth], upper), before, *begins])
-    return [_piece(terms) for terms in found]
+            equal, fixed = _equals(keys[:depth], upper), upper[:depth]
+            guards = () if behind else begins
+            found.append(
+                replace(_joined([*equal, before, *begins]), fixed=fixed, lower=behind, others=(*equal, *guards))
+            )
+    return found
 
 
 def predicate(chunk: Chunk, keys: Sequence[Column]) -> tuple[str, list[str]]:
@@ -150,25 +196,17 @@ def shown_key(schema: TableSchema, bound: Bound) -> Bound:
 
 def up_to(columns: Sequence[Column], bound: Bound) -> tuple[str, list[str]]:
     """The rows up to and including a bound in key order, with the parameters (NULL sorts first)."""
-    alternatives: list[list[_Term]] = []
+    alternatives: list[list[Term]] = []
     for depth, column in enumerate(columns):
         before = _before(column, bound[depth], inclusive=depth == len(columns) - 1)
         if before is not None:
             alternatives.append([*_equals(columns[:depth], bound), before])
-    whole = [_piece(terms) for terms in alternatives]
+    whole = [_joined(terms) for terms in alternatives]
     sql = "(" + " OR ".join(f"({piece.sql})" for piece in whole) + ")"
     return sql, [value for piece in whole for value in piece.parameters]
 
 
-@dataclass(frozen=True, slots=True)
-class _Term:
-    """A condition and the values of its parameters."""
-
-    sql: str
-    parameters: Sequence[str] = ()
-
-
-def _piece(terms: Sequence[_Term]) -> Piece:
+def _joined(terms: Sequence[Term]) -> Piece:
     return Piece(" AND ".join(t.sql for t in terms), tuple(value for t in terms for value in t.parameters))
 
 
@@ -179,10 +217,10 @@ def _common(lower: Bound | None, upper: Bound | None) -> int:
     return next((number for number, (a, b) in enumerate(zip(lower, upper, strict=True)) if a != b), len(lower))
 
 
-def _equals(columns: Sequence[Column], bound: Bound) -> list[_Term]:
+def _equals(columns: Sequence[Column], bound: Bound) -> list[Term]:
     values = bound[: len(columns)]
     return [
-        _Term(_equal(column, value), () if value is None else (value,))
+        Term(_equal(column, value), () if value is None else (value,))
         for column, value in zip(columns, values, strict=True)
     ]
 
@@ -191,18 +229,18 @@ def _equal(column: Column, value: str | None) -> str:
     return f"{quote(column.name)} IS NULL" if value is None else f"{quote(column.name)} = {bound_value(column)}"
 
 
-def _behind(column: Column, value: str | None) -> _Term:
+def _behind(column: Column, value: str | None) -> Term:
     name = quote(column.name)
-    return _Term(f"{name} IS NOT NULL") if value is None else _Term(f"{name} > {bound_value(column)}", [value])
+    return Term(f"{name} IS NOT NULL") if value is None else Term(f"{name} > {bound_value(column)}", [value])
 
 
-def _before(column: Column, value: str | None, *, inclusive: bool) -> _Term | None:
-    """`column` before the value (or at it); None: no value can be."""
+def _before(column: Column, value: str | None, *, inclusive: bool, behind: bool = False) -> Term | None:
+    """`column` before the value (or at it); None: no value can be. `behind`: another term says that it is not NULL."""
     name = quote(column.name)
     if value is None:
-        return _Term(f"{name} IS NULL") if inclusive else None
+        return Term(f"{name} IS NULL") if inclusive else None
     less = f"{name} {'<=' if inclusive else '<'} {bound_value(column)}"
-    return _Term(f"({less} OR {name} IS NULL)" if column.nullable else less, [value])
+    return Term(f"({less} OR {name} IS NULL)" if column.nullable and not behind else less, [value])
 
 
 def _units(sql_type: SqlServerType) -> int:

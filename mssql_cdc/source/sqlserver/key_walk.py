@@ -7,9 +7,9 @@ belong here: which rows those are (`chunks`), and how chunks follow each other (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import Column, TableSchema
 from mssql_cdc.source.sqlserver.chunks import Piece, bound_expression, table_name
 from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.sql import quote
@@ -54,6 +54,10 @@ class KeyWalk:
     def doing(self) -> str:
         """What the statements are for."""
         return f"planning a chunk of {self.schema.table_id}"
+
+    def by(self, column: Column) -> KeyWalk:
+        """A walk over the same rows in the order of one column of the key."""
+        return replace(self, schema=self.schema.keyed_by([column.name]))
 
     def first(self, piece: Piece, *, order: str = "") -> str:
         """SELECT for the first keys of a piece, with parameters for their number and for the piece.

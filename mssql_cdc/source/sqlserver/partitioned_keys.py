@@ -7,25 +7,14 @@ the keys of about one chunk. What does not belong here: indexes in one order (`k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mssql_cdc.schema import Column
 from mssql_cdc.source.sqlserver.chunks import Piece, up_to
+from mssql_cdc.source.sqlserver.key_indexes import KeyIndexes
 from mssql_cdc.source.sqlserver.key_walk import PLACE, KeyWalk, bound_of
 from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound
-
-# Of the indexes that begin with the key's first column, one that is in order as a whole comes first.
-_INDEX = """
-SELECT TOP (1) i.object_id, i.index_id, f.name AS [function], COL_NAME(i.object_id, p.column_id) AS [column]
-FROM sys.indexes i
-JOIN sys.index_columns k ON k.object_id = i.object_id AND k.index_id = i.index_id AND k.key_ordinal = 1
-LEFT JOIN sys.partition_schemes s ON s.data_space_id = i.data_space_id
-LEFT JOIN sys.partition_functions f ON f.function_id = s.function_id
-LEFT JOIN sys.index_columns p ON p.object_id = i.object_id AND p.index_id = i.index_id AND p.partition_ordinal = 1
-  AND p.column_id <> k.column_id
-WHERE i.object_id = OBJECT_ID(?) AND i.type IN (1, 2) AND i.is_disabled = 0 AND i.is_hypothetical = 0
-  AND i.has_filter = 0 AND COL_NAME(k.object_id, k.column_id) = ?
-ORDER BY CASE WHEN p.column_id IS NULL THEN 0 ELSE 1 END, i.index_id"""
 
 _OUTER = "[__$partition]"
 """The partition whose keys a subquery looks for."""
@@ -46,6 +35,10 @@ class PartitionedWalk:
     object_id: int
     index_id: int
     number: str
+
+    def by(self, column: Column) -> PartitionedWalk:
+        """A walk over the same rows in the order of one column of the key."""
+        return replace(self, walk=self.walk.by(column))
 
     def nth(self, piece: Piece, number: int) -> Bound | None:
         """A key at which n rows of a piece end, or fewer; None if fewer are left.
@@ -106,15 +99,18 @@ class PartitionedWalk:
         return self.walk.control.value(sql, *values, doing=self.walk.doing)
 
 
-def by_partition(walk: KeyWalk) -> KeyWalk | PartitionedWalk:
-    """The walk by partition where the index of the key is partitioned by another column, otherwise the walk itself."""
-    schema = walk.schema
-    name = f"{quote(schema.table_id.schema)}.{quote(schema.table_id.name)}"
-    found = walk.control.row(_INDEX, name, schema.keys[0].name, doing=walk.doing)
-    if found is None or found.column is None or found.function is None:  # A function that the login may not see.
+def by_partition(walk: KeyWalk, indexes: KeyIndexes) -> KeyWalk | PartitionedWalk:
+    """The walk by partition where the index of the key is partitioned by another column, otherwise the walk itself.
+
+    Args:
+        walk: the table.
+        indexes: those of its key.
+    """
+    best = next(iter(indexes.found), None)
+    if best is None or best.column is None or best.function is None:  # A function that the login may not see.
         return walk
-    number = f"$PARTITION.{quote(found.function)}({quote(found.column)})"
-    return PartitionedWalk(walk, found.object_id, found.index_id, number)
+    number = f"$PARTITION.{quote(best.function)}({quote(best.column)})"
+    return PartitionedWalk(walk, best.object_id, best.index_id, number)
 
 
 def _within(partition: Piece, piece: Piece) -> Piece:

@@ -81,7 +81,7 @@ LOWER, UPPER = ("1", "5"), ("7", "2")
     [
         (Chunk(0, None, UPPER), ["[a] < 7", "[a] = 7 AND ([b] <= 2 OR [b] IS NULL)"]),
         (Chunk(0, LOWER, None), ["[a] = 1 AND [b] > 5", "[a] > 1"]),
-        (Chunk(0, ("1", "5"), ("1", "9")), ["[a] = 1 AND ([b] <= 9 OR [b] IS NULL) AND [b] > 5"]),
+        (Chunk(0, ("1", "5"), ("1", "9")), ["[a] = 1 AND [b] <= 9 AND [b] > 5"]),
         (
             Chunk(0, LOWER, UPPER),
             [
@@ -149,3 +149,36 @@ def test_a_chunk_of_some_keys_has_exactly_their_rows():
         Piece(f"({bounds.sql}) AND (([a] = CAST(? AS int) AND [b] = CAST(? AS int)))", (*bounds.parameters, "1", "2"))
         for bounds in pieces(Chunk(0, upper=("5", "6")), keys)
     ]
+
+
+def test_a_piece_knows_what_its_rows_have_in_common():
+    keys = tuple(Column(name, INT, nullable=True) for name in "abc")
+    found = pieces(Chunk(0, ("1", "1", "1"), ("1", "3", None)), keys)
+    assert [piece.fixed for piece in found] == [("1", "1"), ("1",), ("1", "3")]
+    assert [piece.having(keys[len(piece.fixed)], "2").fixed for piece in found] == [
+        ("1", "1", "2"),
+        ("1", "2"),
+        ("1", "3", "2"),
+    ]
+
+
+@given(
+    st.lists(st.tuples(*[st.one_of(st.none(), st.integers(0, 2))] * 2), max_size=2),
+    st.tuples(*[st.one_of(st.none(), st.integers(0, 2))] * 2),
+    st.one_of(st.none(), st.integers(0, 2)),
+)
+def test_rows_of_a_piece_are_before_a_value_at_it_or_behind_it(
+    bounds: list[tuple[int | None, int | None]], row: tuple[int, int | None], value: int | None
+):
+    """And the pieces for the first two say so, in the next column, for any value that a row of the piece has."""
+    keys = (Column("a", INT, nullable=True), Column("b", INT, nullable=True))
+    edges = [*map(texts, sorted(bounds, key=lambda one: [-1 if part is None else part for part in one])), None, None]
+    for piece in pieces(Chunk(0, edges[0], edges[1]), keys):
+        if not holds(piece.sql, list(piece.parameters), row):
+            continue
+        place = len(piece.fixed)
+        (own,), (given_,) = texts(row[place : place + 1]), texts((value,))
+        having, before = piece.having(keys[place], own), piece.ending_before(keys[place], given_)
+        assert holds(having.sql, list(having.parameters), row)
+        is_before = value is not None and ((found := row[place]) is None or found < value)
+        assert (before is not None and holds(before.sql, list(before.parameters), row)) is is_before

@@ -1,0 +1,71 @@
+"""Walks along a key whose index has columns in both directions, such as (sensor, time DESC) (rule C20).
+
+Such an index is in the key's order neither forwards nor backwards, and a server that is asked for that order reads, and
+sorts, all the rows that remain. In the order of one column, with those before it fixed, it is in either case: these
+statements look for a key column by column. What does not belong here: indexes in one direction (`key_walk`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mssql_cdc.schema import Column
+from mssql_cdc.source.sqlserver.chunks import Piece
+from mssql_cdc.source.sqlserver.key_walk import KeyWalk
+from mssql_cdc.source.sqlserver.partitioned_keys import PartitionedWalk
+from mssql_cdc.source.values import Bound
+
+
+@dataclass(frozen=True, slots=True)
+class MixedWalk:
+    """The keys of a table whose index has columns in both directions.
+
+    Attributes:
+        walk: how the index is walked in the order of one column.
+        keys: the key's columns.
+    """
+
+    walk: KeyWalk | PartitionedWalk
+    keys: tuple[Column, ...]
+
+    def nth(self, piece: Piece, number: int) -> Bound | None:
+        """The key of the n-th row of a piece; None if it has fewer.
+
+        The n-th row in the order of one column has a value there. The rows before this value are counted, and the rest
+        of the number is looked for among those that have it, in the order of the next column.
+
+        Args:
+            piece: where to walk.
+            number: n, at least 1.
+        """
+        column, step = self._step(piece)
+        while (found := step.nth(piece, number)) is not None:
+            inside = piece.having(column, found[0])
+            if len(inside.fixed) == len(self.keys):
+                return inside.fixed
+            before = piece.ending_before(column, found[0])
+            left = number - (step.count(before, number) if before is not None else 0)
+            # There are fewer if rows have gone since the look, or if partitions ended it early.
+            bound = self.nth(inside, max(left, 1)) or self.last(inside)
+            if bound is not None:
+                return bound
+        return None
+
+    def count(self, piece: Piece, number: int) -> int:
+        """How many rows a piece has, up to a number."""
+        return self.walk.count(piece, number)
+
+    def last(self, piece: Piece) -> Bound | None:
+        """The key of the last row of a piece; None if it has none."""
+        column, step = self._step(piece)
+        while (found := step.last(piece)) is not None:
+            inside = piece.having(column, found[0])
+            bound = inside.fixed if len(inside.fixed) == len(self.keys) else self.last(inside)
+            if bound is not None:  # Otherwise the rows have gone since the look: others may be left.
+                return bound
+        return None
+
+    def _step(self, piece: Piece) -> tuple[Column, KeyWalk | PartitionedWalk]:
+        """The first column whose values differ in a piece, and a walk in its order."""
+        column = self.keys[len(piece.fixed)]
+        return column, self.walk.by(column)
