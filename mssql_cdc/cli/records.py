@@ -131,7 +131,7 @@ def _write(
     where = warehouse_path(warehouse)
     connector = real_names(load(output, config), warehouse=where)
     connector.require_rendered()  # Before a file is created for nothing.
-    begins = read_offsets(offsets, connector) if offsets is not None else None
+    begins = read_offsets(offsets, connector, log=output.line) if offsets is not None else None
     with open_output(target, connector) as opened_output:
         count = write_records(connector, output=opened_output, warehouse=where, selection=selection, offsets=begins)
     output.line(f"{count} records")
@@ -232,7 +232,10 @@ def _follow(
     ):
         connector = databases[0].connector  # With the names that the server has.
         committed = CommittedOffsets(state_dir, connector) if state_dir is not None else None
-        begins = read_offsets(offsets, connector) if offsets is not None else committed.read() if committed else {}
+        if offsets is not None:
+            begins = read_offsets(offsets, connector, log=events.log)
+        else:
+            begins = committed.read() if committed is not None else {}
         control = None
         if os.environ.get(CONTROL) == "stdin":
             control = Control(sys.stdin, connector, events, committed=committed)

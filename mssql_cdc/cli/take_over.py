@@ -46,7 +46,7 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
 
     with opened(output, config, warehouse) as databases:
         connector = databases[0].connector
-        found = read_offsets(offsets, connector)
+        found = read_offsets(offsets, connector, log=output.line)
         known = read_history(history, connector, found) if history is not None else None
         for database in databases:
             offset = found.get(database.catalog)

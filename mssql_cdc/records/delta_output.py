@@ -141,5 +141,6 @@ def _commits_since(state: TableState, batch: int) -> dict[int, Mapping[str, Any]
 
 def _restored_version(commit_info: Mapping[str, Any]) -> int:
     """Return the version that a RESTORE has brought back; -1: it names a time."""
-    version = (commit_info.get("operationParameters") or {}).get("version")
-    return int(version) if str(version).isdecimal() else -1
+    parameters: Mapping[str, Any] = commit_info.get("operationParameters") or {}
+    version = str(parameters.get("version"))
+    return int(version) if version.isdecimal() else -1

@@ -7,7 +7,7 @@ the place in the lake's stream. Offsets that a file of Kafka Connect or an engin
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -131,6 +131,31 @@ def _lsn(text: Any) -> Lsn | None:
     return None if text in {None, _NONE} else Lsn.parse(str(text))
 
 
+@dataclass(frozen=True, slots=True)
+class FoundOffsets:
+    """The offsets of a connector, by database.
+
+    Attributes:
+        own: Those of the databases that it has, by its names of them.
+        others: Those of other databases, as they were found.
+    """
+
+    own: dict[str, SourceOffset]
+    others: dict[str, Mapping[str, Any]]
+
+    def require_no_others(self, connector: Connector) -> None:
+        """Check that all offsets are of databases that the connector has.
+
+        Raises:
+            ConfigurationError: They are not.
+        """
+        if self.others:
+            raise ConfigurationError(
+                f"The offsets name the database {', '.join(self.others)}; database.names has "
+                f"{', '.join(connector.databases)}"
+            )
+
+
 def parse_offsets(text: str, connector: Connector) -> dict[str, SourceOffset]:
     """Return the offsets of a connector's databases.
 
@@ -141,48 +166,73 @@ def parse_offsets(text: str, connector: Connector) -> dict[str, SourceOffset]:
     Raises:
         ConfigurationError: The text has another form, or the offsets are those of another connector or database.
     """
+    found = find_offsets(offset_pairs(text), connector)
+    found.require_no_others(connector)
+    return found.own
+
+
+def offset_pairs(text: str) -> list[tuple[Mapping[str, Any], Any]]:
+    """Return source partitions and their offsets.
+
+    Args:
+        text: The JSON of Kafka Connect's REST API.
+
+    Raises:
+        ConfigurationError: The text has another form.
+    """
     try:
-        entries = json.loads(text)["offsets"]
-        pairs = [(dict(one["partition"]), one["offset"]) for one in entries]
+        return [(dict(one["partition"]), one["offset"]) for one in json.loads(text)["offsets"]]
     except (ValueError, TypeError, KeyError) as error:
         raise ConfigurationError(
             'The offsets have another form; expected {"offsets": [{"partition": {"server": …, "database": …}, '
             '"offset": {…}}]}, as GET /connectors/<name>/offsets prints it'
         ) from error
-    return offsets_by_database(pairs, connector)
 
 
-def offsets_by_database(
-    pairs: Collection[tuple[Mapping[str, Any], Any]], connector: Connector
-) -> dict[str, SourceOffset]:
-    """Return offsets by the connector's name of their database.
+def find_offsets(pairs: Iterable[tuple[Mapping[str, Any], Any]], connector: Connector) -> FoundOffsets:
+    """Return offsets by database.
+
+    A connector for one database had no name of it in its partition before Debezium 2.0. Kafka Connect keeps that offset
+    beside the later one, in no order, so it counts only where no partition names a database.
 
     Args:
         pairs: Source partitions and their offsets; None: the partition has none.
         connector: The connector to which they must belong.
 
     Raises:
-        ConfigurationError: They are those of another connector or database, or no offsets.
+        ConfigurationError: They are those of another connector, no offsets, or two of one database that differ.
     """
     known = {name.casefold(): name for name in connector.databases}
-    found: dict[str, SourceOffset] = {}
+    found: dict[str | None, Mapping[str, Any] | None] = {}
+    names: dict[str, str] = {}
     for partition, values in pairs:
         server, database = partition.get("server"), partition.get("database")
         if server != connector.topic_prefix:
             raise ConfigurationError(
                 f"The offsets belong to the connector with topic.prefix={server}; this one has {connector.topic_prefix}"
             )
-        if database is None and len(known) == 1:
-            database = connector.databases[0]  # Connectors for one database once had no name of it in their partition.
-        name = known.get(str(database).casefold())
-        if name is None:
-            names = ", ".join(connector.databases)
-            raise ConfigurationError(f"The offsets name the database {database}; database.names has {names}")
         if values is not None and not isinstance(values, Mapping):
             raise ConfigurationError(f"{json.dumps(values)} is not an offset of this connector: expected a JSON object")
-        if values is not None:
-            found[name] = SourceOffset.of(cast("Mapping[str, Any]", values))
-    return found
+        key = None if database is None else str(database).casefold()
+        if key is not None:
+            names[key] = known.get(key, str(database))
+        earlier = found.get(key)
+        if values is not None and earlier is not None and values != earlier:
+            of = "a partition without a database" if key is None else f"the database {names[key]}"
+            raise ConfigurationError(f"There are two offsets of {of}, and they differ. Leave the one that counts")
+        found[key] = earlier if values is None else cast("Mapping[str, Any]", values)
+    unnamed = found.pop(None, None)
+    if unnamed is not None and not found:
+        if len(known) > 1:
+            names_known = ", ".join(connector.databases)
+            raise ConfigurationError(f"The offsets name no database; database.names has {names_known}")
+        (key,) = known
+        found[key], names[key] = unnamed, known[key]
+    kept = {names[key]: values for key, values in found.items() if key is not None and values is not None}
+    return FoundOffsets(
+        {name: SourceOffset.of(values) for name, values in kept.items() if name.casefold() in known},
+        {name: values for name, values in kept.items() if name.casefold() not in known},
+    )
 
 
 def offsets_text(server: str, offsets: Mapping[str, Mapping[str, Any]]) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import StorageError
-from mssql_cdc.records.source_offsets import SourceOffset, offsets_text, parse_offsets
+from mssql_cdc.errors import ConfigurationError, StorageError
+from mssql_cdc.records.source_offsets import FoundOffsets, SourceOffset, find_offsets, offset_pairs, offsets_text
 
 COMMITTED = "committed-offsets.json"
 
@@ -24,18 +24,32 @@ class CommittedOffsets:
         self._path, self._connector = state_dir / COMMITTED, connector
 
     def read(self) -> dict[str, SourceOffset]:
-        """Return what was committed last, by database."""
+        """Return what was committed last, by database; the connector may have had others before.
+
+        Raises:
+            ConfigurationError: The file has something else, or is that of another connector.
+        """
+        return self._found().own
+
+    def _found(self) -> FoundOffsets:
         if not self._path.exists():
-            return {}
-        return parse_offsets(self._path.read_text(encoding="utf-8"), self._connector)
+            return FoundOffsets({}, {})
+        try:
+            return find_offsets(offset_pairs(self._path.read_text(encoding="utf-8")), self._connector)
+        except ConfigurationError as error:
+            raise ConfigurationError(
+                f"{error}. They are in {self._path}, which the connector itself has written: name another folder with "
+                "--state-dir, or move the file away and say with --offsets where to begin"
+            ) from error
 
     def keep(self, offsets: Mapping[str, SourceOffset]) -> None:
-        """Keep offsets, durably; those of other databases stay.
+        """Keep offsets, durably; those of other databases stay, also of such that the connector no longer has.
 
         Raises:
             StorageError: The file cannot be written.
         """
-        values = {name: one.values for name, one in (self.read() | dict(offsets)).items()}
+        found = self._found()
+        values = found.others | {name: one.values for name, one in (found.own | dict(offsets)).items()}
         partial = self._path.with_name(f"{self._path.name}.partial")
         try:
             with partial.open("w", encoding="utf-8") as out:

@@ -12,6 +12,7 @@ import pytest
 from mssql_cdc.capture.requests import SignalRow
 from mssql_cdc.errors import ConfigurationError, StorageError
 from mssql_cdc.records.offset_files import read_offsets
+from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.serve.committed import CommittedOffsets
 from mssql_cdc.serve.control import Commit, Control, concerns, parse_command
 from mssql_cdc.serve.events import Events
@@ -138,6 +139,30 @@ def test_offsets_that_cannot_be_kept_end_the_loop(tmp_path: Path):
         control.close()
     with pytest.raises(StorageError, match=r"cannot be kept in .*: No such file"):
         control.take()
+
+
+def test_what_was_committed_of_a_database_that_is_taken_out_stays_until_it_comes_back(tmp_path: Path):
+    """It ended each start, and each commit."""
+    both = connector_with({"database.names": "shop,b"})
+    committed = {
+        name: SourceOffset.of({"commit_lsn": f"00000027:00000ac0:000{serial}", "event_serial_no": serial})
+        for serial, name in enumerate(("shop", "b"), 1)
+    }
+    CommittedOffsets(tmp_path, both).keep(committed)
+    alone = CommittedOffsets(tmp_path, connector_with({"database.names": "shop"}))
+    assert alone.read() == {"shop": committed["shop"]}
+    alone.keep({"shop": committed["b"]})
+    assert alone.read() == {"shop": committed["b"]}
+    assert CommittedOffsets(tmp_path, both).read() == {"shop": committed["b"], "b": committed["b"]}
+
+
+def test_committed_offsets_of_another_connector_are_refused_by_their_file(tmp_path: Path):
+    offset = SourceOffset.of({"commit_lsn": "00000027:00000ac0:0002", "event_serial_no": 1})
+    CommittedOffsets(tmp_path, connector_with({"database.names": "shop"})).keep({"shop": offset})
+    other = CommittedOffsets(tmp_path, connector_with({"database.names": "shop", "topic.prefix": "other"}))
+    for act in (other.read, lambda: other.keep({"shop": offset})):
+        with pytest.raises(ConfigurationError, match=r"topic\.prefix=.*committed-offsets\.json"):
+            act()
 
 
 def _commit(prefix: str, serial: int) -> bytes:
