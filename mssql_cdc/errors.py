@@ -113,6 +113,10 @@ class TaskError(MssqlCdcError):
     """A task failed with an unclassified exception; the message contains its last traceback lines."""
 
 
+class WorkerError(TaskError):
+    """A task ended its Spark job, which no exception of Python does: its worker was killed, or native code crashed."""
+
+
 # -- Another run is or was active ------------------------------------------------------------------
 
 

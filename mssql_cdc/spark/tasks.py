@@ -6,7 +6,7 @@ Tasks call a module-level function: this module knows neither tables nor sources
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +14,9 @@ from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mssql_cdc.errors import MssqlCdcError, TaskError, error_named, placed
+from mssql_cdc.errors import MssqlCdcError, TaskError, WorkerError, error_named, placed
 from mssql_cdc.spark import remote
+from mssql_cdc.spark.job_errors import cause_of, ended_by_task, is_of_spark
 from mssql_cdc.spark.session import cancel_jobs, parallelism
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def run_tasks(
     function: Callable[[T], Mapping[str, Any]],
     *,
     most: int | None = None,
+    owners: Sequence[Hashable] | None = None,
 ) -> list[TaskResult]:
     """Run `function` on every task, as one job, and return the results in the order of the tasks.
 
@@ -60,17 +62,56 @@ def run_tasks(
     range. `function` and tasks must be picklable and contain no secrets; its result must be JSON-serializable. A task
     may run more than once (retries, speculation); only what it returns counts.
 
+    What no task can report, such as that its worker was killed, fails the job, which neither tells whose task it was
+    nor what the others have done. With `owners`, each one's tasks then run in a job of their own.
+
     Args:
         session: where to run.
         tasks: what `function` is called with.
         function: the work of one task.
         most: how many tasks may run at the same time; None: as many as Spark has cores.
+        owners: whose each task is, such as its table.
 
     Raises:
-        TaskError: the job itself failed, for instance because a worker process died.
+        WorkerError: one of the tasks ended the job, and there are no owners.
+        TaskError: the job itself failed or was canceled.
+        SourceUnavailableError: the Spark Connect server does not answer.
     """
     if not tasks:
         return []
+    try:
+        return _job(session, tasks, function, most)
+    except WorkerError as error:
+        if owners is None:
+            raise
+        if len(tasks) == 1:
+            return [_own(error)]
+    return _apart(session, tasks, function, owners)
+
+
+def _apart(
+    session: SparkSession, tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]], owners: Sequence[Hashable]
+) -> list[TaskResult]:
+    """Run each owner's tasks in a job of its own, one after another: tasks that want much memory may have it alone."""
+    results: dict[int, TaskResult] = {}
+    for owner in dict.fromkeys(owners):
+        places = [place for place, one in enumerate(owners) if one == owner]
+        try:
+            found = _job(session, [tasks[place] for place in places], function, 1)
+        except WorkerError as error:
+            found = [_own(error)] * len(places)
+        results |= zip(places, found, strict=True)
+    return [results[place] for place in range(len(tasks))]
+
+
+def _own(error: WorkerError) -> TaskResult:
+    advice = "a worker that was killed may need more memory than was left"
+    return TaskResult(None, WorkerError(f"{error}. All of its tasks were this table's; {advice}"))
+
+
+def _job(
+    session: SparkSession, tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]], most: int | None
+) -> list[TaskResult]:
     listed = list(tasks)
     slots = partitions(len(listed), parallelism(session), most)
     order = sorted(range(len(listed)), key=lambda number: (number % slots, number))
@@ -92,7 +133,8 @@ def run_tasks(
     except Exception as error:
         if remote.is_remote(session) and not remote.answers(session):
             raise remote.gone(error) from error
-        raise TaskError(f"The Spark job over {len(listed)} tasks failed: {described(error)}") from error
+        kind = WorkerError if ended_by_task(error) else TaskError
+        raise kind(f"The Spark job over {len(listed)} tasks failed: {described(error)}") from error
     by_number = {row["task"]: row for row in rows}
     return [_result(by_number[number].asDict()) for number in range(len(listed))]
 
@@ -252,14 +294,15 @@ def _row(number: int, task: T, function: Callable[[T], Mapping[str, Any]]) -> di
 def described(error: BaseException) -> str:
     """Format type, message and the innermost location, without local values, which might be secrets.
 
-    Errors of conversions and lookups quote the failing value, which may belong to a row, so their message is omitted.
+    Errors of conversions and lookups quote the failing value, which may belong to a row, so their message is omitted;
+    of Spark's errors, only what cannot be one is told.
     """
     found = placed(error)
     if isinstance(error, ValueError | LookupError) or type(error).__module__.startswith("pyarrow"):
         return found
     name, _, place = found.partition(" ")
-    first_line = str(error).strip().split("\n")[0]
-    return f"{name}: {first_line[:500]} {place}".rstrip()
+    text = cause_of(error) if is_of_spark(error) else str(error).strip().split("\n")[0]
+    return f"{name}: {text[:500]} {place}".rstrip()
 
 
 def _arrow_result() -> pa.Schema:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError
+from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError, WorkerError
 from mssql_cdc.spark import remote
 from mssql_cdc.spark.lazy import LazySpark
 from mssql_cdc.spark.session import SparkSettings, cancel_jobs, parallelism, private_session, start_session
@@ -105,6 +105,12 @@ def sleep(_task: int) -> dict[str, int]:
     return {}
 
 
+def dies(task: str) -> dict[str, str]:
+    if task == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return {"task": task}
+
+
 @pytest.mark.long
 def test_everything_over_a_server_equals_the_source_and_a_session_of_the_run(place: Place, warm: Served, session: Any):
     place.create("orders", COLUMNS)
@@ -182,6 +188,14 @@ def test_canceling_ends_the_jobs_of_this_process_only(session: Any, warm: Served
     thread.join(60)
     assert not thread.is_alive()
     assert "CANCELED" in str(errors)
+    assert [type(error) for error in errors] == [TaskError]
+
+
+def test_a_worker_that_dies_is_the_trouble_of_its_owner_only(session: Any):
+    found = run_tasks(session, ["a", "killed", "b"], dies, owners=["people", "orders", "others"])
+    assert [found[0].unwrap(), found[2].unwrap()] == [{"task": "a"}, {"task": "b"}]
+    assert isinstance(found[1].error, WorkerError)
+    assert "SparkException: Python worker exited unexpectedly (crashed); Spark's log" in str(found[1].error)
 
 
 def test_a_wrong_token_is_refused_at_once(warm: Served, monkeypatch: pytest.MonkeyPatch):

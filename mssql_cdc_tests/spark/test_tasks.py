@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import _thread
+import os
 import re
+import signal
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 
-from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError
+from mssql_cdc.errors import ConfigurationError, SourceUnavailableError, TaskError, WorkerError
 from mssql_cdc.run.worker_daemon import MODULES
+from mssql_cdc.spark import tasks
 from mssql_cdc.spark.session import (
     STATIC,
     SparkSettings,
+    cancel_jobs,
     private_session,
     session_confs,
     start_session,
     verify_session,
 )
-from mssql_cdc.spark.tasks import interruptible, run_tasks, side_by_side
+from mssql_cdc.spark.tasks import described, interruptible, own_error, run_tasks, side_by_side
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,6 +91,77 @@ def test_results_of_tasks_that_share_partitions_are_in_order_each_once(spark: Sp
     count = 10 * spark.sparkContext.defaultParallelism + 3
     found = run_tasks(spark, [(number, "known" if number == 7 else "") for number in range(count)], work)
     assert [one.error is None and one.unwrap()["number"] for one in found] == [n != 7 and n for n in range(count)]
+
+
+class Panic(BaseException):
+    """As Rust's, which is no `Exception`."""
+
+
+def crash(task: str) -> dict[str, Any]:
+    if task == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if task == "panic":
+        raise Panic("Ann's secret")
+    return {"task": task}
+
+
+@pytest.mark.parametrize(
+    ("task", "told"),
+    [
+        ("killed", "Python worker exited unexpectedly (crashed)"),
+        ("panic", "exception was thrown from the Python worker"),
+    ],
+)
+def test_a_task_that_ends_its_job_is_the_error_of_its_owner_only(spark: SparkSession, task: str, told: str):
+    found = run_tasks(spark, ["a", "b", task, "c"], crash, owners=["people", "orders", "orders", "others"])
+    assert [one.error is None for one in found] == [True, False, False, True]
+    assert [one.unwrap()["task"] for one in (found[0], found[3])] == ["a", "c"]
+    for one in found[1:3]:
+        assert isinstance(one.error, WorkerError)
+        assert told in str(one.error)
+        assert "secret" not in str(one.error)
+
+
+def test_a_task_that_ends_its_job_without_owners_is_an_error_that_tells_the_cause(spark: SparkSession):
+    with pytest.raises(WorkerError, match=r"2 tasks failed: .*: Python worker exited unexpectedly \(crashed\); "):
+        run_tasks(spark, ["a", "killed"], crash)
+
+
+def wait_long(_task: int) -> dict[str, Any]:
+    """The second of two partitions kills its worker."""
+    context = TaskContext.get()
+    if context is not None and context.partitionId():
+        os.kill(os.getpid(), signal.SIGKILL)
+    time.sleep(120)
+    return {}
+
+
+@pytest.mark.parametrize(("count", "jobs"), [(1, 1), (2, 2)], ids=["shared", "own"])
+def test_a_job_that_is_canceled_is_not_repeated(spark: SparkSession, count: int, jobs: int):
+    real, begun = tasks._job, list[int]()
+
+    def job(session: SparkSession, listed: list[int], *more: Any) -> Any:
+        begun.append(len(listed))
+        if len(begun) == jobs:
+            threading.Timer(5, cancel_jobs, [session]).start()
+        return real(session, listed, *more)
+
+    with patch.object(tasks, "_job", job), pytest.raises(TaskError, match="SPARK_JOB_CANCELLED") as caught:
+        run_tasks(spark, list(range(count)), wait_long, owners=list(range(count)))
+    assert type(caught.value) is TaskError
+    assert len(begun) == jobs
+
+
+def test_errors_of_spark_do_not_show_the_value_that_they_fail_at(spark: SparkSession):
+    cast = "SELECT CAST(concat('Ann', id) AS INT) FROM range(2)"
+    with pytest.raises(TaskError) as caught, own_error(spark, "The merge"):
+        spark.sql(cast).collect()
+    said = str(caught.value)
+    assert re.match(r"The merge failed: NumberFormatException: CAST_INVALID_INPUT; Spark's log .* at .*:\d+$", said)
+    assert "Ann" not in said
+    with pytest.raises(Exception, match="nowhere") as missing:
+        spark.sql("SELECT nowhere FROM range(2)").collect()
+    assert "`nowhere` cannot be resolved" in described(missing.value), "no row was read"
 
 
 def test_no_tasks_start_no_job(spark: SparkSession):

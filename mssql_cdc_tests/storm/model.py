@@ -181,10 +181,16 @@ def _in_turn(actions: Sequence[Callable[[], Any]]) -> list[Any]:
 
 
 def here(
-    _session: object, tasks: Sequence[Any], function: Callable[[Any], Mapping[str, Any]], *, most: int | None = None
+    _session: object,
+    tasks: Sequence[Any],
+    function: Callable[[Any], Mapping[str, Any]],
+    *,
+    most: int | None = None,
+    owners: Sequence[object] | None = None,
 ) -> list[TaskResult]:
     """`spark.tasks.run_tasks` in this process, one task after another whatever `most` allows."""
     assert most is None or most > 0
+    assert owners is None or len(owners) == len(tasks)
     found: list[TaskResult] = []
     for task in tasks:
         try:
