@@ -207,7 +207,7 @@ def _read_and_commit(
         if work <= LITTLE_ROWS:
             done = write_together(database.source, tasks, rows=rows)
         else:
-            done = run_tasks(database.spark(), tasks, write)
+            done = run_tasks(database.spark(), tasks, write, owners=owners)
         for table, result in zip(owners, done, strict=True):
             results[table].append(result)
     commits = {

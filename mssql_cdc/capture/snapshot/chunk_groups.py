@@ -249,7 +249,8 @@ def _results(run: Run, tasks: list[WriteTask], *, here: bool) -> list[TaskResult
     most = run.database.connector.snapshot.max_threads
     if here:
         return run_here(tasks, write, most=most)
-    return run_tasks(run.database.spark(), tasks, write, most=most)
+    owners = [task.schema.table_id for task in tasks]
+    return run_tasks(run.database.spark(), tasks, write, most=most, owners=owners)
 
 
 def _task(
