@@ -6,6 +6,7 @@ import json
 import re
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable
@@ -102,6 +103,39 @@ def test_a_snapshot_that_an_earlier_version_planned_whole_goes_on_with_its_chunk
     assert tables.catch_up() == 0
     assert _chunks(tables) == [(0, None, ["1", "3"]), (1, ["1", "3"], ["3", "0"]), (2, ["3", "0"], None)]
     assert tables.check() == 0
+
+
+@pytest.mark.parametrize("key", ["a, b DESC", pytest.param("a DESC, b", marks=pytest.mark.long)])
+def test_a_snapshot_goes_on_with_a_key_in_both_directions(place: Place, monkeypatch: pytest.MonkeyPatch, key: str):
+    monkeypatch.setattr(take, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(take, "GROUP_CHUNKS", GROUP)
+    place.configure(incremental_snapshot_chunk_size="3")
+    place.create("large", f"a int NOT NULL, b int NULL, note nvarchar(9) NULL, UNIQUE CLUSTERED ({key})")
+    rows = ", ".join(f"({number // 5}, {number % 5 or 'NULL'}, N'one')" for number in range(24))
+    place.sql(f"INSERT INTO dbo.large VALUES {rows}")
+    place.settle()
+    with killed_at("mssql_cdc.capture.snapshot.chunk_groups.commit", 3, after=False), pytest.raises(Killed):
+        place.catch_up()
+    before = _chunks(place)
+    place.sql("DELETE FROM dbo.large WHERE b = 1", "INSERT INTO dbo.large VALUES (1, 77, N'new'), (9, 9, N'new')")
+    assert place.catch_up() == 0
+    chunks = _chunks(place)
+    assert chunks[: len(before)] == before
+    assert len(chunks) > len(before) == 2 * GROUP
+    assert [lower for _, lower, _ in chunks] == [None, *[upper for _, _, upper in chunks[:-1]]]
+    place.settle()
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    assert place.command("snapshot", "--table", "dbo.large", "--incremental") == 0
+    place.sql("UPDATE dbo.large SET note = N'two' WHERE b = 2", "DELETE FROM dbo.large WHERE b IS NULL AND a > 2")
+    place.settle()
+    dies = killed_at("mssql_cdc.capture.incremental.emission.commit", 1, after=True)
+    with patch("mssql_cdc.capture.incremental.chunks.GROUP_ROWS", 6), dies, pytest.raises(Killed):
+        place.catch_up()
+    assert place.catch_up() == 0
+    assert place.check() == 0
+    read = place.query("SELECT _snapshot FROM t WHERE _snapshot LIKE 'incremental%'", "large", "changes")
+    assert len(read) == 19, "every row once"
 
 
 def _first(found: list[tuple[str, str]], pattern: str) -> int:

@@ -24,7 +24,7 @@ from mssql_cdc.source.sqlserver.chunks import WHOLE
 from mssql_cdc.source.sqlserver.key_walk import KeyWalk
 from mssql_cdc.source.sqlserver.mixed_keys import MixedWalk
 from mssql_cdc.source.sqlserver.partitioned_keys import PartitionedWalk
-from mssql_cdc.source.values import Bound
+from mssql_cdc.source.values import Bound, Chunk
 from mssql_cdc_tests.sandbox_source.kit import Shop, rows
 
 KEYS = ["a, b DESC", "a DESC, b", "a, b DESC, c", "a DESC, b DESC, c", "a, b, c DESC", "a DESC, b, c DESC"]
@@ -73,6 +73,19 @@ def test_a_key_in_both_directions_has_the_chunks_of_its_columns_order(shop: Shop
         assert [chunk.upper for chunk in chunks] == [*sorted_bounds(shop, size), None]
     read = [tuple(row["after"].values())[:-1] for chunk in planned[7] for row in rows(shop.chunk("t", chunk))]
     assert sorted(map(str, read)) == sorted(map(str, every))
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["arrow-odbc", "pyodbc"])
+def test_rows_of_a_piece_come_in_the_order_of_the_index(shop: Shop, *, large: bool) -> None:
+    shop.create("t", f"a int, b int, {'note xml, ' if large else ''}CONSTRAINT u UNIQUE NONCLUSTERED (a, b DESC)")
+    shop.run(
+        "INSERT dbo.t (a, b) SELECT x.value, y.value FROM GENERATE_SERIES(0, 3) x CROSS JOIN GENERATE_SERIES(0, 2) y"
+    )
+    shop.scan()
+    read = [row["after"] for row in rows(shop.chunk("t", Chunk(0, ("0", "1"), ("3", "1"))))]
+
+    found = [(row["a"], row["b"]) for row in read]
+    assert found == [(0, 2), (1, 2), (1, 1), (1, 0), (2, 2), (2, 1), (2, 0), (3, 1), (3, 0)]
 
 
 @pytest.mark.feature("INC-06")

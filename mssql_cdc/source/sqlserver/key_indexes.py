@@ -18,7 +18,7 @@ from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.sqlserver.sql import quote, text
 
 _INDEXES = """
-SELECT i.object_id, i.index_id, CAST(i.type AS int) AS type, CAST(f.name AS varbinary(256)) AS [function],
+SELECT i.object_id, i.index_id, CAST(f.name AS varbinary(256)) AS [function],
        CAST(COL_NAME(i.object_id, p.column_id) AS varbinary(256)) AS partitioned_by,
        CAST(COL_NAME(i.object_id, c.column_id) AS varbinary(256)) AS name,
        CAST(c.is_descending_key AS int) AS descending
@@ -33,13 +33,11 @@ ORDER BY i.index_id, c.key_ordinal"""
 _FIELDS = [
     pa.field("object_id", pa.int32()),
     pa.field("index_id", pa.int32()),
-    pa.field("type", pa.int32()),
     pa.field("function", pa.binary()),
     pa.field("partitioned_by", pa.binary()),
     pa.field("name", pa.binary()),
     pa.field("descending", pa.int32()),
 ]
-_CLUSTERED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,6 @@ class KeyIndex:
     Attributes:
         object_id: the table's id.
         index_id: its own.
-        is_clustered: its leaves are the rows.
         descending: whether it descends, for each column of the key; empty if it does not begin with all of them.
         function: the partition function of an index that is partitioned by another column than its first one.
         column: that column; None: the index is in one order as a whole.
@@ -57,7 +54,6 @@ class KeyIndex:
 
     object_id: int
     index_id: int
-    is_clustered: bool
     descending: tuple[bool, ...]
     function: str | None = None
     column: str | None = None
@@ -111,7 +107,6 @@ class KeyIndexes:
                 KeyIndex(
                     first["object_id"],
                     first["index_id"],
-                    first["type"] == _CLUSTERED,
                     tuple(bool(row["descending"]) for row in columns[: len(keys)]) if whole else (),
                     *((_name(first["function"]), by) if by not in {None, keys[0]} else ()),
                 )
@@ -127,11 +122,6 @@ class KeyIndexes:
         if self.found and len(set(self.found[0].descending)) == 1:
             return ()
         return next((one.descending for one in self.found if len(set(one.descending)) > 1), ())
-
-    @property
-    def only_point_to_rows(self) -> bool:
-        """Whether there are such indexes, and the rows lie elsewhere: in a heap, or in the order of other columns."""
-        return bool(self.found) and not any(one.is_clustered for one in self.found)
 
 
 def _statement(schema: TableSchema) -> str:

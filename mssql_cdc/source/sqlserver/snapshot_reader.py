@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
+from itertools import zip_longest
 from typing import Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from mssql_cdc.source.sqlserver.concealed import WholeRows
 from mssql_cdc.source.sqlserver.connect import Control, control
 from mssql_cdc.source.sqlserver.decode import position_texts
 from mssql_cdc.source.sqlserver.images import Images, inserted_images
+from mssql_cdc.source.sqlserver.key_indexes import KeyIndexes
 from mssql_cdc.source.sqlserver.numpy_arrays import hex_number, literal
 from mssql_cdc.source.sqlserver.replica import ATTEMPTS, NAME, elsewhere
 from mssql_cdc.source.sqlserver.sql import IS_CAPTURED, digits, quote, stale_reader
@@ -86,7 +88,7 @@ class ChunkReader:
     replica: str | None = None
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Neutral `r` batches, in key order when the chunks have bounds.
+        """Neutral `r` batches, in the order of the key, or of its index, when the chunks have bounds.
 
         Raises:
             StaleReaderError: this connection does not see `captured` yet, or has reached another replica.
@@ -156,16 +158,24 @@ class ChunkReader:
         return error
 
     def _rows(self, bulk: Bulk, plan: RowPlan) -> Iterator[pa.RecordBatch]:
+        descending: tuple[bool, ...] | None = None
         for chunk in self.wanted.chunks:
             row, doing = 0, f"reading chunk {chunk.number} of {self.wanted.schema.table_id}"
             for piece in pieces(chunk, self.wanted.schema.keys):
-                statement, fields = select_statement(self.wanted, plan, piece), plan.raw_fields()
+                if descending is None and piece.sql:
+                    descending = self._descending(bulk)
+                statement, fields = select_statement(self.wanted, plan, piece, descending or ()), plan.raw_fields()
                 for raw in bulk.read(statement, fields, piece.parameters, doing=doing, rows=self.wanted.rows):
                     rows = raw.num_rows
                     if rows:
                         images = inserted_images(plan.columns, plan.decode(raw), rows)
                         yield self._neutral(images, self._positions(chunk.number, row, rows))
                         row += rows
+
+    def _descending(self, bulk: Bulk) -> tuple[bool, ...]:
+        """Which columns of the key descend, if its index has some in both directions (`key_indexes`)."""
+        schema = self.wanted.schema
+        return KeyIndexes.seen_by(bulk, schema, doing=self._doing).both_ways if len(schema.keys) > 1 else ()
 
     def _neutral(self, images: Images, positions: pa.Array) -> pa.RecordBatch:
         """The neutral `r` batch of these images, at these positions."""
@@ -219,13 +229,14 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
             raise stale_reader(doing)
 
 
-def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
+def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece, descending: Sequence[bool] = ()) -> str:
     """Build the SELECT statement of one piece of the chunk; it takes the piece's parameters.
 
     Args:
         wanted: What to read.
         plan: The columns to select.
         piece: The condition on the key.
+        descending: Which columns of the key descend in its index, so that the server need not sort; empty: none.
     """
     source = table_name(wanted.schema)
     if wanted.statement is not None:
@@ -238,7 +249,8 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece) -> str:
     if conditions:
         sql += f" WHERE {' AND '.join(conditions)}"
     if piece.sql:
-        sql += f" ORDER BY {', '.join('t.' + quote(column.name) for column in wanted.schema.keys)}"
+        ways = zip_longest(wanted.schema.keys, descending)
+        sql += " ORDER BY " + ", ".join(f"t.{quote(key.name)}{' DESC' if down else ''}" for key, down in ways)
     return f"{sql} OPTION (RECOMPILE)" if wanted.recompile else sql
 
 

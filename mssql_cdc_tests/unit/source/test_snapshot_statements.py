@@ -44,6 +44,16 @@ def test_a_chunk_reads_its_bounds_in_key_order() -> None:
     assert piece.parameters == ("9", "1")
 
 
+@pytest.mark.parametrize("lower", [("1", "5"), ("2", "1")])
+def test_every_piece_of_a_key_in_both_directions_is_read_in_the_order_of_its_index(lower: tuple[str, str]) -> None:
+    """A sort waits for the last row of the piece, needs memory for all of them, and may keep their locks."""
+    schema = ORDERS.keyed_by(["id", "name"])
+    wanted = replace(WANTED, schema=schema)
+    for piece in pieces(Chunk(2, lower, ("2", "9")), schema.keys):
+        for descending, order in (((False, True), "t.[id], t.[name] DESC"), ((), "t.[id], t.[name]")):
+            assert select_statement(wanted, PLAN, piece, descending).endswith(f" ORDER BY {order}")
+
+
 @pytest.mark.feature("INC-04", "INC-17")
 def test_a_chunk_of_an_incremental_snapshot_may_have_a_condition_and_a_plan_of_its_own() -> None:
     (piece,) = pieces(Chunk(2, ("1",), ("9",)), ORDERS.keys)
