@@ -1,4 +1,4 @@
-"""The work whose statements are certified: two large tables, captured, streamed, snapshotted beside, checked, repaired.
+"""The work whose statements are certified: large tables, captured, streamed, snapshotted beside, checked, repaired.
 
 It runs on a SQL Server and on the sandbox, which has fewer rows. What the statements cost is `test_statements.py`'s.
 """
@@ -17,12 +17,16 @@ from mssql_cdc_tests.end_to_end.kit import Place
 
 TABLES = {
     "pairs": "a int NOT NULL, b int NOT NULL, note nvarchar(50) NULL, PRIMARY KEY (a, b)",
+    "times": "a int NOT NULL, b int NOT NULL, note nvarchar(50) NULL, PRIMARY KEY (a, b DESC)",
     "words": "word varchar(40) NOT NULL PRIMARY KEY, note nvarchar(50) NULL",
 }
 KINDS: Mapping[str, tuple[str, ...]] = {
     "snapshot": (
         "FROM [dbo].[pairs] AS t ORDER BY [a], [b]) AS k",
         "FROM [dbo].[pairs] AS t WHERE",
+        "FROM [dbo].[times] AS t ORDER BY [a]) AS k",
+        "FROM [dbo].[times] AS t WHERE",
+        "ORDER BY t.[a], t.[b] DESC",
         "FROM [dbo].[words] AS t WHERE",
     ),
     "ranges": ("FROM [cdc].[dbo_pairs_CT]", "FROM [cdc].[dbo_words_CT]"),
@@ -33,8 +37,15 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "incremental snapshot": (
         "FROM [dbo].[words] AS t ORDER BY [word] DESC",
         "FROM [dbo].[words] AS t WHERE",
+        "FROM [dbo].[times] AS t ORDER BY [a] DESC) AS n",
+        "ORDER BY [b] DESC) AS n",
     ),
-    "check": ("HASHBYTES('SHA2_256'", "FROM [dbo].[pairs] WHERE", "FROM [dbo].[words] WHERE"),
+    "check": (
+        "HASHBYTES('SHA2_256'",
+        "FROM [dbo].[pairs] WHERE",
+        "FROM [dbo].[times] WHERE",
+        "FROM [dbo].[words] WHERE",
+    ),
     "repair": (
         "AS varbinary(max)), CAST(SUBSTRING(HASHBYTES('SHA2_256'",
         "FROM [dbo].[words] AS t WITH (HOLDLOCK) WHERE",
@@ -64,7 +75,7 @@ _LOGGED = "SELECT text, 1 FROM sandbox.statements WHERE text IS NOT NULL"
 _ESCALATIONS = """
 SELECT OBJECT_NAME(object_id), SUM(index_lock_promotion_count)
 FROM sys.dm_db_index_operational_stats(DB_ID(), NULL, NULL, NULL)
-WHERE OBJECT_NAME(object_id) IN ('pairs', 'words') GROUP BY object_id"""
+WHERE OBJECT_NAME(object_id) IN ('pairs', 'times', 'words') GROUP BY object_id"""
 
 
 @dataclass
@@ -149,7 +160,7 @@ class Work:
             self.catch_up()
 
     def insert(self, rows: int, after: int = 0) -> None:
-        """Insert rows into both tables, each in one transaction.
+        """Insert rows into all tables, each in one transaction.
 
         Args:
             rows: How many.
@@ -158,12 +169,13 @@ class Work:
         numbers = (_NUMBERS if self.shows_plans else _SERIES).format(rows=rows, after=after)
         self.place.sql(
             f"INSERT INTO dbo.pairs SELECT n / 1000, n % 1000, N'note' FROM ({numbers}) AS numbers",
+            f"INSERT INTO dbo.times SELECT n / 1000, n % 1000, N'note' FROM ({numbers}) AS numbers",
             f"INSERT INTO dbo.words SELECT CONCAT('word ', n), N'note' FROM ({numbers}) AS numbers",
         )
 
     def snapshot_beside(self) -> None:
-        """Read a table in chunks beside the stream."""
-        self.command("snapshot", "--table", "dbo.words", "--incremental")
+        """Read two tables in chunks beside the stream."""
+        self.command("snapshot", "--tables", "dbo.times,dbo.words", "--incremental")
         self.catch_up()
 
     def repair(self) -> None:
