@@ -7,21 +7,28 @@ Both run the checks (`execute`) in the transaction of their reads.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from typing import Any, Protocol
 
 import arrow_odbc
 import pyarrow as pa
+import pyodbc
 
 from mssql_cdc.config import Connection
+from mssql_cdc.errors import SourceError
 from mssql_cdc.source.sqlserver.connect import Control, connection_string, control, prepare, refused, translated
 from mssql_cdc.source.sqlserver.logins import log_in
 
 BATCH_ROWS = 32_768
 BATCH_BYTES = 16 * 1024 * 1024
-_FIRST_ROWS, _MOST_ROWS = 64, 4_096
+_MOST_ROWS = 4_096
 _BY_ROWS_BYTES = 4 * 1024 * 1024
+_SHORT_BYTES = 16
+"""About what a value of any raw type but `binary` takes; strings are those of numbers and times (`columns`)."""
+COLUMN = b"column"
+"""The key of a raw field's metadata: the name of the table's column, for messages."""
 _NO_MARKER = r"\[(?:[^\]]|\]\])*\]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
 _MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
@@ -195,26 +202,80 @@ class _RowBulk:
         parameters: Sequence[str | None] = (),
         *,
         doing: str,
-        rows: int | None = None,
+        rows: int | None = None,  # noqa: ARG002 - rows come one by one, so that no buffer has to be made for them
     ) -> Generator[pa.RecordBatch]:
-        most = self._fetch_rows
-        wanted = min(_FIRST_ROWS if rows is None else max(rows, 1), _FIRST_ROWS, most)
-        with closing(self._control.pages(sql, *parameters, size=lambda: wanted, doing=doing)) as pages:
+        fixed = _SHORT_BYTES * len(fields)
+        sized = [place for place, field in enumerate(fields) if field.type == pa.binary()]
+
+        def take(cursor: pyodbc.Cursor) -> list[Any]:
+            return bounded(cursor, sized, fixed, self._fetch_rows)
+
+        with closing(self._control.pages(sql, *parameters, take=take, doing=doing)) as pages:
             for page in pages:
-                batch = raw_batch(page, fields)
-                # Documents of 100 KB come 40 at a time, numbers by the thousand.
-                wanted = min(most, max(1, _BY_ROWS_BYTES * len(page) // max(batch.nbytes, 1)))
+                batch = raw_batch(page, fields, doing=doing)
+                page.clear()  # Who takes the batch needs the memory.
                 yield batch
 
     def rollback(self) -> None:
         self._control.rollback()
 
 
-def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field]) -> pa.RecordBatch:
-    """A raw batch of rows as pyodbc returns them; each has one value per field."""
+def bounded(rows: Iterable[Any], sized: Sequence[int], fixed: int, most: int) -> list[Any]:
+    """The next rows, with at most one value beyond `_BY_ROWS_BYTES`: what a row takes is known only behind it.
+
+    Looking at a row takes 0.2 us and 0.05 us per place, of the 3 to 9 us that a task takes for a small row (measured).
+
+    Args:
+        rows: where they come from, one by one.
+        sized: the places of values that may be long.
+        fixed: what the other values of a row take.
+        most: so many rows are enough.
+    """
+    page: list[Any] = []
+    size = 0
+    for row in islice(rows, most):
+        page.append(row)
+        size += fixed
+        for place in sized:
+            value = row[place]
+            if value:
+                size += len(value)
+        if size >= _BY_ROWS_BYTES:
+            break
+    return page
+
+
+def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field], *, doing: str) -> pa.RecordBatch:
+    """A raw batch of rows as pyodbc returns them; each has one value per field.
+
+    Args:
+        rows: the rows, at least one.
+        fields: names and raw types of the values.
+        doing: completes "while …" in the text of an error.
+
+    Raises:
+        SourceError: a column's values are more than an Arrow array holds (2 GiB).
+    """
     columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    arrays = [_array(column, field, doing) for column, field in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(fields)))
+
+
+def _array(values: Sequence[Any], field: pa.Field, doing: str) -> pa.Array:
+    with suppress(pa.ArrowCapacityError):  # Of one value; several become a chunked array.
+        array = pa.array(values, field.type)
+        if isinstance(array, pa.Array):
+            return array
+    longest = max(len(value) for value in values if value)
+    raise SourceError(
+        f"Column {column_name(field)!r} has a value of {longest:,} bytes, and 2 GiB or more cannot be read, while "
+        f"{doing}. Exclude the column (column.exclude.list), or shorten the value"
+    )
+
+
+def column_name(field: pa.Field) -> str:
+    """The name of the table's column that a raw field is of, or else its own."""
+    return (field.metadata or {}).get(COLUMN, field.name.encode()).decode()
 
 
 def in_ascii(sql: str) -> str:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from mssql_cdc.errors import SourceError, StaleStructureError
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TypeRow
 from mssql_cdc.schema.types import FRACTION_DIGITS
+from mssql_cdc.source.sqlserver.bulk import COLUMN
 from mssql_cdc.source.sqlserver.numpy_arrays import numbers
 from mssql_cdc.source.sqlserver.raw_values import EXACT_PREFIX, MisfitError, decode_utf16, instant, local_time
 from mssql_cdc.source.sqlserver.sql import quote
@@ -75,8 +76,8 @@ class RowPlan:
     def raw_fields(self) -> list[pa.Field]:
         """The raw fields that the select list yields."""
         return [
-            pa.field(f"c{number}_{part}", raw)
-            for number, way in enumerate(self.fetches)
+            pa.field(f"c{number}_{part}", raw, metadata={COLUMN: column.name})
+            for number, (column, way) in enumerate(zip(self.columns, self.fetches, strict=True))
             for part, raw in enumerate(way.raw)
         ]
 

@@ -176,17 +176,19 @@ class Control:
             size: how many rows are fetched at a time.
             doing: completes "while …" in the text of an error.
         """
-        with closing(self.pages(sql, *parameters, size=lambda: size, doing=doing)) as pages:
+        with closing(self.pages(sql, *parameters, take=lambda cursor: cursor.fetchmany(size), doing=doing)) as pages:
             for page in pages:
                 yield from page
 
-    def pages(self, sql: str, *parameters: Any, size: Callable[[], int], doing: str) -> Generator[list[Any]]:
+    def pages(
+        self, sql: str, *parameters: Any, take: Callable[[pyodbc.Cursor], list[Any]], doing: str
+    ) -> Generator[list[Any]]:
         """The rows of a statement, some at a time.
 
         Args:
             sql: one SELECT, with `?` for each parameter.
             *parameters: their values.
-            size: how many rows the next fetch takes.
+            take: fetches the next rows; none are the end.
             doing: completes "while …" in the text of an error.
         """
         with translated(self._connection, doing):
@@ -195,7 +197,7 @@ class Control:
         try:
             while True:
                 with translated(self._connection, doing):
-                    rows = cursor.fetchmany(size())
+                    rows = take(cursor)
                 if not rows:
                     return
                 yield rows

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from mssql_cdc.errors import SourceError
 from mssql_cdc.schema import TableSchema, neutral_schema
+from mssql_cdc.source.sqlserver.bulk import column_name
 from mssql_cdc.source.sqlserver.columns import RowPlan
 from mssql_cdc.source.sqlserver.images import (
     AFTER,
@@ -68,13 +69,25 @@ class ChangeDecoder:
     def push(self, raw: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The neutral batch of these raw rows; none when every row must wait for the next batch."""
         if self._open is not None:
-            raw = pa.concat_batches([self._open, raw])
-            self._open = None
+            raw, self._open = self._joined(self._open, raw), None
         if raw.num_rows and raw.column("op")[-1].as_py() == BEFORE:
             self._open = raw.slice(raw.num_rows - 1)
             raw = raw.slice(0, raw.num_rows - 1)
         if raw.num_rows:
             yield self._decode(raw)
+
+    def _joined(self, before: pa.RecordBatch, raw: pa.RecordBatch) -> pa.RecordBatch:
+        try:
+            return pa.concat_batches([before, raw])
+        except pa.ArrowInvalid:
+            longest = max(
+                raw.schema, key=lambda field: before.column(field.name).nbytes + raw.column(field.name).nbytes
+            )
+            raise SourceError(
+                f"{self._schema.table_id}: the two images of an update in transaction 0x{_hex_lsn(before)} have 2 GiB "
+                f"or more in column {column_name(longest)!r}, which cannot be read. Exclude the column "
+                "(column.exclude.list), or take a new snapshot of the table"
+            ) from None
 
     def finish(self) -> None:
         """Checks that nothing is left open.
@@ -83,7 +96,7 @@ class ChangeDecoder:
             SourceError: the last row was the before image of an update whose after image never came.
         """
         if self._open is not None:
-            raise self._unpaired(self._open.column("lsn")[0].as_py().hex())
+            raise self._unpaired(_hex_lsn(self._open))
 
     def _decode(self, raw: pa.RecordBatch) -> pa.RecordBatch:
         lsn, seq = fixed_bytes(raw.column("lsn"), 10), fixed_bytes(raw.column("seq"), 10)
@@ -150,6 +163,10 @@ class ChangeDecoder:
                 f"{self._schema.table_id}: the position {first} came after {self._last}; pages must not overlap"
             )
         self._last = last
+
+
+def _hex_lsn(raw: pa.RecordBatch) -> str:
+    return raw.column("lsn")[0].as_py().hex()
 
 
 def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers) -> pa.StringArray:

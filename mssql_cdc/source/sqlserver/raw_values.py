@@ -18,6 +18,8 @@ from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers, flags
 
 Units = np.ndarray[Any, np.dtype[np.uint16]]
 _REPLACEMENT = 0xFFFD
+_MOST_BYTES = 2**31 - 1
+"""What Arrow's 32-bit offsets reach; beyond it they would wrap."""
 EXACT_PREFIX = "utf16:"
 """What an exact text of a string with lone surrogates begins with; big-endian hexadecimal digits follow."""
 _FIRST = "0001-01-01 00:00:00"
@@ -37,7 +39,7 @@ def decode_utf16(raw: pa.Array) -> tuple[pa.StringArray, pa.StringArray | None]:
     A lone surrogate shows as U+FFFD in the string.
 
     Raises:
-        ValueError: a value has an odd number of bytes.
+        ValueError: a value has an odd number of bytes, or the strings are too long for an array.
     """
     rows = len(raw)
     if not rows:
@@ -64,7 +66,10 @@ def decode_utf16(raw: pa.Array) -> tuple[pa.StringArray, pa.StringArray | None]:
     width = np.ones(len(units), dtype=np.int8)
     width += units >= 0x80
     width += (units >= 0x800) & ~surrogates
-    ends = np.zeros(len(units) + 1, dtype=np.int64)
+    total = int(width.sum(dtype=np.int64))
+    if total > _MOST_BYTES:
+        raise ValueError(f"{total:,} bytes of text as UTF-8, and 2 GiB or more cannot be read")
+    ends = np.zeros(len(units) + 1, dtype=np.int32)  # It has twice the size of the raw text.
     np.cumsum(width, out=ends[1:])
     text = units.astype("<u2").tobytes().decode("utf-16-le").encode("utf-8")
     return string_array(ends[bounds], pa.py_buffer(text), valid), exact

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -52,6 +53,18 @@ def test_insert_update_and_delete_become_one_row_each() -> None:
 @given(st.lists(st.integers(0, 4), max_size=4).map(sorted))
 def test_an_update_split_by_a_page_boundary_is_still_one_row(cuts: list[int]) -> None:
     assert neutral(list(ALL), tuple(cuts)) == neutral(list(ALL))
+
+
+def test_images_of_an_update_that_arrow_cannot_hold_together_are_an_error_that_names_the_column() -> None:
+    """Each has 1.1 GB of zero bytes, which take no memory; they come in two batches, as rows with such values do."""
+    huge = pa.Array.from_buffers(
+        pa.binary(), 1, [None, pa.py_buffer(np.array([0, 1_100_000_000], np.int32)), pa.py_buffer(bytes(1_100_000_000))]
+    )
+    one = decoder()
+    first, second = (raw(ORDERS, [row]) for row in UPDATE)
+    list(one.push(first.set_column(first.num_columns - 1, first.schema[-1], huge)))
+    with pytest.raises(SourceError, match=rf"orders.*0x{lsn(20).raw.hex()}.*2 GiB.*'name'"):
+        list(one.push(second.set_column(second.num_columns - 1, second.schema[-1], huge)))
 
 
 def test_a_missing_command_id_stays_null_and_counts_as_zero_in_the_position() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mssql_cdc.source.sqlserver import raw_values
 from mssql_cdc.source.sqlserver.raw_values import EXACT_PREFIX, decode_utf16, instant, local_time
 
 ANY_UNITS = st.lists(
@@ -27,6 +28,14 @@ def test_text_without_lone_surrogates_is_the_text(texts: list[str | None]) -> No
 
     assert decoded.to_pylist() == texts
     assert exact is None
+
+
+def test_text_beyond_the_offsets_of_arrow_is_an_error_instead_of_wrapping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Review of the readers, 1: three bytes for each unit make more than 2 GiB of a legal nvarchar(max)."""
+    monkeypatch.setattr(raw_values, "_MOST_BYTES", 5)
+    assert decode_utf16(pa.array(["€é".encode("utf-16-le")], pa.binary()))[0].to_pylist() == ["€é"]
+    with pytest.raises(ValueError, match="6 bytes of text"):
+        decode_utf16(pa.array(["€€".encode("utf-16-le")], pa.binary()))
 
 
 @given(st.lists(st.one_of(st.none(), ANY_UNITS)))
