@@ -12,6 +12,7 @@ from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import OdbcSetting
 from mssql_cdc.errors import ConfigurationError, SourceError, SourceUnavailableError, StaleReaderError
 from mssql_cdc.source.sqlserver.bulk import open_bulk
+from mssql_cdc.source.sqlserver.chunk_planning import next_bound
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc.source.sqlserver.positions import captured
 from mssql_cdc.source.values import Chunk
@@ -54,6 +55,24 @@ def test_column_names_of_any_character_reach_the_server(shop: Shop, driver: str 
 
     assert [row["after"] for row in rows(own.changes("t😀"))] == [expected]
     assert [row["after"] for row in rows(own.chunk("t😀", Chunk(0, ("0",), ("5",))))] == [expected]
+
+
+@pytest.mark.parametrize("table", ["tt", "t€"])
+@pytest.mark.parametrize("more", ["", ", body nvarchar(max)"])
+def test_a_bound_of_more_than_4000_digits_reaches_the_server_whole(shop: Shop, table: str, more: str) -> None:
+    """Review of the readers, 5: where a name is not ASCII, it was cut, and the rows behind the cut were not read."""
+    shop.run(f"CREATE TABLE dbo.[{table}] (id varchar(1700) NOT NULL PRIMARY KEY{more})")
+    shop.enable(table)
+    shop.run(*(f"INSERT dbo.[{table}] (id) VALUES (REPLICATE('a', 1200) + '{last}')" for last in "bc"))
+    shop.scan()
+    keys = ["a" * 1200 + last for last in "bc"]
+    lower, upper = ((key.encode("utf-16-le").hex().upper(),) for key in keys)
+    assert len(upper[0]) == 4804
+
+    assert [row["after"]["id"] for row in rows(shop.chunk(table, Chunk(0, None, upper)))] == keys
+    assert [row["after"]["id"] for row in rows(shop.chunk(table, Chunk(0, lower, None)))] == keys[1:]
+    assert [row["after"]["id"] for row in rows(shop.chunk(table, Chunk(0, keys=(lower,))))] == keys[:1]
+    assert next_bound(shop.control, shop.instance(table).schema, 1, lower) == upper
 
 
 @pytest.mark.parametrize("by_rows", [False, True])

@@ -6,7 +6,6 @@ Both run the checks (`execute`) in the transaction of their reads.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import islice
@@ -18,6 +17,7 @@ import pyodbc
 
 from mssql_cdc.config import Connection
 from mssql_cdc.errors import SourceError
+from mssql_cdc.source.sqlserver.ascii_statements import in_ascii
 from mssql_cdc.source.sqlserver.connect import Control, connection_string, control, prepare, refused, translated
 from mssql_cdc.source.sqlserver.logins import log_in
 
@@ -29,8 +29,6 @@ _SHORT_BYTES = 16
 """About what a value of any raw type but `binary` takes; strings are those of numbers and times (`columns`)."""
 COLUMN = b"column"
 """The key of a raw field's metadata: the name of the table's column, for messages."""
-_NO_MARKER = r"\[(?:[^\]]|\]\])*\]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
-_MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
 
 class Bulk(Protocol):
@@ -151,7 +149,7 @@ class ArrowBulk:
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
             reader = self._raw.read_arrow_batches(
-                in_ascii(sql),
+                in_ascii(sql, parameters),
                 batch_size=self._fetch_rows if rows is None else min(max(rows, 1), self._fetch_rows),
                 parameters=list(parameters) or None,
                 max_bytes_per_batch=BATCH_BYTES,
@@ -276,28 +274,3 @@ def _array(values: Sequence[Any], field: pa.Field, doing: str) -> pa.Array:
 def column_name(field: pa.Field) -> str:
     """The name of the table's column that a raw field is of, or else its own."""
     return (field.metadata or {}).get(COLUMN, field.name.encode()).decode()
-
-
-def in_ascii(sql: str) -> str:
-    """A statement that means the same and has only ASCII characters.
-
-    arrow-odbc hands statements over as bytes, which a driver reads in the process's code page; Microsoft's
-    driver knows no characters beyond U+FFFF there. Names may have any, so the text travels as a binary literal.
-    """
-    if sql.isascii():
-        return sql
-    names: list[str] = []
-
-    def named(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            return found[1]
-        names.append(f"@p{len(names)}")
-        return names[-1]
-
-    inner = _MARKER.sub(named, sql)
-    declared = ", ".join(f"{name} nvarchar(4000)" for name in names)
-    given = f", N'{declared}', {', '.join(f'{name} = ?' for name in names)}" if names else ""
-    return (
-        f"DECLARE @statement nvarchar(max) = CAST(0x{inner.encode('utf-16-le').hex()} AS nvarchar(max)); "
-        f"EXEC sys.sp_executesql @statement{given}"
-    )

@@ -26,6 +26,10 @@ class Term:
     parameters: Sequence[str] = ()
 
 
+_MOST_OF_PARAMETER = 4000
+"""Characters of the longest nvarchar that has a size."""
+
+
 @dataclass(frozen=True, slots=True)
 class Piece:
     """A part of a chunk whose rows lie side by side in the key's index: a T-SQL condition, with its parameters.
@@ -169,7 +173,9 @@ def bound_value(column: Column) -> str:
     match sql_type.kind:
         case Kind.TEXT:
             units = _units(sql_type)
-            value = f"CAST(CONVERT(varbinary({2 * units}), ?, 2) AS nvarchar({units}))"
+            # pyodbc sends a longer text as ntext, which is not converted to bytes (error 529).
+            given = "?" if 4 * units <= _MOST_OF_PARAMETER else f"CAST(? AS varchar({4 * units}))"
+            value = f"CAST(CONVERT(varbinary({2 * units}), {given}, 2) AS nvarchar({units}))"
             value = f"{value} COLLATE {sql_type.collation}" if sql_type.collation else value
             return f"CAST({value} AS {sql_type.declaration})" if sql_type.row.code_page else value
         case Kind.BINARY | Kind.CLR:
