@@ -8,7 +8,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mssql_cdc.config import Connector
 from mssql_cdc.config.json_forms import JsonForm
@@ -23,6 +27,9 @@ from mssql_cdc.records.reselect import Reselect
 from mssql_cdc.records.schemas import Schema, envelope_schema, key_schema, value_schema
 from mssql_cdc.records.string_texts import checked_string
 from mssql_cdc.schema import Column, TableId, TableSchema
+
+_FIELD_BYTES = 16
+"""The quotes, colon and comma of a field, and a number, of which the lake has some bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,13 @@ class TableShape:
     def has_key(self) -> bool:
         """Whether records have keys."""
         return bool(self.key_fields or self.added)
+
+    @cached_property
+    def text_bytes(self) -> int:
+        """About how many bytes a record has whatever its values: schemas, and the fields of images and keys, twice."""
+        schemas = [text for text in (self.key_schema, self.value_schema, self.header_schema) if text is not None]
+        fields = sum(len(name.encode()) + _FIELD_BYTES for name, _, _ in (*self.fields, *self.key_fields))
+        return sum(len(text.encode()) for text in schemas) + 2 * fields
 
     @property
     def table_id(self) -> TableId:
@@ -208,6 +222,11 @@ class Shapes:
                 key, TableShape.of(self.history.version(table_id, version), self.connector, self.extensions)
             )
         return self._known[key]
+
+    def text_bytes(self, table_id: TableId, rows: pa.RecordBatch) -> int:
+        """Return about how many bytes the records of rows of a change log have whatever their values."""
+        counted = pc.value_counts(rows.column("_schema")).to_pylist()
+        return sum(one["counts"] * self.of(table_id, one["values"]).text_bytes for one in counted)
 
     def table_of(self, shape: TableShape) -> TableId:
         """Return the present name of the table to which a shape belongs; its own name may be a former one."""

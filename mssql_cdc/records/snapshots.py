@@ -20,7 +20,7 @@ from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded, is_of_
 from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
 from mssql_cdc.records.cuts import Cuts, last_before
 from mssql_cdc.records.envelope import Envelopes, SourceInfo
-from mssql_cdc.records.pieces import ChangeLog, first_row, snapshot_numbers, snapshot_rows
+from mssql_cdc.records.pieces import ChangeLog, TextBytes, first_row, snapshot_numbers, snapshot_rows
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
 from mssql_cdc.records.state import InSnapshot
@@ -385,17 +385,18 @@ class SnapshotRows:
 
 
 def block_rows(
-    block: Block, logs: Mapping[TableId, ChangeLog], *, within: InSnapshot | None = None
+    block: Block, logs: Mapping[TableId, ChangeLog], text_bytes: TextBytes, *, within: InSnapshot | None = None
 ) -> Iterator[SnapshotRows]:
     """Yield the rows of one snapshot, table by table.
 
     Args:
         block: The snapshot.
         logs: The change logs of its tables.
+        text_bytes: Bounds what their records repeat.
         within: What is written of it; None: nothing.
     """
     pending: SnapshotRows | None = None
-    for found in _rows(block, logs, within):
+    for found in _rows(block, logs, text_bytes, within):
         if pending is not None:
             yield replace(pending, is_last=found.table_id != pending.table_id)
         pending = found
@@ -403,7 +404,9 @@ def block_rows(
         yield replace(pending, is_last=True, ends_snapshot=True)
 
 
-def _rows(block: Block, logs: Mapping[TableId, ChangeLog], within: InSnapshot | None) -> Iterator[SnapshotRows]:
+def _rows(
+    block: Block, logs: Mapping[TableId, ChangeLog], text_bytes: TextBytes, within: InSnapshot | None
+) -> Iterator[SnapshotRows]:
     begun, done = _written(block, logs, within)
     is_new = within is None or within.table is None
     for table_id in sorted(block.tables, key=lambda table: table != begun):
@@ -411,7 +414,8 @@ def _rows(block: Block, logs: Mapping[TableId, ChangeLog], within: InSnapshot | 
             continue
         log, low = logs[table_id], f"{within.position}+" if within is not None and table_id == begun else ""
         is_first, is_first_table = not low, is_new and table_id == block.tables[0]
-        for rows in snapshot_rows(log, block.number, low=max(low, block.lows.get(table_id, ""))):
+        low = max(low, block.lows.get(table_id, ""))
+        for rows in snapshot_rows(log, block.number, text_bytes, low=low):
             yield SnapshotRows(block, log, rows, is_first_table, is_first, False, False, done)
             is_first = False
         done = (*done, log.identity)

@@ -106,7 +106,7 @@ def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
     if (within := state.within) is not None:
         # The snapshot that was being written comes first.
         marks.sort(key=lambda mark: isinstance(mark[2], Block) and mark[2].number == within.number)
-    for window in streamed(view.streamed_logs):
+    for window in streamed(view.streamed_logs, view.shapes.text_bytes):
         batches = _before(window, view.bound)
         while batches:
             last = max(batch.rows.column("_pos")[-1].as_py() for batch in batches)
@@ -145,7 +145,7 @@ def _block_steps(block: Block, view: DatabaseView, state: StreamState) -> Iterat
     within = state.within if state.within is not None and state.within.number == block.number else None
     if within is None:
         yield _BlockBegin(block)
-    for rows in block_rows(block, view.logs, within=within):
+    for rows in block_rows(block, view.logs, view.shapes.text_bytes, within=within):
         yield _BlockRows(rows)
     yield _BlockEnd(block)
 

@@ -229,6 +229,8 @@ def test_instants_of_other_writers_are_read_whole(tmp_path: Path):
     schema = lake.add(table("a", column("id", "int", nullable=False), column("ends", "datetime2", scale=3)))
     lake.append(schema, Change(1, "c", after={"id": 1, "ends": end}))
     (file,) = tmp_path.rglob("changes/*.parquet")
-    pq.write_table(pq.ParquetFile(file).read(), file, use_deprecated_int96_timestamps=True, store_schema=False)
+    pq.write_table(
+        pq.read_table(file, partitioning=None), file, use_deprecated_int96_timestamps=True, store_schema=False
+    )
     ((batch,),) = streamed([log_of(lake, "a")])
     assert batch.rows.column("after")[0].as_py() == {"id": 1, "ends": end}

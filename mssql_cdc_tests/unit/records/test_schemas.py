@@ -6,17 +6,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mssql_cdc.config.json_forms import JsonForm
+from mssql_cdc.records import database_records, pieces
 from mssql_cdc.records.converters import default_text
 from mssql_cdc.records.names import schema_name
 from mssql_cdc.records.schema_changes import as_first_seen
 from mssql_cdc.records.schemas import key_schema
 from mssql_cdc_tests.lake_kit import Change, column
 from mssql_cdc_tests.unit.config.samples import connector_with
-from mssql_cdc_tests.unit.records.kit import Lake, table
+from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, table
 
+WIDE = [f"a_column_with_a_long_name_{number}" for number in range(300)]
+KEY = f"dbo.a:{','.join(WIDE)}"
 WITH_SCHEMAS: dict[str, object] = {f"{side}.converter.schemas.enable": "true" for side in ("key", "value")}
 
 
@@ -142,3 +146,35 @@ def test_a_capture_instance_keeps_the_default_that_it_began_with():
     assert [s.column("b").default_text for s in as_first_seen([first, again, second])] == [
         "((1))", "((1))", "((2))",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("op", "properties"),
+    [
+        ("c", WITH_SCHEMAS),
+        ("r", WITH_SCHEMAS),
+        ("c", WITH_SCHEMAS | {"datatype.propagate.source.type": ".+"}),
+        ("u", {"header.converter.schemas.enable": "true", "message.key.columns": KEY}),
+        ("u", {}),
+    ],
+    ids=["stream", "snapshot", "types", "headers", "names"],
+)
+def test_records_of_wide_tables_come_in_batches_of_bounded_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, op: str, properties: dict[str, object]
+):
+    """A record repeats the table's schema, and its names: 15,000 of 450 columns were more than Arrow's 2 GiB."""
+    monkeypatch.setattr(pieces, "ROW_TEXT", 40)  # 600 KB a window.
+    lake = Lake(tmp_path, properties)
+    wide = lake.add(table("a", column("id", "int", nullable=False), *(column(name, "bit") for name in WIDE)))
+    for schema, more in ((wide, {WIDE[-1]: True}), (lake.add(table("b")), {"name": "n"})):
+        before = [{"id": at} if op == "u" else None for at in range(1, 61)]
+        changes = [Change(at, op, old, {"id": at} | more, sequence=at) for at, old in enumerate(before, start=1)]
+        lake.append(schema, *changes)
+    lake.cut(60)
+    found = [one.records for one in database_records(lake.connector, DATABASE)]
+    assert max(batch.nbytes for batch in found) < 1_200_000
+    for window in (pieces.streamed, pieces.snapshot_rows):
+        monkeypatch.setattr(window, "__kwdefaults__", {**(window.__kwdefaults__ or {}), "window_rows": 1})
+    others = [one.records for one in database_records(lake.connector, DATABASE)]
+    assert [batch.num_rows for batch in others] != [batch.num_rows for batch in found]
+    assert pa.Table.from_batches(others).equals(pa.Table.from_batches(found))
