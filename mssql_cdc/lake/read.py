@@ -6,7 +6,7 @@ Only append-only tables: one with deletion vectors is rejected because its files
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -24,7 +24,8 @@ from mssql_cdc.lake.delta_schema import arrow_of, cast_values, file_schema
 from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unreachable
 
-_PIECE_ROWS = 65_536
+_PIECE_ROWS = (65_536, 4_096, 256, 16)
+"""How many rows of a large row group are read at once; fewer where a text of so many has 2 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,15 +297,33 @@ def file_rows(
                 yield batch
 
 
-def _stored_batches(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterable[pa.RecordBatch]:
+def _stored_batches(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The rows of a row group as they are stored."""
     try:
-        return file.read_row_group(group, columns=names, use_threads=False).to_batches()
+        yield from file.read_row_group(group, columns=names, use_threads=False).to_batches()
     except NotImplementedError:
         # pyarrow 26 reads no 2 GiB of a text within a struct at once. Our own row groups have less; where others have
-        # compacted files, 600,000 equal texts of 4,000 characters are a row group of 5 MB.
-        pieces = cast("Any", file).iter_batches
-        return pieces(batch_size=_PIECE_ROWS, row_groups=[group], columns=list(names), use_threads=False)
+        # compacted files, 600,000 equal texts of 4,000 characters are a row group of 5 MB, and 15,000 of 150,000 one of
+        # 300 KB.
+        yield from _pieces(file, group, names)
+
+
+def _pieces(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    iter_batches, done = cast("Any", file).iter_batches, 0
+    for rows in _PIECE_ROWS:
+        start = 0
+        try:
+            for batch in iter_batches(batch_size=rows, row_groups=[group], columns=list(names), use_threads=False):
+                known = min(done - start, batch.num_rows)
+                start += batch.num_rows
+                if known < batch.num_rows:
+                    done = start
+                    yield batch.slice(known)
+        except NotImplementedError:
+            if rows == _PIECE_ROWS[-1]:
+                raise
+        else:
+            return
 
 
 def lift(batch: pa.RecordBatch, physical: pa.Schema, logical: pa.Schema) -> pa.RecordBatch:
