@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mssql_cdc.config.data_layout import AS_IT_COMES, DataLayout
-from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError, TaskError
+from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError, StorageError
 from mssql_cdc.lake.apply_task import Applied, ApplyTask, apply_task
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_plan import CurrentRequest, Handed, Planned, plan_new, plan_update, work_of
@@ -183,8 +183,11 @@ class CurrentTables:
                 outcomes[number] = error
         shared.sort(key=lambda one: -work_of(one[1]))
         # A partition costs Spark more than a small table.
-        tasks = [share for _, share in shared]
-        results = run_here(tasks, apply_task) if work <= _LITTLE else self._job(shared, cores)
+        owners, tasks = [number for number, _ in shared], [share for _, share in shared]
+        if work <= _LITTLE:
+            results = run_here(tasks, apply_task)
+        else:
+            results = run_tasks(self._session(), tasks, apply_task, most=cores, owners=owners)
         found: dict[int, list[TaskResult]] = {}
         for (number, _), result in zip(shared, results, strict=True):
             found.setdefault(number, []).append(result)
@@ -204,28 +207,6 @@ class CurrentTables:
             except MssqlCdcError as error:
                 outcomes[number] = error
         return outcomes
-
-    def _job(self, shared: Sequence[tuple[int, ApplyTask]], cores: int) -> list[TaskResult]:
-        """Run the shares as one Spark job; if it fails, each table's one after another in a job of its own.
-
-        A share that needs too much memory kills its worker, which no task can report: the job neither tells whose it
-        was, nor what the others have done. Alone it may have enough.
-        """
-        session, tasks = self._session(), [share for _, share in shared]
-        try:
-            return run_tasks(session, tasks, apply_task, most=cores)
-        except TaskError as error:
-            if len(tasks) == 1:
-                return [TaskResult(None, _told(error))]
-        results: dict[int, TaskResult] = {}
-        for table in dict.fromkeys(number for number, _ in shared):
-            own = [place for place, (number, _) in enumerate(shared) if number == table]
-            try:
-                found = run_tasks(session, [tasks[place] for place in own], apply_task, most=1)
-            except TaskError as error:
-                found = [TaskResult(None, _told(error))] * len(own)
-            results |= zip(own, found, strict=True)
-        return [results[place] for place in range(len(tasks))]
 
     def _commit(self, plan: Planned, applied: Applied) -> CurrentResult:
         request, log = plan.request, plan.log
@@ -309,14 +290,6 @@ class CurrentTables:
     def _facts(self, request: CurrentRequest, rows: int) -> dict[str, Any]:
         app_id = f"{request.home.app_id}:current"
         return {"v": 1, "app_id": app_id, "batch": request.up_to, "rows": rows, "run_id": self._run_id}
-
-
-def _told(error: TaskError) -> TaskError:
-    """The error of a job that had one table only."""
-    return TaskError(
-        f"{error}. It had only this table; Spark's log has the reason. A worker that was killed needs more memory than "
-        "the machine had left"
-    )
 
 
 def _own(home: TableHome, log: TableLog) -> TableLog:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark import TaskContext
 
-from mssql_cdc.errors import TaskError
+from mssql_cdc.errors import WorkerError
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake import current, shares
 from mssql_cdc.lake.apply_task import ApplyTask, apply_task
@@ -58,8 +58,8 @@ def test_a_table_whose_fold_kills_its_worker_holds_back_no_other(database, sourc
                 assert not merged.errors, "after its failure a table is left alone for a while"
             else:
                 ((table, error),) = merged.errors.items()
-                assert (table.name, type(error)) == ("orders", TaskError)
-                assert "It had only this table" in str(error)
+                assert (table.name, type(error)) == ("orders", WorkerError)
+                assert "All of its tasks were this table's" in str(error)
     follower.close()
     settled(database, source)
     same(database, source)
