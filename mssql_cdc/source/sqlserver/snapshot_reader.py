@@ -243,6 +243,8 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece, descending:
         names = ", ".join(quote(one.name) for one in wanted.schema.columns if one.name not in wanted.hidden)
         source = f"({_with_columns(wanted.statement, names)})"
     conditions = [text for text in (piece.sql, f"({wanted.condition})" if wanted.condition else "") if text]
+    # No FORCESEEK, even if the key's index only points to the rows: a plan that looks them up may keep its locks on the
+    # index to the end of the statement [Freedman, Read Committed and Bookmark Lookup], and a chunk's would escalate.
     sql = f"SELECT {', '.join(plan.select_list('t', hidden=wanted.hidden))} FROM {source} AS t"
     if wanted.held is not None:
         sql += " WITH (HOLDLOCK)"
