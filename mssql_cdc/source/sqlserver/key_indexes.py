@@ -83,7 +83,13 @@ class KeyIndexes:
 
     @classmethod
     def seen_by(cls, bulk: Bulk, schema: TableSchema, *, doing: str) -> KeyIndexes:
-        """The same over the connection of a reader."""
+        """The same over the connection of a reader.
+
+        Args:
+            bulk: the connection.
+            schema: the table, with its key.
+            doing: completes "while …" in the text of an error.
+        """
         batches = bulk.read(_statement(schema), _FIELDS, doing=doing, rows=64)
         return cls.of_rows((row for batch in batches for row in batch.to_pylist()), schema.key_columns)
 
