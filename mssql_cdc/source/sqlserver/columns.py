@@ -7,7 +7,7 @@ raw batches. `schema/types.py` decides how a type is stored; this module only fe
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from mssql_cdc.errors import SourceError, StaleStructureError
 from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TypeRow
 from mssql_cdc.schema.types import FRACTION_DIGITS
-from mssql_cdc.source.sqlserver.bulk import COLUMN
+from mssql_cdc.source.sqlserver.bulk import BATCH_BYTES, COLUMN
 from mssql_cdc.source.sqlserver.numpy_arrays import numbers
 from mssql_cdc.source.sqlserver.raw_values import EXACT_PREFIX, MisfitError, decode_utf16, instant, local_time
 from mssql_cdc.source.sqlserver.sql import quote
@@ -25,6 +25,10 @@ Decoded = tuple[pa.Array, pa.StringArray | None]
 """A column's values in its Arrow type, and the exact texts of values that it cannot represent (None: none)."""
 
 _PIECE = 2000  # characters; at most 4000 UTF-16 units under any collation, which is what nvarchar(4000) holds
+_SHORT = 64
+"""Bytes that any value without a declared length fits."""
+_WIDEST = BATCH_BYTES // 4
+"""Of a wider row, arrow-odbc fetches less than four at a time; of one wider than `BATCH_BYTES`, none (an error)."""
 _UUID_LENGTH, _DATE_LENGTH = 36, 10
 
 
@@ -47,7 +51,8 @@ class RowPlan:
     @classmethod
     def of(cls, columns: Sequence[Column]) -> RowPlan:
         """The plan for these columns, in this order."""
-        return cls(tuple(columns), tuple(fetch(column.type) for column in columns))
+        by_rows = needs_rows(columns)
+        return cls(tuple(columns), tuple(fetch(column.type, by_rows=by_rows) for column in columns))
 
     @property
     def by_rows(self) -> bool:
@@ -108,17 +113,31 @@ class RowPlan:
         return decoded
 
 
-def needs_rows(columns: Iterable[Column]) -> bool:
-    """Whether one of the columns needs row-by-row fetching (`RowPlan.by_rows`).
+def needs_rows(columns: Sequence[Column]) -> bool:
+    """Whether row-by-row fetching is needed (`RowPlan.by_rows`): for one of the columns, or for all together.
+
+    A columnar buffer has room for each value as it is declared, however short the values are.
 
     Raises:
         SchemaError: the type table has no such type.
     """
-    return any(column.type.is_large for column in columns)
+    return any(column.type.is_large for column in columns) or sum(_width(c.type) for c in columns) > _WIDEST
 
 
-def fetch(sql_type: SqlServerType) -> Fetch:
+def _width(sql_type: SqlServerType) -> int:
+    """About what a columnar buffer needs for one value."""
+    length = sql_type.length or _SHORT
+    if sql_type.kind is not Kind.TEXT:
+        return length
+    return 4 * _PIECE * len(_pieces(length)) if length >= 2 * _PIECE else 2 * length + 2
+
+
+def fetch(sql_type: SqlServerType, *, by_rows: bool = False) -> Fetch:
     """How values of this type are fetched.
+
+    Args:
+        sql_type: the type.
+        by_rows: rows are fetched one by one, without buffers for values as they are declared.
 
     Raises:
         SchemaError: the type table has no such type.
@@ -145,7 +164,7 @@ def fetch(sql_type: SqlServerType) -> Fetch:
             longest = sql_type.length or 8
             return Fetch((select,), (sql_type.arrow,), lambda parts: _within(parts[0], longest))
         case Kind.TEXT | Kind.DOCUMENT:
-            return _text(sql_type)
+            return _text(sql_type, by_rows=by_rows)
         case Kind.TIMESTAMP:
             # Style 121 shows a smalldatetime with the digits of a datetime.
             scale = FRACTION_DIGITS if sql_type.scale is None else sql_type.scale
@@ -203,7 +222,7 @@ def _within(values: pa.Array, longest: int) -> Decoded:
     return values, None
 
 
-def _text(sql_type: SqlServerType) -> Fetch:
+def _text(sql_type: SqlServerType, *, by_rows: bool) -> Fetch:
     """Text as UTF-16: the server, which alone knows every code page, converts what is not.
 
     One character more than declared is asked for, so that a longer value shows instead of being cut.
@@ -214,11 +233,19 @@ def _text(sql_type: SqlServerType) -> Fetch:
     if length < 2 * _PIECE:
         expression = f"CAST({select.replace('{length}', str(length + 1))} AS varbinary({2 * length + 2}))"
         return Fetch((expression,), (pa.binary(),), lambda parts: decode_utf16(_within(parts[0], 2 * length)[0]))
+    if by_rows:  # In pieces, 819 columns would pass the 4,096 expressions that SQL Server selects.
+        whole = _large(select.replace("{length}", "max"))
+        return Fetch(whole.expressions, whole.raw, lambda parts: decode_utf16(_within(_whole(parts), 2 * length)[0]))
     pieces = tuple(
         f"CAST(CAST(SUBSTRING({{c}}, {start}, {_PIECE}) AS nvarchar({2 * _PIECE})) AS varbinary({4 * _PIECE}))"
-        for start in range(1, length + 2, _PIECE)
+        for start in _pieces(length)
     )
     return Fetch(pieces, (pa.binary(),) * len(pieces), lambda parts: _joined(parts, 2 * length))
+
+
+def _pieces(length: int) -> range:
+    """Where the pieces of a text begin; one character more than declared is asked for."""
+    return range(1, length + 2, _PIECE)
 
 
 def _joined(parts: Sequence[pa.Array], longest: int) -> Decoded:

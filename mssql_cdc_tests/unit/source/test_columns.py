@@ -83,6 +83,34 @@ def test_only_columns_without_a_useful_limit_are_fetched_row_by_row() -> None:
     assert not RowPlan.of([Column("c", SqlServerType("varchar", length=8000))]).by_rows
 
 
+WIDE = [Column(f"c{number}", SqlServerType("varchar", length=8000)) for number in range(450)]
+
+
+def test_columns_that_are_wide_together_are_fetched_row_by_row() -> None:
+    assert RowPlan.of(WIDE).by_rows
+    assert not RowPlan.of(WIDE[:100]).by_rows
+
+
+def test_text_of_a_row_that_is_fetched_by_itself_is_one_value_and_still_guarded() -> None:
+    """Pieces of 450 or more columns come near the 4,096 expressions of a select list; the declaration still counts."""
+    plan = RowPlan.of([*WIDE[:2], Column("body", SqlServerType("xml"))])
+    texts = ("é" * 8000, "é" * 8001)
+    fields = plan.raw_fields()
+    assert [field.type for field in fields] == [pa.binary(), pa.int64()] * 3
+
+    def decoded(text: str) -> list[object]:
+        parts: list[object] = [utf16(text), 2 * len(text), None, None, None, None]
+        arrays = [pa.array([part], field.type) for part, field in zip(parts, fields, strict=True)]
+        return [
+            values.to_pylist()
+            for values, _ in plan.decode(pa.RecordBatch.from_arrays(arrays, names=[f.name for f in fields]))
+        ]
+
+    assert decoded(texts[0]) == [[texts[0]], [None], [None]]
+    with pytest.raises(StaleStructureError, match=r"'c0' does not fit varchar\(8000\).*16002 bytes"):
+        decoded(texts[1])
+
+
 def test_a_datetime_is_never_widened_to_seven_digits() -> None:
     assert RowPlan.of([Column("c", SqlServerType("datetime"))]).select_list() == [
         "CONVERT(varchar(27), [c], 121) AS [c0_0]"
