@@ -60,7 +60,7 @@ SAMPLES = {
     Kind.TIME: Sample("12:34:56", "12:34:56"),
     Kind.TIMESTAMP: Sample(datetime(2024, 2, 29, 12, 34, 56), "2024-02-29 12:34:56"),
     Kind.INSTANT: Sample(datetime(2024, 2, 29, 12, 34, 56, tzinfo=UTC), "2024-02-29 12:34:56 +00:00"),
-    Kind.VARIANT: Sample("12.30", "decimal|5|2|5||12.30", VARIANT),
+    Kind.VARIANT: Sample("12.30", "decimal|5|2|5||12.30".encode("utf-16-le"), VARIANT),
 }
 TABLE = TableId("shop", "dbo", "t")
 
