@@ -61,10 +61,11 @@ def test_images_of_an_update_that_arrow_cannot_hold_together_are_an_error_that_n
         pa.binary(), 1, [None, pa.py_buffer(np.array([0, 1_100_000_000], np.int32)), pa.py_buffer(bytes(1_100_000_000))]
     )
     one = decoder()
-    first, second = (raw(ORDERS, [row]) for row in UPDATE)
-    list(one.push(first.set_column(first.num_columns - 1, first.schema[-1], huge)))
+    images = [raw(ORDERS, [row]) for row in UPDATE]
+    first, second = (image.set_column(image.num_columns - 1, image.schema.field("c1_0"), huge) for image in images)
+    list(one.push(first))
     with pytest.raises(SourceError, match=rf"orders.*0x{lsn(20).raw.hex()}.*2 GiB.*'name'"):
-        list(one.push(second.set_column(second.num_columns - 1, second.schema[-1], huge)))
+        list(one.push(second))
 
 
 def test_a_missing_command_id_stays_null_and_counts_as_zero_in_the_position() -> None:
