@@ -6,7 +6,6 @@ raw batches. `schema/types.py` decides how a type is stored; this module only fe
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -14,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import SourceError, StaleStructureError
-from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TypeRow
+from mssql_cdc.schema import Column, Kind, SqlServerType
 from mssql_cdc.schema.types import FRACTION_DIGITS
+from mssql_cdc.source.sqlserver import variants
 from mssql_cdc.source.sqlserver.bulk import BATCH_BYTES, COLUMN
 from mssql_cdc.source.sqlserver.numpy_arrays import numbers
-from mssql_cdc.source.sqlserver.raw_values import EXACT_PREFIX, MisfitError, decode_utf16, instant, local_time
+from mssql_cdc.source.sqlserver.raw_values import MisfitError, decode_utf16, instant, local_time
 from mssql_cdc.source.sqlserver.sql import quote
 
 Decoded = tuple[pa.Array, pa.StringArray | None]
@@ -283,64 +283,10 @@ def _whole(parts: Sequence[pa.Array]) -> pa.Array:
     return values
 
 
-# -- sql_variant: the text of its base type, and its properties ----------------------------------------------
-
-
 def _variant() -> Fetch:
-    text = _large_text(_variant_text())
-    names = ("BaseType", "Precision", "Scale", "MaxLength", "Collation")
-    properties = " + '|' + ".join(map(_variant_property, names))
+    text = _large_text(variants.text_expression())
     return Fetch(
-        (*text.expressions, f"CASE WHEN {{c}} IS NOT NULL THEN {properties} END"),
+        (*text.expressions, variants.properties_expression()),
         (*text.raw, pa.string()),
-        lambda parts: _variant_values(*text.decode(parts[:2]), parts[2]),
-    )
-
-
-def _variant_text() -> str:
-    """T-SQL for the canonical text of a sql_variant: every base type under the style that loses nothing."""
-    base = "CAST(SQL_VARIANT_PROPERTY({c}, 'BaseType') AS varchar(128))"
-    whens = " ".join(f"WHEN '{row.name}' THEN {text}" for row in TYPES.values() if (text := _styled_text(row)))
-    return f"CASE {base} {whens} ELSE CAST({{c}} AS nvarchar(max)) END"
-
-
-def _styled_text(row: TypeRow) -> str | None:
-    """The text of a sql_variant with this base type; None where the plain conversion loses nothing."""
-    if row.kind is Kind.BINARY and row.arguments == "length":
-        return "CONVERT(nvarchar(max), CAST({c} AS varbinary(8000)), 2)"
-    if row.style is None:
-        return None
-    whole = f"{row.name}({FRACTION_DIGITS})" if row.arguments == "scale" else row.name
-    return f"CONVERT(nvarchar(50), CAST({{c}} AS {whole}), {row.style})"
-
-
-def _variant_property(name: str) -> str:
-    kind = "int" if name in {"Precision", "Scale", "MaxLength"} else "varchar(128)"
-    return f"ISNULL(CAST(CAST(SQL_VARIANT_PROPERTY({{c}}, '{name}') AS {kind}) AS varchar(128)), '')"
-
-
-def _variant_values(texts: pa.Array, exact: pa.Array | None, properties: pa.Array) -> Decoded:
-    """The texts, and JSON objects of `base|precision|scale|length|collation`; there are few different ones.
-
-    One whose text has a lone surrogate has that text, too, as `utf16`.
-    """
-    encoded = properties.dictionary_encode()
-    known: list[str | None] = [_variant_json(text) for text in encoded.dictionary.to_pylist()]
-    objects = pa.array(known, pa.string()).take(encoded.indices)
-    if exact is None:
-        return texts, objects
-    lone = exact.is_valid()
-    found = zip(properties.filter(lone).to_pylist(), exact.filter(lone).to_pylist(), strict=True)
-    whole = [_variant_json(text, utf16) for text, utf16 in found]
-    return texts, pc.replace_with_mask(objects, lone, pa.array(whole, pa.string()))
-
-
-def _variant_json(properties: str, utf16: str | None = None) -> str:
-    base, precision, scale, length, collation = properties.split("|")
-    numbers = {"precision": precision, "scale": scale, "length": length}
-    texts = {"collation": collation, "utf16": (utf16 or "").removeprefix(EXACT_PREFIX)}
-    return json.dumps(
-        {"base": base}
-        | {name: int(value) for name, value in numbers.items() if value}
-        | {name: value for name, value in texts.items() if value}
+        lambda parts: variants.decode(*text.decode(parts[:2]), parts[2]),
     )
