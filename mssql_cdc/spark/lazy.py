@@ -10,7 +10,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from mssql_cdc.errors import SourceUnavailableError
 from mssql_cdc.spark.remote import answers, is_remote
 from mssql_cdc.spark.session import active_session, verify_session
 
@@ -33,11 +32,15 @@ class LazySpark:
 
     def begin(self) -> None:
         """Start the session in a thread, unless that was done. An error is raised where the session is needed."""
+        self._begun()
+
+    def _begun(self) -> Future[SparkSession] | None:
         with self._lock:
             if self._found is None and self._starting is None and not self._stopped:
                 pool = ThreadPoolExecutor(1, thread_name_prefix="spark")
                 self._starting = pool.submit(self._start)
                 pool.shutdown(wait=False)
+            return self._starting
 
     def __call__(self) -> SparkSession:
         """Return the session, starting it if necessary.
@@ -48,12 +51,15 @@ class LazySpark:
         running = self.running
         if running is not None and is_remote(running) and not answers(running):
             self._starting = None  # The server was started again; its sessions are others.
-        self.begin()
-        if self._starting is not None:
+        begun = self._begun()
+        if begun is not None:
             try:
-                return self._starting.result()
-            except SourceUnavailableError:
-                self._starting = None  # A server may be there the next time.
+                return begun.result()
+            except Exception:
+                # What failed may work the next time: a server, a Maven repository, a disk that was full.
+                with self._lock:
+                    if self._starting is begun:
+                        self._starting = None
                 raise
         assert self._found is not None  # otherwise it was begun
         verify_session(self._found)
@@ -62,8 +68,8 @@ class LazySpark:
     @property
     def is_ready(self) -> bool:
         """Whether a call returns, or fails, at once; otherwise the session is being started from now on."""
-        self.begin()
-        return self._starting is None or self._starting.done()
+        begun = self._begun()
+        return begun is None or begun.done()
 
     @property
     def running(self) -> SparkSession | None:
@@ -77,8 +83,9 @@ class LazySpark:
         """Stop the session if it was started here; one that is starting is waited for."""
         with self._lock:
             self._stopped = True
-        if self._starting is not None and self._starting.exception() is None:
-            self._starting.result().stop()
+        begun = self._starting
+        if begun is not None and begun.exception() is None:
+            begun.result().stop()
 
 
 def is_ready(spark: Callable[[], SparkSession]) -> bool:
