@@ -1,4 +1,7 @@
-"""How long a retry waits after a failure."""
+"""How long a retry waits after a failure.
+
+No wait is longer than its own length, also if the clock has been set back since the failure.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ def is_held_back(facts: Facts, earlier: Outcome) -> bool:
     """Whether the wait after the last of the earlier failures has not ended."""
     if earlier.failed_at is None:
         return False
-    return facts.now < earlier.failed_at + backoff(facts.limits.retry_wait, earlier.failures)
+    return abs(facts.now - earlier.failed_at) < backoff(facts.limits.retry_wait, earlier.failures)
 
 
 def retry_at(facts: Facts) -> datetime:
     """Return when the pending range may be tried again."""
-    return facts.cursor.not_before or facts.now + backoff(facts.limits.retry_wait, facts.cursor.attempt)
+    wait, planned = backoff(facts.limits.retry_wait, facts.cursor.attempt), facts.cursor.not_before
+    if planned is None:
+        return facts.now + wait
+    return planned if planned <= facts.now + wait else facts.now
 
 
 def backoff(first: timedelta, failures: int) -> timedelta:

@@ -33,11 +33,11 @@ def beat(database: Database, last: datetime | None, now: datetime) -> datetime |
 
 
 def is_due(interval_ms: int, last: datetime | None, now: datetime) -> bool:
-    """Whether a heartbeat is due.
+    """Whether a heartbeat is due; a clock that was set back delays none.
 
     Args:
         interval_ms: The interval in milliseconds; 0 disables heartbeats.
         last: The time of the last heartbeat; None: never.
         now: The current time.
     """
-    return interval_ms > 0 and (last is None or now - last >= timedelta(milliseconds=interval_ms))
+    return interval_ms > 0 and (last is None or abs(now - last) >= timedelta(milliseconds=interval_ms))

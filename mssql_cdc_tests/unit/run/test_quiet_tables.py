@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from unittest.mock import patch
 
@@ -219,3 +220,12 @@ def test_a_later_look_at_all_tables_is_spared_again(shop: Shop):
     shop.change(FIRST)
     assert shop.follower.seen is not None
     assert not shop.follower.seen.is_whole
+
+
+def test_a_clock_that_was_set_back_delays_no_look_at_all_tables(shop: Shop):
+    shop.change(FIRST)
+    assert shop.follower._checked is not None
+    shop.follower._checked += timedelta(hours=1)
+    shop.change(FIRST)
+    assert shop.follower.seen is not None
+    assert shop.follower.seen.is_whole
