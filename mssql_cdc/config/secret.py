@@ -25,6 +25,10 @@ Python and Java read it alike.
 _SENSITIVE = re.compile(SENSITIVE_NAMES, re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
 _FOREIGN = re.compile(r"\$\{(?!(?:env|file):)([A-Za-z][\w.-]*):[^{}]*\}")
+_BLANKS = " \t\f"
+_ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
+"""An odd number of backslashes ends the line."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
@@ -126,15 +130,21 @@ def _resolve_one(kind: str, body: str) -> str:
 
 
 def _read_properties(text: str) -> dict[str, str]:
-    """A Java properties file: `key=value`, `key: value` or `key value`; `#`, `!`; backslash escapes."""
+    """A Java properties file: `key=value`, `key: value` or `key value`; `#`, `!`; backslash escapes.
+
+    Only a line feed and a carriage return end a line, and a comment goes on in no other (`java.util.Properties`).
+    """
     values: dict[str, str] = {}
-    for line in re.sub(r"(?<!\\)((?:\\\\)*)\\\r?\n[ \t]*", r"\1", text).splitlines():
-        stripped = line.lstrip()
-        if not stripped or stripped[0] in "#!":
+    lines = iter(re.split(r"\r\n|\r|\n", text))
+    for line in lines:
+        entry = line.lstrip(_BLANKS)
+        if not entry or entry[0] in "#!":
             continue
-        found = re.match(r"((?:\\.|[^\\=:\s])*)\s*[=:]?\s*(.*)", stripped)
+        while _CONTINUED.search(entry):
+            entry = entry[:-1] + next(lines, "").lstrip(_BLANKS)
+        found = _ENTRY.fullmatch(entry)
         if found is not None:
-            values[_unescape(found.group(1))] = _unescape(found.group(2))
+            values[_unescape(found[1])] = _unescape(found[2])
     return values
 
 
@@ -144,4 +154,4 @@ def _unescape(text: str) -> str:
             return chr(int(found.group(1), 16))
         return _ESCAPES.get(found.group(2), found.group(2))
 
-    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text)
+    return re.sub(r"\\(?:u([0-9a-fA-F]{4})|(.))", one, text, flags=re.DOTALL)

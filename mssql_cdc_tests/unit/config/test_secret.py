@@ -84,6 +84,27 @@ def test_file_reference_reads_a_java_properties_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("# kept in C:\\secrets\\\npassword=abc\nuser=x\n", "abc"),
+        ("password=a\u2028b\x85c\x0bd\x1ce\n", "a\u2028b\x85c\x0bd\x1ce"),
+        ("password=a\\\n  b\\\r\n\tc\n", "abc"),
+        ("password=a\\\n# no comment\n", "a# no comment"),
+        ("password=a\\\n\nuser=x\n", "a"),
+        ("password=a\\\\\nuser=x\n", "a\\"),
+        ("password=a  \n", "a  "),
+        ("pass\\\n  word=a", "a"),
+        ("password=a\\", "a"),
+    ],
+)
+def test_a_properties_file_is_read_as_java_does(tmp_path: Path, text: str, value: str) -> None:
+    """A comment in front took the line behind it along, and a password ended at a separator that is none of Java's."""
+    path = tmp_path / "secrets.properties"
+    path.write_text(text, encoding="utf-8", newline="")
+    assert Secret(f"${{file:{path}:password}}").read() == value
+
+
+@pytest.mark.parametrize(
     ("reference", "message"),
     [
         ("${file:/no/such/file:key}", "cannot read"),
