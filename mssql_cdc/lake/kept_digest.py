@@ -30,6 +30,22 @@ MOST_BYTES = 32 * 1024 * 1024
 _PATH = "_digest.json"
 
 
+def _code() -> str | None:
+    """What tells the code that folds rows from another version of it, which may come to other results.
+
+    None: the package has no sources, and nothing is kept.
+    """
+    modules = (offset_digest, offset_entries, offset_rows, steps)
+    try:
+        return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()
+    except OSError:
+        return None
+
+
+_CODE = _code()
+"""As it was imported: an upgrade may replace the files under a process that works."""
+
+
 @dataclass(frozen=True, slots=True)
 class KeptDigest:
     """A digest, and the commit of the table that it was made at.
@@ -53,8 +69,10 @@ def keep_digest(uri: str, digest: Digest, at: ReadAt, storage: Storage = LOCAL) 
         at: The commit up to which they do.
         storage: How to reach the folder.
     """
+    if _CODE is None:
+        return
     kept = KeptDigest(
-        _code(),
+        _CODE,
         at,
         replace(digest, furthest={}, ended={}),
         tuple((name, epoch, to) for (name, epoch), to in digest.furthest.items()),
@@ -74,14 +92,14 @@ def load_digest(uri: str, storage: Storage = LOCAL) -> tuple[Digest, ReadAt] | N
         uri: The folder of `_offsets`.
         storage: How to reach the folder.
     """
-    content = Folder(uri, storage).read(_PATH)
+    content = Folder(uri, storage).read(_PATH) if _CODE is not None else None
     if content is None:
         return None
     try:
         kept = _adapter().validate_json(content)
     except ValidationError:
         return None
-    if kept.code != _code():
+    if kept.code != _CODE:
         return None
     furthest = {(name, epoch): to for name, epoch, to in kept.furthest}
     ended = {one: (number, facts) for one, number, facts in kept.ended}
@@ -91,10 +109,3 @@ def load_digest(uri: str, storage: Storage = LOCAL) -> tuple[Digest, ReadAt] | N
 @cache
 def _adapter() -> TypeAdapter[KeptDigest]:
     return TypeAdapter(KeptDigest)
-
-
-@cache
-def _code() -> str:
-    """What tells the code that folds rows from another version of it, which may come to other results."""
-    modules = (offset_digest, offset_entries, offset_rows, steps)
-    return hashlib.sha256("".join(map(inspect.getsource, modules)).encode()).hexdigest()
