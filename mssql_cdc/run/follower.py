@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -35,6 +36,7 @@ from mssql_cdc.run.retries import Retries
 from mssql_cdc.run.snapshots import SnapshotThread, Taken
 from mssql_cdc.run.start import look, start_database
 from mssql_cdc.schema import TableId
+from mssql_cdc.spark.lazy import running
 from mssql_cdc.spark.session import cancel_jobs
 
 ShowSnapshot = Callable[[Progress], None]
@@ -359,9 +361,16 @@ class Follower:
         for work in (self.beside, self.slow):
             if work is not None:
                 left = max(end - time.monotonic(), 0.0)
-                work.close(lambda: cancel_jobs(self.database.spark()), patience=left)
+                work.close(self._cancel_jobs, patience=left)
         if self._group_thread is not None:
             self._group_thread.wait(max(end - time.monotonic(), 0.0))
+
+    def _cancel_jobs(self) -> None:
+        """Cancel the jobs of the session if there is one; what does not answer runs none that could be waited for."""
+        with suppress(Exception):
+            session = running(self.database.spark)
+            if session is not None:
+                cancel_jobs(session)
 
     def _say_notices(self, seen: Survey) -> None:
         """Log notices once per capture instance because matching every column of every table is slow."""

@@ -36,6 +36,7 @@ from mssql_cdc.run.standing import loss_text, standings
 from mssql_cdc.run.start import guard_tables, look, start_database
 from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import LogMark
+from mssql_cdc.spark.tasks import described
 
 Watch = Callable[[Follower, Done | None], bool]
 """Called after each attempt at a step with its result, None if there is none; whether the loop has to end."""
@@ -149,8 +150,13 @@ def _pause(followers: Sequence[Follower]) -> None:
 
 
 def _close(followers: Sequence[Follower], *, patience: float) -> None:
+    """Close every follower; one that fails to be closed neither holds the others open nor hides why the run ends."""
     for follower in followers:
-        follower.close(patience=patience)
+        try:
+            follower.close(patience=patience)
+        except Exception as error:  # noqa: BLE001 (any: the next run repeats what was not ended)
+            database = follower.database
+            database.log(f"{database.catalog}: what ran in the background was not ended: {described(error)}")
 
 
 def _guard(followers: Sequence[Follower], end: float | None) -> None:

@@ -91,3 +91,8 @@ class LazySpark:
 def is_ready(spark: Callable[[], SparkSession]) -> bool:
     """Whether `spark()` returns at once. If not, the session starts in a thread from now on."""
     return not isinstance(spark, LazySpark) or spark.is_ready
+
+
+def running(spark: Callable[[], SparkSession]) -> SparkSession | None:
+    """The session if there is one now; none is started."""
+    return spark.running if isinstance(spark, LazySpark) else spark()
