@@ -11,7 +11,7 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from mssql_cdc.spark.remote import answers, is_remote
-from mssql_cdc.spark.session import active_session, verify_session
+from mssql_cdc.spark.session import active_session, has_ended, stop_session, verify_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class LazySpark:
     """Starts Spark on first use, so that a run without rows, a sensor or a check never starts a JVM.
 
-    `begin` starts it ahead, in a thread. If the process already has a session, it is used and left running.
+    `begin` starts it ahead, in a thread. If the process already has a session, it is used and left running. Another one
+    takes the place of a session whose JVM was killed.
     """
 
     def __init__(self, start: Callable[[], SparkSession]) -> None:
@@ -36,6 +37,9 @@ class LazySpark:
 
     def _begun(self) -> Future[SparkSession] | None:
         with self._lock:
+            session = self._session
+            if session is not None and has_ended(session):
+                self._found = self._starting = None
             if self._found is None and self._starting is None and not self._stopped:
                 pool = ThreadPoolExecutor(1, thread_name_prefix="spark")
                 self._starting = pool.submit(self._start)
@@ -74,6 +78,11 @@ class LazySpark:
     @property
     def running(self) -> SparkSession | None:
         """The session if there is one now."""
+        session = self._session
+        return None if session is None or has_ended(session) else session
+
+    @property
+    def _session(self) -> SparkSession | None:
         begun = self._starting
         if begun is None:
             return self._found
@@ -85,7 +94,7 @@ class LazySpark:
             self._stopped = True
         begun = self._starting
         if begun is not None and begun.exception() is None:
-            begun.result().stop()
+            stop_session(begun.result())
 
 
 def is_ready(spark: Callable[[], SparkSession]) -> bool:

@@ -14,10 +14,10 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 from mssql_cdc.config.redaction import SPARK_REDACTION, spark_redaction
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, TaskError
 from mssql_cdc.spark import remote
 from mssql_cdc.spark.jars import DELTA_PACKAGES, JARS_VARIABLE, archive_file, jar_confs, jar_files
 from mssql_cdc.spark.quiet import hidden_output
@@ -106,7 +106,50 @@ def active_session() -> SparkSession | None:
         return None  # Without an import, which takes a while.
     from pyspark.sql import SparkSession
 
+    _forget_ended_jvm()
     return SparkSession.getActiveSession()
+
+
+def has_ended(session: SparkSession) -> bool:
+    """Whether the session's JVM is gone, as after the kernel has killed it for its memory. A server's has none here."""
+    jvm = None if remote.is_remote(session) else getattr(session, "_jvm", None)
+    if jvm is None:
+        return False
+    from pyspark import SparkContext
+
+    return _jvm_has_ended() or jvm is not SparkContext._jvm  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+
+
+def _jvm_has_ended() -> bool:
+    """Whether PySpark holds a JVM that this process has started and that is gone."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+    process = vars(gateway).get("proc") if gateway is not None else None
+    return process is not None and process.poll() is not None
+
+
+def _forget_ended_jvm() -> None:
+    """Let PySpark start another JVM in the place of one that is gone, which it would ask for ever."""
+    if not _jvm_has_ended():
+        return
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    # No public way either: to stop the session fails, since that asks the JVM.
+    context: Any = SparkContext
+    session: Any = SparkSession
+    context._gateway = context._jvm = context._active_spark_context = None  # noqa: SLF001
+    session._instantiatedSession = session._activeSession = None  # noqa: SLF001
+
+
+def stop_session(session: SparkSession) -> None:
+    """Stop the session, if there still is something to stop."""
+    try:
+        session.stop()
+    except Exception:
+        if not has_ended(session):
+            raise
 
 
 def start_session(settings: SparkSettings, *, quiet: bool = False) -> SparkSession:
@@ -124,7 +167,7 @@ def start_session(settings: SparkSettings, *, quiet: bool = False) -> SparkSessi
         return _attached(settings.remote)
     from pyspark.sql import SparkSession
 
-    active = SparkSession.getActiveSession()
+    active = active_session()
     if active is not None:
         verify_session(active)
         return active
@@ -165,8 +208,18 @@ def cancel_jobs(session: SparkSession) -> None:
 
 
 def parallelism(session: SparkSession) -> int:
-    """How many tasks run at a time."""
-    return remote.parallelism(session) if remote.is_remote(session) else session.sparkContext.defaultParallelism
+    """How many tasks run at a time.
+
+    Raises:
+        TaskError: The JVM does not answer.
+        SourceUnavailableError: The Spark Connect server does not answer.
+    """
+    if remote.is_remote(session):
+        return remote.parallelism(session)
+    try:
+        return session.sparkContext.defaultParallelism
+    except Exception as error:
+        raise TaskError(f"Spark's JVM does not answer: {type(error).__name__}") from error
 
 
 def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:

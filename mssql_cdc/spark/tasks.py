@@ -125,8 +125,8 @@ def _job(
             rows = [_row(number, listed[number], function) for number in numbers]
             yield pa.RecordBatch.from_pylist(rows, schema=_arrow_result())
 
-    frame = session.range(0, len(listed), 1, slots).mapInArrow(run_partition, _RESULT)
     try:
+        frame = session.range(0, len(listed), 1, slots).mapInArrow(run_partition, _RESULT)
         rows = interruptible(session, frame.collect)
     except MssqlCdcError:
         raise
