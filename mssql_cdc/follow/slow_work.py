@@ -17,6 +17,9 @@ T = TypeVar("T")
 
 END_SECONDS = 20
 """How long work may go on after its run has ended; the next run repeats what was canceled."""
+FORCE_SECONDS = 5.0
+"""How long work may go on whose jobs are being canceled."""
+_CANCEL_SECONDS = 0.5
 REST_SECONDS = 60.0
 
 
@@ -108,15 +111,17 @@ class SlowWork:
         return time.monotonic() < self._resting.get(table, 0.0)
 
     def close(self, cancel: Callable[[], None], *, patience: float = END_SECONDS) -> None:
-        """End the thread.
+        """End the thread, or leave it behind: it may be in a call of its object store that nothing ends.
 
         Args:
             cancel: Cancels the Spark jobs of work that takes longer.
             patience: How long work may go on, in seconds.
         """
-        for begun in self._begun.values():
-            begun.future.cancel()
-        running = [begun.future for begun in self._begun.values() if not begun.future.cancelled()]
-        if running and wait(running, timeout=patience).not_done:
-            cancel()
-        self._pool.shutdown(cancel_futures=True)
+        waiting = [begun.future for begun in self._begun.values()] + ([self._aside] if self._aside is not None else [])
+        running = [future for future in waiting if not future.cancel()]
+        left = wait(running, timeout=patience).not_done
+        end = time.monotonic() + FORCE_SECONDS
+        while left and time.monotonic() < end:
+            cancel()  # Again and again: it ends the job that is active, and the same work may begin another one.
+            left = wait(left, timeout=_CANCEL_SECONDS).not_done
+        self._pool.shutdown(wait=False, cancel_futures=True)
