@@ -9,6 +9,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def jar_files(jars: str | None) -> list[Path]:
         ConfigurationError: the variable names files that do not exist.
     """
     if not jars:
-        return sorted(prepared_folder().glob("*.jar"))
+        with suppress(OSError, RuntimeError):  # Another user's home, or none: nothing is prepared for this one.
+            return sorted(prepared_folder().glob("*.jar"))
+        return []
     folder = Path(jars)
     files = sorted(folder.glob("*.jar")) if folder.is_dir() else [Path(file) for file in jars.split(",")]
     missing = [str(file) for file in files if not file.is_file()]
@@ -80,3 +83,11 @@ def archive_file(files: Sequence[Path], java_options: str) -> Path:
         stat = file.stat() if file.exists() else None
         digest.update(f"\n{file} {(stat.st_size, stat.st_mtime_ns) if stat else None}".encode())
     return prepared_folder() / f"classes-{digest.hexdigest()[:16]}.jsa"
+
+
+def found_archive(files: Sequence[Path], java_options: str) -> Path | None:
+    """The class-data archive of exactly this JVM, these jars and these options, if it can be seen."""
+    with suppress(OSError, RuntimeError):
+        archive = archive_file(files, java_options)
+        return archive if archive.exists() else None
+    return None

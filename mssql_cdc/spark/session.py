@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import tempfile
 from collections.abc import Generator, Mapping
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 from mssql_cdc.config.redaction import SPARK_REDACTION, spark_redaction
 from mssql_cdc.errors import ConfigurationError, TaskError
 from mssql_cdc.spark import remote
-from mssql_cdc.spark.jars import DELTA_PACKAGES, JARS_VARIABLE, archive_file, jar_confs, jar_files
+from mssql_cdc.spark.jars import DELTA_PACKAGES, JARS_VARIABLE, found_archive, jar_confs, jar_files
 from mssql_cdc.spark.quiet import hidden_output
 
 if TYPE_CHECKING:
@@ -239,7 +240,9 @@ def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(escaped_properties(confs))
-        os.environ[_SUBMIT_ARGUMENTS] = f"--load-spark-defaults --properties-file {path} {given or 'pyspark-shell'}"
+        # PySpark splits them as a shell does, and the temporary folder's name may have a space.
+        started = f"--load-spark-defaults --properties-file {shlex.quote(path)}"
+        os.environ[_SUBMIT_ARGUMENTS] = f"{started} {given or 'pyspark-shell'}"
         initialize = SparkContext._ensure_initialized  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         initialize(gateway=launch_gateway(popen_kwargs={"stdout": output, "stderr": output} if output else None))
     finally:
@@ -264,13 +267,14 @@ def session_confs(settings: SparkSettings) -> dict[str, str]:
     """Return every conf of a newly started session, by name."""
     local, files = settings.master.startswith("local"), jar_files(settings.jars)
     options = java_options(settings)
-    archive = archive_file(files, options)
+    archive = found_archive(files, options)
+    shared = f" {shlex.quote(f'-XX:SharedArchiveFile={archive}')}" if archive is not None else ""
     confs = {
         **SMALL_WORK,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": settings.memory,
-        "spark.driver.extraJavaOptions": f"{options} -XX:SharedArchiveFile={archive}" if archive.exists() else options,
+        "spark.driver.extraJavaOptions": options + shared,
         "spark.sql.warehouse.dir": str(Path(tempfile.gettempdir()) / "mssql_cdc-spark-warehouse"),
         "spark.scheduler.mode": "FAIR",
         SPARK_REDACTION: spark_redaction(),

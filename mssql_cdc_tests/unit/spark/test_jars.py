@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
@@ -67,3 +70,49 @@ def test_an_archive_is_used_with_the_jars_and_options_that_it_was_made_for(jars:
     assert "SharedArchiveFile" not in session_confs(longer)["spark.driver.extraJavaOptions"]
     jars[0].write_bytes(b"another jar")
     assert "SharedArchiveFile" not in session_confs(settings)["spark.driver.extraJavaOptions"]
+
+
+def unreadable(*_: object, **__: object) -> NoReturn:
+    raise PermissionError(13, "Permission denied")
+
+
+def homeless(*_: object) -> NoReturn:
+    raise RuntimeError("Could not determine home directory.")
+
+
+@pytest.mark.parametrize(("name", "found"), [("glob", unreadable), ("exists", unreadable), ("home", homeless)])
+def test_a_home_that_cannot_be_read_has_nothing_prepared(name: str, found: object, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, name, found)
+    confs = session_confs(SparkSettings())
+    assert "SharedArchiveFile" not in confs["spark.driver.extraJavaOptions"]
+    if name != "exists":
+        assert "io.delta:delta-spark" in confs["spark.jars.packages"]
+
+
+def test_a_home_below_which_nothing_may_be_looked_at_has_nothing_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Root reads everything, so that `stat` stands for the kernel."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    real = os.stat
+
+    def stat(path: Any, *more: Any, **named: Any) -> Any:
+        if str(path).startswith(str(tmp_path)):
+            unreadable()
+        return real(path, *more, **named)
+
+    monkeypatch.setattr(os, "stat", stat)
+    confs = session_confs(SparkSettings())
+    assert "io.delta:delta-spark" in confs["spark.jars.packages"]
+    assert "SharedArchiveFile" not in confs["spark.driver.extraJavaOptions"]
+
+
+def test_an_archive_below_a_home_with_a_space_is_one_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
+    settings = SparkSettings()
+    archive = archive_file([], java_options(settings))
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(b"classes")
+    options = session_confs(settings)["spark.driver.extraJavaOptions"]
+    assert shlex.split(options)[-1] == f"-XX:SharedArchiveFile={archive}"
