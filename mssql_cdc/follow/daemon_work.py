@@ -1,6 +1,7 @@
-"""One piece of work at a time in a daemon thread, whose result the thread that streams takes.
+"""Work in a daemon thread, whose result the thread that streams takes: one piece at a time, or several in turn.
 
-For work that the next run repeats if the process ends within it. `slow_work.py` does the work of many tables in turn.
+For work that the next run repeats if the process ends within it: the end of the interpreter waits for the threads of a
+`ThreadPoolExecutor`, whatever they do. `slow_work.py` does the work of many tables in turn.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Generic, TypeVar
 
 from mssql_cdc.errors import MssqlCdcError, TaskError
@@ -52,10 +54,7 @@ class DaemonWork(Generic[T]):
         future = self._future = Future[T]()
 
         def run() -> None:
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 (handed to the thread that takes it)
-                future.set_exception(error)
+            _complete(future, work)
 
         if self.start is not None:
             self.start(run)
@@ -83,3 +82,48 @@ class DaemonWork(Generic[T]):
             seconds: How long, at most.
         """
         return self._future is None or not wait([self._future], timeout=seconds).not_done
+
+
+@dataclass
+class DaemonQueue:
+    """Does pieces of work in their order, in one thread, which begins with the first of them.
+
+    Attributes:
+        name: The thread's name.
+    """
+
+    name: str
+    _waiting: SimpleQueue[Callable[[], None] | None] = field(
+        default_factory=SimpleQueue[Callable[[], None] | None], repr=False
+    )
+    _begun: bool = False
+
+    def submit(self, work: Callable[[], T]) -> Future[T]:
+        """Add a piece of work, and return what becomes of it."""
+        future = Future[T]()
+
+        def run() -> None:
+            if future.set_running_or_notify_cancel():
+                _complete(future, work)
+
+        self._waiting.put(run)
+        if not self._begun:
+            self._begun = True
+            threading.Thread(target=_in_turn, args=[self._waiting], name=self.name, daemon=True).start()
+        return future
+
+    def close(self) -> None:
+        """End the thread behind the work that waits."""
+        self._waiting.put(None)
+
+
+def _in_turn(waiting: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (run := waiting.get()) is not None:
+        run()
+
+
+def _complete(future: Future[T], work: Callable[[], T]) -> None:
+    try:
+        future.set_result(work())
+    except BaseException as error:  # noqa: BLE001 (handed to the thread that takes it)
+        future.set_exception(error)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mssql_cdc.errors import FencedError, MssqlCdcError, OvertakenError, TaskError
+from mssql_cdc.follow.daemon_work import DaemonQueue
 from mssql_cdc.follow.merge_retries import MergeRetries
 from mssql_cdc.schema import TableId
 from mssql_cdc.spark.tasks import described
@@ -38,7 +39,7 @@ class SlowWork:
     """
 
     merges: MergeRetries = field(default_factory=MergeRetries)
-    _pool: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="slow-work"))
+    _queue: DaemonQueue = field(default_factory=lambda: DaemonQueue("slow-work"))
     _begun: dict[tuple[TableId, type], _Begun] = field(default_factory=dict[tuple[TableId, type], _Begun])
     _resting: dict[TableId, float] = field(default_factory=dict[TableId, float])
     _aside: Future[None] | None = None
@@ -63,7 +64,7 @@ class SlowWork:
             writes: Whether it writes the current table.
         """
         if not self.waits(table, kind):
-            self._begun[table, kind] = _Begun(self._pool.submit(action), writes)
+            self._begun[table, kind] = _Begun(self._queue.submit(action), writes)
 
     def aside(self, action: Callable[[], None]) -> None:
         """Let the thread do something that has no result, unless such work already waits or is being done.
@@ -72,7 +73,7 @@ class SlowWork:
             action: The work; its errors are its own trouble.
         """
         if self._aside is None or self._aside.done():
-            self._aside = self._pool.submit(action)
+            self._aside = self._queue.submit(action)
 
     def waits(self, table: TableId, kind: type) -> bool:
         """Whether such work on the table waits, is being done, or has a result that was not taken."""
@@ -124,4 +125,4 @@ class SlowWork:
         while left and time.monotonic() < end:
             cancel()  # Again and again: it ends the job that is active, and the same work may begin another one.
             left = wait(left, timeout=_CANCEL_SECONDS).not_done
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._queue.close()

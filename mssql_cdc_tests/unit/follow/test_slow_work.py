@@ -80,3 +80,27 @@ def test_work_aside_is_waited_for_like_that_of_tables_and_what_has_not_begun_is_
     with patch("mssql_cdc.follow.slow_work.FORCE_SECONDS", LONG):
         slow.close(opened.set, patience=0)
     assert done == ["aside"]
+
+
+def test_a_process_ends_although_work_goes_on():
+    slow = SlowWork()
+    slow.begin(TABLE, bool, lambda: threading.current_thread().daemon)
+    while not slow.ended:
+        threading.Event().wait(0.01)
+    done, _ = slow.take(bool)
+    assert done == {TABLE: True}, "the interpreter waits for the thread, whatever it does"
+    slow.close(lambda: None)
+
+
+def test_pieces_of_work_are_done_one_after_another_in_their_order():
+    slow, done = SlowWork(), list[str]()
+    opened = threading.Event()
+    slow.aside(lambda: done.append("first" if opened.wait(LONG) else "late"))
+    for name in ("a", "b", "c"):
+        slow.begin(TableId("shop", "dbo", name), int, lambda name=name: done.append(name) or 0)
+    opened.set()
+    while len(done) < 4:
+        threading.Event().wait(0.01)
+    slow.close(lambda: None)
+    assert done == ["first", "a", "b", "c"]
+    assert len(slow.take(int)[0]) == 3
