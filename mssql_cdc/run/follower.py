@@ -310,7 +310,7 @@ class Follower:
             cursor=self.cursor,
             now=now,
             retry_failed=self._given_up,
-            sparing=not whole and self._checked is not None and now - self._checked < LOOK_AGAIN,
+            sparing=not whole and self._checked is not None and abs(now - self._checked) < LOOK_AGAIN,
             currents=self.merge,
         )
         self.offsets = seen.offsets
@@ -325,7 +325,7 @@ class Follower:
     def _quiet(self, now: datetime) -> Done | None:
         """Return a wait if the source has captured nothing since the last step decided to wait."""
         seen, waited = self.seen, isinstance(self.decision, Wait) and self.decision.until is None
-        if seen is None or not waited or now - seen.facts.now >= LOOK_AGAIN:
+        if seen is None or not waited or abs(now - seen.facts.now) >= LOOK_AGAIN:
             return None
         if not all(self.slow is not None and self.slow.merges.waits(table) for table in seen.facts.behind):
             return None
