@@ -21,7 +21,7 @@ from mssql_cdc.follow.current import merge_table
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.lake.log import TableState, commit, facts_of, load_state
+from mssql_cdc.lake.log import TableState, backwards, commit, facts_of, load_state
 from mssql_cdc.lake.offsets import Offsets, append_offsets
 from mssql_cdc.lake.steps import IncrementalEnded, SnapshotEnded, Swept, rows_swept
 from mssql_cdc.lake.sweep import Sweep, may_hold_stale, stale_files, stamped
@@ -196,12 +196,12 @@ def _committed(state: TableState, due: Due) -> int | None:
         return state.own_batch
     if state.own_batch <= due.batch:
         return None
-    for limit in (16, None):
-        entries = state.table.history(limit)
-        known = [facts for entry in entries if (facts := facts_of(entry)) is not None and "batch" in facts]
-        found = next((facts["batch"] for facts in known if facts.get("sweep") == due.mark), None)
-        if found is not None or any(facts["batch"] <= due.batch for facts in known):
-            return found
+    for entry in backwards(state.table):
+        facts = facts_of(entry) or {}
+        if facts.get("sweep") == due.mark and "batch" in facts:
+            return facts["batch"]
+        if facts.get("batch", due.batch + 1) <= due.batch:
+            break
     return None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -301,14 +301,10 @@ def _read(state: TableState) -> TableState:
 
 def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
     """Find the newest commit of this app id, searching backwards, which usually reads only a few commits."""
-    for limit in (4, 64, None):
-        entries = table.history(limit)
-        for entry in entries:
-            facts = facts_of(entry)
-            if facts and facts.get("app_id") == app_id and "batch" in facts:
-                return facts
-        if limit is None or len(entries) < limit:
-            break
+    for entry in backwards(table):
+        facts = facts_of(entry)
+        if facts and facts.get("app_id") == app_id and "batch" in facts:
+            return facts
     return None
 
 
@@ -335,12 +331,31 @@ def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
     """
     if after >= up_to:
         return frozenset()
-    for limit in (16, None):
-        entries = state.table.history(limit)
-        known = [facts for entry in entries if (facts := facts_of(entry)) is not None and "batch" in facts]
-        if limit is None or len(entries) < limit or any(facts["batch"] <= after for facts in known):
+    found = set[str]()
+    for entry in backwards(state.table):
+        facts = facts_of(entry)
+        if facts is None or "batch" not in facts:
+            continue
+        if facts["batch"] <= after:
             break
-    return frozenset(str(one["kind"]) for one in known if after < one["batch"] <= up_to and one["rows"])
+        if facts["batch"] <= up_to and facts["rows"]:
+            found.add(str(facts["kind"]))
+    return frozenset(found)
+
+
+def backwards(table: DeltaTable) -> Iterator[dict[str, Any]]:
+    """The entries of `DeltaTable.history()`, newest first: who takes a few of a long one reads few commits.
+
+    Args:
+        table: The table.
+    """
+    given = 0
+    for limit in (4, 64, None):
+        entries = table.history(limit)
+        yield from entries[given:]
+        if limit is None or len(entries) < limit:
+            return
+        given = limit
 
 
 def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -81,7 +81,7 @@ def verify_untouched(
             continue
         operation = str(entry.get("operation", "unknown")).upper()
         ours = operation.startswith(_OURS) and (facts_of(entry) is not None or operation == "CREATE TABLE")
-        if not ours and not operation.startswith(_HARMLESS):
+        if not ours and not is_harmless(operation):
             raise TamperedTableError(
                 f"{state.uri} was changed by {operation} in Delta version {entry.get('version')}: rows of the log "
                 "may be missing or duplicated. Take a new snapshot of the table; it corrects them"

@@ -16,7 +16,7 @@ import pyarrow as pa
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.files import write_files
-from mssql_cdc.lake.log import TableState, commit, create_table, facts_of, load_state
+from mssql_cdc.lake.log import TableState, backwards, commit, create_table, facts_of, load_state
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lake.tamper import is_harmless
@@ -130,12 +130,11 @@ def _verify_records(state: TableState, batch: int) -> None:
 
 def _commits_since(state: TableState, batch: int) -> dict[int, Mapping[str, Any]]:
     """Return our commit with this `_batch`, and those behind it, by version."""
-    for limit in (4, 64, None):
-        found: dict[int, Mapping[str, Any]] = {}
-        for entry in state.table.history(limit):
-            found[entry["version"]] = entry
-            if (facts_of(entry) or {}).get("batch") == batch:
-                return found
+    found: dict[int, Mapping[str, Any]] = {}
+    for entry in backwards(state.table):
+        found[entry["version"]] = entry
+        if (facts_of(entry) or {}).get("batch") == batch:
+            return found
     raise StorageError(f"The log of {state.uri} was changed while it was read. Try again")
 
 

@@ -129,7 +129,7 @@ MUTANTS = (
     ),
     Mutant(
         "11", "a change log that a user restored is not noticed",
-        "lake.tamper:verify_untouched", "if not ours and not operation.startswith(_HARMLESS):", "if False:",
+        "lake.tamper:verify_untouched", "if not ours and not is_harmless(operation):", "if False:",
     ),
     Mutant(
         "12", "a table that is no longer captured is not noticed",
