@@ -18,7 +18,8 @@ from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.known_states import CaughtUp, KnownStates, KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.named_gaps import gaps_by_name
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Stamp
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.source.protocol import Source, SourceSession

@@ -139,7 +139,7 @@ class LakeTable:
             gap: The gap.
             offsets: All offsets.
         """
-        return offsets.folders_at(gap.table, Reached(gap.epoch, gap.from_)) <= {self.folder}
+        return offsets.history.folders_at(gap.table, Reached(gap.epoch, gap.from_)) <= {self.folder}
 
     @property
     def shown(self) -> str:

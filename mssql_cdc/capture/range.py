@@ -18,7 +18,8 @@ from mssql_cdc.capture.write_task import WriteTask, Written, write, write_togeth
 from mssql_cdc.errors import MssqlCdcError, TaskError
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, commit
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, OffsetRow, Status, range_done, status_changed, witness_text
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.decisions import Range, Slice

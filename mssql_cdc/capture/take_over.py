@@ -10,7 +10,7 @@ from mssql_cdc.capture.members import versioned
 from mssql_cdc.capture.remaining_snapshots import request_remaining
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import ConfigurationError, DataLostError, SourceRestoredError, StaleReaderError
-from mssql_cdc.lake.offsets import append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
 from mssql_cdc.lake.steps import Entry, positions_taken
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.facts import Instance, Member

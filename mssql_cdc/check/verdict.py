@@ -81,7 +81,7 @@ def _discontinuities(
     commits: list[tuple[Reached, Reached]], offsets: Offsets, table: TableId, entry: Entry
 ) -> list[str]:
     """Return commits that overlap, or that leave a gap which `_offsets` does not explain."""
-    known = offsets.reached(table.text, folder=entry.folder)
+    known = offsets.history.reached(table.text, folder=entry.folder)
     problems: list[str] = []
     for (_, before), (start, _) in pairwise(commits):
         if start < before:

@@ -14,7 +14,7 @@ from typing import Any
 from mssql_cdc.capture.requests import DONE, identity
 from mssql_cdc.demo.workload import LARGE_TEXT, MOVED, ROLLED_BACK
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.read import scan
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import SnapshotEnded

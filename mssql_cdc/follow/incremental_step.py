@@ -28,7 +28,8 @@ from mssql_cdc.follow.incremental_notes import Notes, without_hidden
 from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import incremental_ended
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.schema import TableId, TableSchema

@@ -22,7 +22,8 @@ from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake.files import DataFile
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.log import TableState, backwards, commit, facts_of, load_state
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import IncrementalEnded, SnapshotEnded, Swept, rows_swept
 from mssql_cdc.lake.sweep import Sweep, may_hold_stale, stale_files, stamped
 from mssql_cdc.lake.table_log import load_log

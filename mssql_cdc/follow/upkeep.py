@@ -11,7 +11,7 @@ from functools import partial
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.follow.slow_work import SlowWork
-from mssql_cdc.lake.offsets import COMPACT_ROWS, offsets_table
+from mssql_cdc.lake.offset_commits import COMPACT_ROWS, offsets_table
 
 
 @dataclass(slots=True)

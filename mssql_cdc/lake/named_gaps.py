@@ -53,7 +53,7 @@ def named(
     """
     found: dict[str, list[Gap]] = {}
     for gap in (gap for own in recorded.values() for gap in own):
-        folders = offsets.folders_at(gap.table, Reached(gap.epoch, gap.from_))
+        folders = offsets.history.folders_at(gap.table, Reached(gap.epoch, gap.from_))
         own = {names[folder] for folder in folders if folder in names}
         found.setdefault(own.pop() if len(own) == 1 else gap.table, []).append(gap)
     return found

@@ -14,7 +14,8 @@ from mssql_cdc.config import Connector
 from mssql_cdc.lake.history import SchemaHistory, load_history
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.small_tables import small_table

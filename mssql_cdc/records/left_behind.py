@@ -6,7 +6,7 @@ from mssql_cdc.config import Connector
 from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.state import StreamState

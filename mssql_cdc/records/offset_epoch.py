@@ -55,7 +55,7 @@ def epoch_of(view: DatabaseView, offset: SourceOffset, commit: Lsn, database: st
     """
     if not view.epoch:
         return 0
-    spans = {epoch: view.offsets.span(epoch) for epoch in range(view.epoch + 1)}
+    spans = {epoch: view.offsets.history.span(epoch) for epoch in range(view.epoch + 1)}
     found = [epoch for epoch, span in spans.items() if span is not None and span[0] <= commit.text <= span[1]]
     if len(found) > 1:
         found = [epoch for epoch in found if _has(view, offset, epoch, commit)] or found

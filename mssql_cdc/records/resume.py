@@ -27,7 +27,8 @@ import pyarrow.compute as pc
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import OffsetRow, Reached
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.lsn import Lsn

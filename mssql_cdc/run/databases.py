@@ -14,7 +14,7 @@ from mssql_cdc.capture.snapshot.begin import is_little
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import LoginRefusedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.spark.lazy import LazySpark

@@ -15,7 +15,8 @@ from mssql_cdc.config.signals import expand_collections
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.named_entries import entries_by_name
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Reached, epoch_begun, status_changed
 from mssql_cdc.plan.decisions import Lost
 from mssql_cdc.plan.facts import Absent

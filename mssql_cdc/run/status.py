@@ -244,7 +244,7 @@ def _recent_rows(offsets: Offsets) -> Counter[str]:
     """The rows that were read in the last `RECENT`, by table."""
     found: Counter[str] = Counter()
     since = datetime.now(UTC) - RECENT
-    for row in offsets.newest_first():
+    for row in offsets.history.newest_first():
         if row.at < since:
             break
         found.update({name: entry.rows for name, entry in row.tables.items()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from mssql_cdc.defs.runs import ATTEMPT_TAG
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location

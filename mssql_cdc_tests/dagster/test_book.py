@@ -19,7 +19,7 @@ from mssql_cdc.errors import (
     StaleReaderError,
     StaleStructureError,
 )
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.run.known_lags import Captured
 from mssql_cdc.source.values import CaptureHealth
 from mssql_cdc_tests.dagster.kit import Location, metadata

@@ -7,7 +7,7 @@ import json
 import dagster as dg
 import pytest
 
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc_tests.dagster.kit import Location
 from mssql_cdc_tests.dagster.sensing import ask, entry
 

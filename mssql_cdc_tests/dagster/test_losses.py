@@ -11,7 +11,7 @@ import pytest
 
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
 from mssql_cdc.lake.gaps import open_gaps
-from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
 from mssql_cdc_tests.dagster.sensing import ask, entry

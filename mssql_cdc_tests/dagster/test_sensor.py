@@ -10,7 +10,7 @@ import dagster as dg
 import pytest
 
 from mssql_cdc.defs.runs import RANGE_TAG, SNAPSHOT_TAG
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.dagster.kit import failures, metadata, shown
 from mssql_cdc_tests.dagster.sensing import ask, attempt, entry
@@ -174,8 +174,8 @@ def test_a_failing_table_is_retried_alone_then_set_to_failed_and_manually_recove
     assert location.key("people") not in third.asset_selection
     assert location.run(third).success
     offsets = load_offsets(location.database().layout)
-    assert offsets.rows[-1].complete
-    assert offsets.rows[-1].failed == (f"{shop.catalog}.dbo.people",)
+    assert offsets.history.rows[-1].complete
+    assert offsets.history.rows[-1].failed == (f"{shop.catalog}.dbo.people",)
 
     shop.run("EXEC sandbox.clear_faults")
     assert location.materialize(location.key("people"), partition=third.partition_key).success

@@ -12,7 +12,7 @@ from mssql_cdc.capture.requests import ask_to_control
 from mssql_cdc.capture.snapshot import take
 from mssql_cdc.defs.memory import Memory
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc_tests.dagster.kit import Location, failures
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.usefixtures("spark")]

@@ -14,7 +14,7 @@ from dagster._core.events import DagsterEvent, DagsterEventType
 from deltalake import DeltaTable
 
 from mssql_cdc.defs.specs import CHECK
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.dagster.kit import Location, failures
 from mssql_cdc_tests.dagster.watching import HOUR, watched

@@ -19,7 +19,7 @@ from mssql_cdc.check import looked
 from mssql_cdc.config import load_connector
 from mssql_cdc.errors import SourceError
 from mssql_cdc.lake.gaps import open_gaps
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc_tests.end_to_end.kit import Place
 

@@ -15,7 +15,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot import take
 from mssql_cdc.config import load_connector
 from mssql_cdc.errors import ConfigurationError
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import run_for

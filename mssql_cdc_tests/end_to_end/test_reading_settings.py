@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from mssql_cdc.config import load_connector
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.end_to_end.kit import Place
 

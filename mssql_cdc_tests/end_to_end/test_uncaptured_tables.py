@@ -11,7 +11,7 @@ from mssql_cdc.cli import main
 from mssql_cdc.config import load_connector
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.run.databases import open_databases
 from mssql_cdc.run.discover import table_list_path
 from mssql_cdc.source.sqlserver.connect import control

@@ -81,8 +81,8 @@ def test_table_that_fails_keeps_its_position_and_the_others_continue(database, s
     source.faults["orders"] = "the disk is full"
     follower = Follower(database)
     follower.step()
-    assert not survey(database).offsets.rows[-1].complete
-    assert survey(database).offsets.rows[-1].tables.keys() == {"shop.dbo.people"}
+    assert not survey(database).offsets.history.rows[-1].complete
+    assert survey(database).offsets.history.rows[-1].tables.keys() == {"shop.dbo.people"}
     source.faults.clear()
     write_some(source)
     settled(database, source)

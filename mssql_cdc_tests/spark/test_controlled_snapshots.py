@@ -12,7 +12,7 @@ from mssql_cdc.capture.requests import SignalRow, ask_for_snapshot, ask_to_contr
 from mssql_cdc.capture.snapshot import chunk_groups, take
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import ConfigurationError, FencedError
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.plan.decisions import Snapshot, Wait

@@ -11,7 +11,8 @@ from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.evolution import evolve
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import refresh
-from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.lake.tamper import verify_untouched

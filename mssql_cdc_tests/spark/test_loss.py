@@ -13,7 +13,7 @@ from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import ConfigurationError, DataLostError, SourceRestoredError
 from mssql_cdc.lake.gaps import load_gaps, open_gaps
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.plan.decisions import Range, Snapshot
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.execute import execute
@@ -119,7 +119,7 @@ def test_resuming_after_a_restore_begins_an_epoch_and_ends_equal_to_the_source(g
     settled(gone_back, source)
     same(gone_back, source)
     seen = survey(gone_back)
-    assert all(row.partition.startswith("e1.") for row in seen.offsets.rows if row.epoch == 1 and row.partition)
+    assert all(row.partition.startswith("e1.") for row in seen.offsets.history.rows if row.epoch == 1 and row.partition)
     cut = seen.offsets.last_cut()
     assert cut is not None
     assert cut.epoch == 1
@@ -163,7 +163,7 @@ def test_a_run_that_was_planned_before_an_epoch_began_writes_no_offsets(database
     source.capture()
     with pytest.raises(SourceRestoredError, match="is another one"):
         capture_range(database, late, decision)
-    assert load_offsets(database.layout).rows[-1].kind == "epoch"
+    assert load_offsets(database.layout).history.rows[-1].kind == "epoch"
     settled(database, source)
     same(database, source)
 

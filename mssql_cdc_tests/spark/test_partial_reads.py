@@ -13,7 +13,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
 from mssql_cdc.errors import DataLostError
 from mssql_cdc.lake.gaps import load_gaps
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.run.loop import catch_up
 from mssql_cdc.run.loss import go_on_after_restore
 from mssql_cdc_tests.spark.model_lake import changes, current, model_database, same, settled, write_some

@@ -15,7 +15,7 @@ from mssql_cdc.capture.snapshot import begin, chunk_groups, take
 from mssql_cdc.capture.snapshot.progress import Run, fail
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import ConfigurationError, SourceUnavailableError
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.snapshots import take_snapshot

@@ -15,7 +15,7 @@ from mssql_cdc.errors import SourceUnavailableError, TaskError
 from mssql_cdc.follow import sweeps
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.lake import current as lake_current
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.steps import Swept
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower

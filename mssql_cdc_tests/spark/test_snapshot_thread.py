@@ -15,7 +15,7 @@ from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import FencedError, SourceError
 from mssql_cdc.follow.slow_work import SlowWork
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.plan.decisions import Decision, Range, Snapshot, Wait
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.run.execute import Done

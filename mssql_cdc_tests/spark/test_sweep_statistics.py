@@ -9,7 +9,7 @@ import pytest
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import ask_for_snapshot
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.steps import Swept
 from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource

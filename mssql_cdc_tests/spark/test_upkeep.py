@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.follow import upkeep
 from mssql_cdc.follow.slow_work import SlowWork
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import catch_up

@@ -194,7 +194,7 @@ def told_rows(database: Database) -> Sequence[OffsetRow]:
     """The rows of `_offsets`. Those of the last look are not decoded again: that was a quarter of a schedule's time."""
     judged, offsets = cast("Interruption", database.source).judged, database.offsets()
     if judged.offsets is not offsets:
-        known, rows = judged.rows, offsets.rows
+        known, rows = judged.rows, offsets.history.rows
         if len(known) > len(rows) or (known and known[-1] != rows[len(known) - 1]):
             known.clear()
         known.extend(rows[len(known) :])

@@ -27,8 +27,9 @@ from deltalake.transaction import AddAction
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offset_commits import load_offsets
+from mssql_cdc.lake.offset_history import Stored
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA
-from mssql_cdc.lake.offsets import Stored, load_offsets
 from mssql_cdc.lake.small_tables import SmallTable
 from mssql_cdc_tests.storm.patched import everywhere
 

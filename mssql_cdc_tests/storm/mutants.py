@@ -182,7 +182,7 @@ MUTANTS = (
     ),
     Mutant(
         "A3", "offsets are appended although another run has written the table's entry",
-        "lake.offsets:_check_own", "if changed:", "if False:",
+        "lake.offset_commits:_check_own", "if changed:", "if False:",
     ),
     Mutant(
         "A4", "a retry ends below what a table has committed",
@@ -224,7 +224,7 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "a run of an earlier epoch writes offsets",
-        "lake.offsets:_check_own", "if now.epoch > seen.epoch:", "if False:",
+        "lake.offset_commits:_check_own", "if now.epoch > seen.epoch:", "if False:",
     ),
     Mutant(
         "A9", "changes that were cleaned up are not missed by the planner",

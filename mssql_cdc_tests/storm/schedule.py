@@ -73,7 +73,7 @@ SMALL: Mapping[str, int] = {
     "capture.incremental.chunks.GROUP_ROWS": 2,
     "follow.incremental_step.MOST_STAGED": 2,
     "follow.incremental.REST_SECONDS": 0,
-    "lake.offsets.KEEP_EVERY": 7,
+    "lake.offset_commits.KEEP_EVERY": 7,
 }
 """Several groups of chunks though tables have few rows, digests though `_offsets` has few, and no pauses."""
 FAMILIES = ("lag", "instances", "cleanup", "restores", "snapshots", "runs", "users")

@@ -14,7 +14,7 @@ from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.errors import MssqlCdcError, SourceError
 from mssql_cdc.lake.gaps import load_gaps
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.decisions import Snapshot
 from mssql_cdc.run.follower import Follower

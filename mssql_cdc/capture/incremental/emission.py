@@ -21,7 +21,8 @@ from mssql_cdc.capture.survey import Survey
 from mssql_cdc.events import check_batch
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.log import TableState, commit, kinds_between
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import BatchSlice, scan
 from mssql_cdc.lake.staged import staged_rows
 from mssql_cdc.lake.steps import Entry, chunks_emitted

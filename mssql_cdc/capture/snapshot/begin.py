@@ -20,7 +20,8 @@ from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError
 from mssql_cdc.lake.gaps import Gap, record_gaps
 from mssql_cdc.lake.log import TableState
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 from mssql_cdc.lake.steps import Entry, snapshot_begun, status_changed
 from mssql_cdc.lake.storage import storage_warning

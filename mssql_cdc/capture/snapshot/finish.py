@@ -14,7 +14,7 @@ from mssql_cdc.capture.snapshot_controls import load_controls
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.gaps import Gap, bound_gaps, record_gaps
 from mssql_cdc.lake.log import commit
-from mssql_cdc.lake.offsets import append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
 from mssql_cdc.lake.steps import (
     CHANGES_WENT,
     OffsetRow,

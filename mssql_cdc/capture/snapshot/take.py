@@ -27,7 +27,8 @@ from mssql_cdc.capture.survey import Survey
 from mssql_cdc.config.signals import Filter
 from mssql_cdc.errors import ConfigurationError, FencedError, MssqlCdcError, SourceRestoredError
 from mssql_cdc.lake.gaps import bound_gaps
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, positions_taken, signal_answered
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import RESTORED_ADVICE, Snapshot

@@ -20,7 +20,7 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.gaps import open_gaps
 from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.log import commit, create_table
-from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
 from mssql_cdc.lake.steps import positions_taken
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.decisions import Lost, Range, Wait

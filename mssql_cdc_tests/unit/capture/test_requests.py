@@ -15,7 +15,8 @@ from mssql_cdc.config.signals import ExecuteSnapshot, parse_signal
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.follow.incremental_control import wanted
 from mssql_cdc.lake.history import SchemaHistory, record_versions
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry, status_changed
 from mssql_cdc.schema import Column, SqlServerType, TableId, TableSchema

@@ -11,7 +11,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import RangeResult, capture_range
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import SourceRestoredError, StaleReaderError
-from mssql_cdc.lake.offsets import append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
 from mssql_cdc.lake.steps import snapshot_begun
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.planner import plan

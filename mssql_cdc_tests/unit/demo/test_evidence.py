@@ -11,7 +11,7 @@ import pytest
 from mssql_cdc.capture.requests import identity
 from mssql_cdc.demo.evidence import findings
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry, SnapshotEnded, Stamp, snapshot_ended
 from mssql_cdc.schema import TableId

@@ -8,7 +8,8 @@ from pathlib import Path
 from mssql_cdc.capture.current_tables import mergeable_batch
 from mssql_cdc.follow.sweeps import due_sweeps
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, append_offsets
+from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import (
     Entry,
     OffsetRow,

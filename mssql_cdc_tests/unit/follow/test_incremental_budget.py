@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from mssql_cdc.follow.incremental_budget import LAG_SECONDS, Budget, Clock
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.source.values import CaptureHealth
 from mssql_cdc_tests.lake_kit import Change, column
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of

@@ -20,7 +20,7 @@ from mssql_cdc.errors import ConfigurationError, SchemaError
 from mssql_cdc.follow import transactions
 from mssql_cdc.follow.transactions import Counted, count_transactions
 from mssql_cdc.lake.history import SchemaHistory, load_history
-from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
 from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.records import event_counts

@@ -15,11 +15,11 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mssql_cdc.lake import kept_digest, offset_digest, offset_entries, offset_rows, steps
-from mssql_cdc.lake import offsets as offsets_module
+from mssql_cdc.lake import kept_digest, offset_commits, offset_digest, offset_entries, offset_rows, steps
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets, offsets_table
-from mssql_cdc.lake.small_tables import ReadAt
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets, offsets_table
+from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.small_tables import ReadAt, SmallTable
 from mssql_cdc.lake.steps import OffsetRow
 from mssql_cdc_tests.unit.lake.test_offset_digest import ROWS, layout, range_row
 
@@ -28,21 +28,21 @@ KEPT = 5
 
 @pytest.fixture(autouse=True)
 def kept_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets_module, "KEEP_EVERY", KEPT)
+    monkeypatch.setattr(offset_commits, "KEEP_EVERY", KEPT)
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The first row that each look at the table has read behind."""
     found: list[int] = []
-    real = offsets_module.SmallTable.read
+    real = SmallTable.read
 
-    def watched(small: offsets_module.SmallTable, *, since: ReadAt | None, after: int, least: int) -> object:
+    def watched(small: SmallTable, *, since: ReadAt | None, after: int, least: int) -> object:
         reading = real(small, since=since, after=after, least=least)
         found.append(after if reading.goes_on else 0)
         return reading
 
-    monkeypatch.setattr(offsets_module.SmallTable, "read", watched)
+    monkeypatch.setattr(SmallTable, "read", watched)
     return found
 
 
@@ -173,6 +173,6 @@ def test_without_sources_nothing_is_kept_and_the_run_goes_on(tmp_path: Path, mon
     monkeypatch.setattr(inspect, "getsource", no_source)
     monkeypatch.setattr(kept_digest, "_CODE", kept_digest._code())
     place = layout(tmp_path)
-    assert len(written(place, 2 * KEPT).rows) == 2 * KEPT
+    assert len(written(place, 2 * KEPT).history.rows) == 2 * KEPT
     assert not path(place).exists()
-    assert len(load_offsets(place).rows) == 2 * KEPT
+    assert len(load_offsets(place).history.rows) == 2 * KEPT

@@ -19,10 +19,11 @@ from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import commit
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets, offsets_table
 from mssql_cdc.lake.offset_digest import KNOWN_KEYS, Digest
 from mssql_cdc.lake.offset_entries import Entries
 from mssql_cdc.lake.offset_rows import Rows, encode, numbered
-from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets, offsets_table
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import ordered
 from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotBegun, SnapshotEnded
 from mssql_cdc.lsn import Lsn, LsnRange
@@ -235,7 +236,7 @@ def test_all_rows_are_read_again_if_the_folder_was_put_back_and_written_since(tm
 def test_a_table_that_was_made_and_never_written_has_no_rows(tmp_path: Path):
     offsets_table(layout(tmp_path)).state()
     found = load_offsets(layout(tmp_path), known=KnownTables())
-    assert (found.number, found.rows, list(Cuts(found.recorded)), found) == (0, (), [], Offsets())
+    assert (found.number, found.history.rows, list(Cuts(found.recorded)), found) == (0, (), [], Offsets())
 
 
 def test_rows_come_in_order_whichever_way_files_were_compacted(tmp_path: Path):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from mssql_cdc.errors import FencedError, StorageError
 from mssql_cdc.lake.cuts import cut_of
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, OffsetRow, Reached, SnapshotBegun, SnapshotEnded, Status, Swept
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.cuts import Cuts
@@ -41,7 +42,7 @@ def at(to: str, **more: Any) -> Entry:
 
 def test_offsets_of_a_new_database_are_empty(tmp_path: Path):
     found = load_offsets(layout(tmp_path))
-    assert (found.rows, found.entry("a"), found.position("a"), found.last_cut()) == ((), None, None, None)
+    assert (found.history.rows, found.entry("a"), found.position("a"), found.last_cut()) == ((), None, None, None)
     assert not (tmp_path / "server1").exists()
 
 
@@ -89,17 +90,17 @@ def test_rows_survive_storage(tmp_path: Path):
     )
     written = append_offsets(layout(tmp_path), row, seen=Offsets())
     assert load_offsets(layout(tmp_path)) == written
-    assert written.rows[0].tables == row.tables
-    assert written.rows[0].number == 1
+    assert written.history.rows[0].tables == row.tables
+    assert written.history.rows[0].number == 1
 
 
 def test_run_over_a_subset_advances_its_own_tables_only_and_writes_no_cut(tmp_path: Path):
     place, members = layout(tmp_path), dict.fromkeys("ab")
     seen = append_offsets(place, offset_row("01", a=at("01"), b=at("01")), seen=load_offsets(place), members=members)
     seen = append_offsets(place, offset_row("02", a=at("02")), seen=seen, members=members)
-    assert [row.complete for row in seen.rows] == [True, False]
+    assert [row.complete for row in seen.history.rows] == [True, False]
     assert (seen.position("a"), seen.position("b")) == (Reached(0, "02"), Reached(0, "01"))
-    assert seen.last_cut() == seen.rows[0]
+    assert seen.last_cut() == seen.history.rows[0]
 
 
 def test_table_missing_from_the_offsets_has_no_position_regardless_of_the_database(tmp_path: Path):
@@ -140,11 +141,11 @@ def test_table_that_begins_anew_holds_back_no_cut_until_it_has_begun(tmp_path: P
     place, members = layout(tmp_path), dict.fromkeys("ab")
     seen = append_offsets(place, offset_row("01", a=at("01"), b=at("01")), seen=load_offsets(place), members=members)
     cut = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=members, new=["a"])
-    assert cut.rows[-1].complete
+    assert cut.history.rows[-1].complete
 
     append_offsets(place, OffsetRow("snapshot", AT, {"a": at("03", object_id=7)}), seen=cut)
     late = append_offsets(place, offset_row("04", b=at("04")), seen=cut, members=members, new=["a"])
-    assert not late.rows[-1].complete
+    assert not late.history.rows[-1].complete
 
 
 def test_table_whose_name_another_one_had_and_left_holds_back_no_cut(tmp_path: Path):
@@ -157,7 +158,7 @@ def test_table_whose_name_another_one_had_and_left_holds_back_no_cut(tmp_path: P
     seen = append_offsets(place, lost, seen=seen)
     seen = append_offsets(place, offset_row("02", b=at("02", object_id=1)), seen=seen, members={"b": 1})
     seen = append_offsets(place, offset_row("03", a=at("03", object_id=1)), seen=seen, members=members)
-    assert [row.complete for row in seen.rows] == [True, False, True, True]
+    assert [row.complete for row in seen.history.rows] == [True, False, True, True]
 
 
 def test_folders_at_a_position_are_those_of_the_table_that_was_lost_there():
@@ -166,9 +167,9 @@ def test_folders_at_a_position_are_those_of_the_table_that_was_lost_there():
     before = Offsets().with_row(offset_row("01", b=mine), 1)
     taken = before.with_row(offset_row("01", b=other), 2)
     lost = before.with_row(OffsetRow("status", AT, {"b": replace(mine, status="lost")}), 2)
-    assert taken.folders_at("b", Reached(0, "01")) == {"dbo/a", "dbo/b"}
-    assert lost.with_row(offset_row("01", b=other), 3).folders_at("b", Reached(0, "01")) == {"dbo/b"}
-    assert taken.folders_at("b", Reached(0, "02")) == set()
+    assert taken.history.folders_at("b", Reached(0, "01")) == {"dbo/a", "dbo/b"}
+    assert lost.with_row(offset_row("01", b=other), 3).history.folders_at("b", Reached(0, "01")) == {"dbo/b"}
+    assert taken.history.folders_at("b", Reached(0, "02")) == set()
 
 
 def test_failed_append_of_other_tables_retries_with_the_next_number(tmp_path: Path):
@@ -176,7 +177,7 @@ def test_failed_append_of_other_tables_retries_with_the_next_number(tmp_path: Pa
     seen = load_offsets(place)
     append_offsets(place, offset_row("01", a=at("01")), seen=seen, members=dict.fromkeys("ab"))
     after = append_offsets(place, offset_row("02", b=at("02")), seen=seen, members=dict.fromkeys("ab"))
-    assert [row.number for row in after.rows] == [1, 2]
+    assert [row.number for row in after.history.rows] == [1, 2]
     assert load_offsets(place) == after
 
 
@@ -193,7 +194,7 @@ def test_range_and_snapshots_may_write_concurrently(tmp_path: Path):
     seen = append_offsets(place, offset_row("00", z=at("00")), seen=load_offsets(place))
 
     def run(name: str) -> int:
-        return append_offsets(place, offset_row("01", **{name: at("01")}), seen=seen).rows[-1].number
+        return append_offsets(place, offset_row("01", **{name: at("01")}), seen=seen).history.rows[-1].number
 
     with ThreadPoolExecutor(4) as pool:
         numbers = list(pool.map(run, "abcd"))
@@ -217,7 +218,7 @@ def test_many_rows_are_compacted_and_none_is_lost(tmp_path: Path):
     for number in range(1, 103):
         seen = append_offsets(place, offset_row(f"{number:03}", a=at(f"{number:03}")), seen=seen, members={"a": None})
     again = load_offsets(place)
-    assert [row.number for row in again.rows] == list(range(1, 103))
+    assert [row.number for row in again.history.rows] == list(range(1, 103))
     assert again == seen
     assert again.position("a") == Reached(0, "102")
 
@@ -266,10 +267,10 @@ def test_values_derived_from_columns_equal_those_derived_row_by_row(listed: list
         for name, entry in row.tables.items():
             if entry.status == "snapshot" and row.kind == "snapshot":
                 begun[name] = row.partition or ""
-    assert list(found.rows) == rows
-    assert list(reversed(found.rows)) == rows[::-1]
-    assert list(found.newest_first()) == rows[::-1]
-    assert found.rows[1:] == tuple(rows[1:])
+    assert list(found.history.rows) == rows
+    assert list(reversed(found.history.rows)) == rows[::-1]
+    assert list(found.history.newest_first()) == rows[::-1]
+    assert found.history.rows[1:] == tuple(rows[1:])
     assert found.entries == entries
     assert found.epoch == max((row.epoch for row in rows), default=0)
     assert found.closed_tables == closed
@@ -281,7 +282,7 @@ def test_values_derived_from_columns_equal_those_derived_row_by_row(listed: list
     assert list(Cuts(found.recorded)) == cuts
     for name in "abc":
         said = [row.tables[name].reached for row in rows if name in row.tables]
-        assert found.reached(name) == {one for one in said if one is not None}
+        assert found.history.reached(name) == {one for one in said if one is not None}
     reached = [row for row in rows if row.complete and row.to is not None]
     assert found.last_cut() == max(reached, key=lambda row: (row.epoch, row.to, row.number), default=None)
     for cut in rows:

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from mssql_cdc.lake import offsets as offsets_module
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.layout import Layout
-from mssql_cdc.lake.offsets import Offsets, append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
+from mssql_cdc.lake.offset_history import Stored
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, OffsetRow
 
 BEGIN = datetime(2026, 11, 27, tzinfo=UTC)
@@ -61,19 +63,19 @@ def test_a_batch_was_recorded_by_the_first_row_that_contains_it(rows: list[Row],
 
 def test_only_new_rows_are_read_for_the_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     layout, known = Layout(str(tmp_path), "server1", "x"), KnownTables()
-    monkeypatch.setattr(offsets_module, "_FOLDED_ROWS", 2)
+    monkeypatch.setattr(offsets_module, "FOLDED_ROWS", 2)
     offsets = load_offsets(layout)
     for number in range(1, 6):
         offsets = append_offsets(layout, row_of(number, {"x.dbo.a": ("dbo/a", number)}), seen=offsets)
     assert told(load_offsets(layout, known=known), "dbo/a") == [1, 2, 3, 4, 5, None]
     offsets = append_offsets(layout, row_of(6, {"x.dbo.a": ("dbo/a", 6)}), seen=offsets)
-    read = offsets_module.Stored.read
+    read = Stored.read
     ranges: list[tuple[int, int]] = []
 
     def watched(stored: object, number: int, columns: Sequence[str], *, after: int = 0) -> object:
         ranges.append((after, number))
         return read(stored, number, columns, after=after)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(offsets_module.Stored, "read", watched)
+    monkeypatch.setattr(Stored, "read", watched)
     assert told(load_offsets(layout, known=known), "dbo/a") == [1, 2, 3, 4, 5, 6]
     assert ranges == [(5, 6)]

@@ -18,7 +18,7 @@ from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.history import load_history, record_versions
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import TableState, commit, create_table, load_state
-from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
 from mssql_cdc.lake.properties import CHANGE_LOG_PROPERTIES, CHANGE_LOG_STATS
 from mssql_cdc.lake.recorded import Cut
 from mssql_cdc.lake.steps import Entry, OffsetRow, Status

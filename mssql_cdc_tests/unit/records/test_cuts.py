@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.recorded import Recorded
 from mssql_cdc.records.cuts import Cuts, first_behind, last_before, position_of
 from mssql_cdc_tests.unit.records.kit import Lake, Looked, table
@@ -20,7 +20,7 @@ def test_cuts_are_those_of_offsets_in_order(tmp_path: Path):
         lake.cut(at, complete=False)
     recorded = load_offsets(lake.layout).recorded
     found = Cuts(recorded)
-    rows = load_offsets(lake.layout).rows
+    rows = load_offsets(lake.layout).history.rows
     assert [(cut.number, cut.at, cut.to) for cut in found] == [(r.number, r.at, r.to) for r in rows if r.complete]
     assert (len(found), found[-1], found[1:]) == (3, found[2], [found[1], found[2]])
     with pytest.raises(IndexError):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mssql_cdc.lake.history import load_history, record_versions
-from mssql_cdc.lake.offsets import append_offsets, load_offsets
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets
 from mssql_cdc.lake.steps import Entry, OffsetRow, SnapshotBegun, SnapshotEnded, Status
 from mssql_cdc.records import JsonLinesStream, open_output, write_records
 from mssql_cdc.records.left_behind import left_behind

@@ -13,7 +13,7 @@ import pytest
 
 from mssql_cdc.config import Connector, connector_from_mapping
 from mssql_cdc.errors import ConfigurationError, SourceError
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.run import lineage, lineage_sender
 from mssql_cdc.run.lineage import reported
 from mssql_cdc.run.lineage_events import lake_dataset, source_namespace

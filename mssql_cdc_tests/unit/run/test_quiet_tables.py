@@ -18,7 +18,7 @@ import mssql_cdc.lake.log as log
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.object_store import Folder
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.steps import Entry
 from mssql_cdc.plan.decisions import Lost, Range, Wait
 from mssql_cdc.run.execute import Done

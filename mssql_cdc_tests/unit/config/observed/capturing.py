@@ -17,7 +17,7 @@ from mssql_cdc.capture.requests import ask_for_snapshot
 from mssql_cdc.config import Connector
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_budget import Clock
-from mssql_cdc.lake.offsets import load_offsets
+from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.source.sqlserver import snapshot_reader
 from mssql_cdc.source.sqlserver.chunks import Piece
 from mssql_cdc.source.sqlserver.columns import RowPlan
@@ -92,7 +92,7 @@ def range_ends(connector: Connector) -> Any:
             own.change(("orders", number, "late"))
         own.scan(500)
         own.settle(follower)
-        return [row.to for row in load_offsets(own.database.layout).rows if row.kind == "range"]
+        return [row.to for row in load_offsets(own.database.layout).history.rows if row.kind == "range"]
 
 
 def signals_taken(connector: Connector) -> Any:
