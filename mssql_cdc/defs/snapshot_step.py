@@ -16,8 +16,8 @@ from mssql_cdc.capture.snapshot.take import SnapshotResult
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.check.verdict import judge
 from mssql_cdc.defs.background import PROGRESS_TAG, Background
-from mssql_cdc.defs.book import unreported
 from mssql_cdc.defs.failures import Failures
+from mssql_cdc.defs.judge import unreported
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.newest_checks import newest_checks, value_of
 from mssql_cdc.defs.recorder import Recorder, is_of_storage

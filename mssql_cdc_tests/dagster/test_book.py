@@ -11,6 +11,7 @@ import pytest
 
 from mssql_cdc.defs import book as book_module
 from mssql_cdc.defs.book import Book
+from mssql_cdc.defs.judge import Judge
 from mssql_cdc.defs.recorder import Event
 from mssql_cdc.errors import (
     DeadlockError,
@@ -207,8 +208,8 @@ def test_a_window_is_not_complete_while_capture_works_off_a_backlog(watch):
     watch.settle()
     watch.book.turn()
     assert watch.key(1) not in [key for key, _ in watch.windows("orders")], "its second row is not captured yet"
-    assert watch.book.through is not None
-    assert watch.book.through <= watch.book.clock() - timedelta(minutes=89), "the row that was captured last"
+    assert watch.book.progress.through is not None
+    assert watch.book.progress.through <= watch.book.clock() - timedelta(minutes=89), "the row that was captured last"
     shop.scan()
     watch.ahead += timedelta(minutes=3)
     shop.run("EXEC sandbox.advance_clock @seconds = 180", "EXEC sys.sp_cdc_scan")
@@ -232,7 +233,7 @@ def test_a_window_is_not_complete_before_capture_scans_from_its_schedule(watch):
     watch.step()
     watch.book.turn()
     assert [key for key, one in watch.windows("orders") if one["mssql_cdc/complete"]] == []
-    assert watch.book.through < watch.book.clock() - timedelta(minutes=39)
+    assert watch.book.progress.through < watch.book.clock() - timedelta(minutes=39)
     assert watch.location.checks("orders")[0] is True, "the job does what it is asked for"
     shop.scan()
     watch.settle()
@@ -247,15 +248,15 @@ def test_a_window_is_not_complete_before_capture_scans_from_its_schedule(watch):
 def test_an_idle_step_says_nothing_of_what_was_captured_after_it_began(watch):
     """The book would ask of a scan that the step has not seen."""
     watch.settle()
-    through = watch.book.through
+    through = watch.book.progress.through
     watch.ahead = timedelta(minutes=10)
     before = watch.book.clock() - timedelta(minutes=4)
     done = watch.follower.attempt()
     watch.location.shop.run("EXEC sandbox.advance_clock @seconds = 600", "EXEC sys.sp_cdc_scan")
     watch.book.add(done, Captured(before, None))
-    assert watch.book.through == through
+    assert watch.book.progress.through == through
     watch.book.add(done, Captured(before, before))
-    assert watch.book.through == before
+    assert watch.book.progress.through == before
 
 
 @pytest.mark.parametrize("scanned", [0, 1])
@@ -268,10 +269,10 @@ def test_a_window_by_hand_is_not_complete_before_capture_has_scanned_behind_it(w
     watch.ahead = end - watch.book.clock() + timedelta(seconds=3)
     now = book.clock()
     book.reached(CaptureHealth(now, scanned=now - timedelta(seconds=scanned)))
-    assert not book._has_ended(window)
+    assert not book.progress.has_ended(window)
     now += timedelta(minutes=2)
     book.reached(CaptureHealth(now, scanned=now - timedelta(seconds=scanned)))
-    assert book._has_ended(window) is bool(scanned), "what a scan that goes on has passed is not known"
+    assert book.progress.has_ended(window) is bool(scanned), "what a scan that goes on has passed is not known"
 
 
 def beats(watch: Watch) -> int:
@@ -343,7 +344,7 @@ def test_a_fence_is_no_reason_to_warn(watch):
     watch.written.take()
     watch.book.unavailable(OvertakenError("another run has committed"))
     assert watch.written.take() == []
-    assert watch.book.late is None
+    assert watch.book.progress.late is None
 
 
 @pytest.mark.parametrize("kind", [DeadlockError, StaleReaderError, StaleStructureError])
@@ -366,7 +367,7 @@ def test_a_table_that_another_run_has_read_is_neither_late_nor_held_back(watch, 
     watch.written.take()
     done = watch.step()
     assert [type(error) for error in done.failed.values()] == [OvertakenError]
-    assert watch.book.errors == {}
+    assert watch.book.states.errors == {}
     assert [one for one in watch.written.take() if isinstance(one, dg.AssetCheckEvaluation)] == []
     watch.settle()
     watch.ahead = timedelta(minutes=2)
@@ -480,8 +481,8 @@ def test_a_step_judges_only_the_tables_whose_state_it_may_have_changed(watch, mo
     judged: list[str] = []
     watch.settle()
     watch.book.turn()
-    verdict = Book._verdict
-    monkeypatch.setattr(Book, "_verdict", lambda book, table: (judged.append(table.name), verdict(book, table))[1])
+    verdict = Judge.verdict
+    monkeypatch.setattr(Judge, "verdict", lambda judge, table: (judged.append(table.name), verdict(judge, table))[1])
     watch.step()
     assert judged == [], "nothing has changed"
     shop = watch.location.shop

@@ -76,7 +76,7 @@ def test_a_snapshot_leaves_red_what_it_does_not_mend(unmerged: Watch, streaming:
     done = location.materialize(location.snapshots, partition="dbo.orders")
     assert done.success, failures(done)
     assert location.logged("orders")["mssql_cdc/reads"] == 1
-    assert unmerged.book.unmerged
+    assert unmerged.book.states.unmerged
     assert location.checks("orders")[0] is False
     assert UNMERGED in location.verdict("orders")[2]
     assert "its check stays as it is: the current table is not updated" in location.said(done)

@@ -57,7 +57,7 @@ def test_a_table_that_was_given_up_streams_again_with_the_next_window(given_up: 
     assert entry(location, "people").status == "streaming"
     assert location.checks("people")[0] is True
     assert location.logged("people")["mssql_cdc/inserts"] == 4
-    last = load_offsets(location.database().layout).rows[-1]
+    last = load_offsets(location.database().layout).history.rows[-1]
     assert (last.complete, last.failed) == (True, ())
 
 

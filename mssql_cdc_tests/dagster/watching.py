@@ -60,7 +60,7 @@ class Watch:
     def settle(self) -> None:
         for _ in range(6):
             self.step()
-            if self.book.idle:
+            if self.book.progress.idle:
                 return
         raise AssertionError("the source does not come to rest")
 
