@@ -18,7 +18,7 @@ from mssql_cdc.records.kept_position import kept_position
 from mssql_cdc.records.record_batch import Record
 from mssql_cdc.records.schema_changes import streamed_record
 from mssql_cdc.records.selection import Selection
-from mssql_cdc.records.snapshots import create_records
+from mssql_cdc.records.snapshot_block import create_records
 
 _OF_COLUMN = (
     "name", "jdbcType", "nativeType", "typeName", "typeExpression", "charsetName", "length", "scale", "position",

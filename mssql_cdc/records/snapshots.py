@@ -1,29 +1,23 @@
-"""Snapshots as blocks of records: CREATE records of all tables, then each table's rows with their markers (SNP).
+"""Snapshots as blocks of records: which there are, of which tables, and where they stand (SNP).
 
 In the lake, the rows of a snapshot have the positions at which they are exact (rule C18), while Debezium emits them in
-one go. A block is placed at its first row's position; Debezium repeats the same changes after it.
+one go. A block is placed at its first row's position; Debezium repeats the same changes after it. What `_offsets` says
+of snapshots is in `known_snapshots.py`, the records of a block are in `snapshot_block.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-import numpy as np
-import pyarrow as pa
-
-from mssql_cdc.lake.offset_digest import Step
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.recorded import Cut
-from mssql_cdc.lake.steps import OffsetRow, SnapshotBegun, SnapshotEnded, is_of_start
-from mssql_cdc.lsn import Lsn, cut_text, snapshot_position_text
+from mssql_cdc.lake.steps import OffsetRow, SnapshotEnded
+from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.cuts import Cuts, last_before
-from mssql_cdc.records.envelope import Envelopes, SourceInfo
-from mssql_cdc.records.pieces import ChangeLog, TextBytes, first_row, snapshot_numbers, snapshot_rows
-from mssql_cdc.records.record_batch import Record
-from mssql_cdc.records.schema_changes import Described, Version, snapshot_record
-from mssql_cdc.records.state import InSnapshot
+from mssql_cdc.records.known_snapshots import KnownSnapshot, begun_later, known_snapshots
+from mssql_cdc.records.pieces import ChangeLog, first_row, snapshot_numbers
 from mssql_cdc.records.tables import Tables
 from mssql_cdc.schema import TableId
 
@@ -68,31 +62,6 @@ class Snapshots:
     creates: frozenset[TableId]
 
 
-@dataclass(slots=True)
-class _Known:
-    """The offsets' facts about one snapshot.
-
-    `left` are tables that were excluded before they were read; `lows` are the first positions of the others that count.
-    """
-
-    begun: OffsetRow
-    newest: OffsetRow
-    tables: set[str] = field(default_factory=set[str])
-    described: set[str] = field(default_factory=set[str])
-    left: set[str] = field(default_factory=set[str])
-    lows: dict[str, str] = field(default_factory=dict[str, str])
-    position: str | None = None
-    is_open: bool = False
-    repairs: bool = False
-
-    @property
-    def is_initial(self) -> bool:
-        """Whether nobody asked for it: a start requests it itself, or it repairs a table that lost changes."""
-        facts = self.begun.facts
-        signal = facts.signal if isinstance(facts, SnapshotBegun | SnapshotEnded) else None
-        return is_of_start(signal) or (signal is None and self.repairs)
-
-
 def find_snapshots(
     logs: Mapping[TableId, ChangeLog],
     offsets: Offsets,
@@ -112,10 +81,10 @@ def find_snapshots(
         order: The database's tables in snapshot order.
         tables: The database's tables.
     """
-    known = _known(offsets, cut, tables)
+    known = known_snapshots(offsets, cut, tables)
     firsts: dict[str, str] = {}
     members: dict[str, set[str]] = {number: one.tables - one.left for number, one in known.items()}
-    later = _begun_later(offsets, cut) - set(known)
+    later = begun_later(offsets, cut) - set(known)
     for table_id, log in logs.items():
         for number in snapshot_numbers(log) - later:
             if number in known and table_id.text in known[number].left:
@@ -129,7 +98,8 @@ def find_snapshots(
     # An open one without rows has no position of its own yet.
     ordered = sorted(members, key=lambda number: (number in open_ones, positions[number]))
     ordered = [number for number in ordered if members[number] or known[number].described]
-    ordered = [number for number in ordered if number == ordered[0] or not _only_joined(known.get(number))]
+    joined = {number for number, one in known.items() if one.only_joined}
+    ordered = [number for number in ordered if number == ordered[0] or number not in joined]
     lows = {number: one.lows for number, one in known.items()}
     bounds = [firsts.get(number) or _end_before(known[number].begun, offsets) for number in open_ones]
     found = [
@@ -169,7 +139,7 @@ def _has_rows(
 def _creates(
     order: Sequence[TableId],
     shown: Mapping[str, set[str]],
-    known: Mapping[str, _Known],
+    known: Mapping[str, KnownSnapshot],
     positions: Mapping[str, str],
     logs: Mapping[TableId, ChangeLog],
 ) -> frozenset[TableId]:
@@ -245,237 +215,7 @@ def behind(cut: OffsetRow | Cut) -> str:
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
 
 
-def _only_joined(one: _Known | None) -> bool:
-    """Whether it took positions of tables and nothing else, and nobody asked for it."""
-    facts = None if one is None else one.begun.facts
-    return one is not None and not one.tables and isinstance(facts, SnapshotBegun) and facts.signal is None
-
-
-def _known(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, _Known]:
-    """Return the snapshots by number; one that read no rows has none and is known by its partition."""
-    steps = [step for step in offsets.steps if step.row.number <= cut.number]
-    numbers = _numbers_by_partition(steps)
-    found: dict[str, _Known] = {}
-    newest: dict[str, tuple[str, str]] = {}
-    for row, _ in steps:
-        own = _number(row)
-        number = (
-            str(numbers.get(row.partition, row.partition) if own is None else own) if row.kind == "snapshot" else ""
-        )
-        named = {tables.named(name, entry): entry.status for name, entry in row.tables.items()}
-        lost = any(newest.get(name, ("", ""))[0] == "lost" for name in named)
-        for name, status in named.items():
-            before = newest.get(name, ("", ""))
-            if status == "excluded" and before[0] == "snapshot" and before[1] in found:
-                found[before[1]].left.add(name)
-            # A run that goes on with a snapshot says so in a row of another kind: the table is still in the same one.
-            newest[name] = (status, before[1] if status == "snapshot" and not number else number)
-        if row.kind != "snapshot":
-            continue
-        one = found.setdefault(number, _Known(row, row))
-        one.repairs = one.repairs or lost
-        one.newest = row
-        if isinstance(row.facts, SnapshotEnded):
-            read, ended = tables.named(row.facts.table, row.tables[row.facts.table]), row.facts
-            one.lows[read] = snapshot_position_text(
-                row.epoch, Lsn.parse(ended.low), number=ended.number, chunk=ended.chunk
-            )
-        is_read = not isinstance(row.facts, SnapshotBegun) or row.facts.data
-        (one.tables if is_read else one.described).update(named)
-        reached = [entry.reached for entry in row.tables.values() if entry.reached is not None]
-        place = int(number) if number.isdigit() else 0
-        for where in (snapshot_position_text(r.epoch, Lsn.parse(r.to), number=place) for r in reached):
-            one.position = min(where, one.position or where)
-    gone = _gone(offsets, tables)
-    for name, (status, number) in newest.items():
-        if status == "snapshot" and number in found and name not in gone:
-            found[number].is_open = True
-    return found
-
-
-def _gone(offsets: Offsets, tables: Tables) -> set[str]:
-    """Return the tables whose names others have taken: a snapshot goes by the name, and would be another one (B15)."""
-    found: set[str] = set()
-    for table, entry in tables.entries.items():
-        last = offsets.last_name(entry.object_id) if entry.object_id is not None else None
-        newest = offsets.entry(last) if last is not None else None
-        if newest is not None and newest.object_id != entry.object_id:
-            found.add(table.text)
-    return found
-
-
-def _number(row: OffsetRow) -> int | None:
-    """Return the number of the snapshot to which a row belongs."""
-    facts = row.facts
-    return facts.number if row.kind == "snapshot" and isinstance(facts, SnapshotBegun | SnapshotEnded) else None
-
-
-def _numbers_by_partition(steps: Sequence[Step]) -> Mapping[str | None, int]:
-    """Return the numbers of snapshots that first took positions: without a cut in between, it is one snapshot."""
-    found: dict[str | None, int] = {}
-    since: set[str | None] = set()
-    cuts = 0
-    for row, before in steps:
-        number = _number(row)
-        if before > cuts:
-            since.clear()
-            cuts = before
-        if row.complete:
-            continue
-        if number is None and row.kind == "snapshot":
-            since.add(row.partition)
-        elif number is not None and row.partition in since:
-            found.setdefault(row.partition, number)
-    return found
-
-
-def _begun_later(offsets: Offsets, cut: OffsetRow) -> set[str]:
-    """Return the snapshots that began behind the cut: their rows can have the cut's position."""
-    return {str(_number(row)) for row in offsets.snapshot_rows if row.number > cut.number}
-
-
 def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
     """Return a bound after the newest complete cut before the snapshot began; the snapshot's rows follow it, too."""
     cut = last_before(Cuts(offsets.recorded), begun.number)
     return behind(cut) if cut is not None else ""
-
-
-@dataclass(frozen=True, slots=True)
-class SnapshotRows:
-    """Consecutive rows of one table of a snapshot, and their place in it.
-
-    Args:
-        block: The snapshot.
-        log: The table's change log.
-        rows: Rows of its change log.
-        is_first_table: The table is the snapshot's first one.
-        is_first: They begin with the table's first row.
-        is_last: They end with the table's last row.
-        ends_snapshot: They end with the snapshot's last row.
-        done: The tables before this one (`ChangeLog.identity`).
-    """
-
-    block: Block
-    log: ChangeLog
-    rows: pa.RecordBatch
-    is_first_table: bool
-    is_first: bool
-    is_last: bool
-    ends_snapshot: bool
-    done: tuple[str, ...] = ()
-
-    @property
-    def table_id(self) -> TableId:
-        """The table."""
-        return self.log.table_id
-
-    @property
-    def markers(self) -> pa.Array:
-        """`source.snapshot` of each row."""
-        found = np.full(self.rows.num_rows, "true", object)
-        if self.is_last:
-            found[-1] = "last_in_data_collection"
-        if self.is_first and self.is_first_table:
-            found[0] = "first"
-        elif self.is_first and not (self.is_last and self.rows.num_rows == 1):
-            found[0] = "first_in_data_collection"
-        if self.ends_snapshot:
-            found[-1] = "last"
-        return pa.array(found, pa.string())
-
-
-def block_rows(
-    block: Block, logs: Mapping[TableId, ChangeLog], text_bytes: TextBytes, *, within: InSnapshot | None = None
-) -> Iterator[SnapshotRows]:
-    """Yield the rows of one snapshot, table by table.
-
-    Args:
-        block: The snapshot.
-        logs: The change logs of its tables.
-        text_bytes: Bounds what their records repeat.
-        within: What is written of it; None: nothing.
-    """
-    pending: SnapshotRows | None = None
-    for found in _rows(block, logs, text_bytes, within):
-        if pending is not None:
-            yield replace(pending, is_last=found.table_id != pending.table_id)
-        pending = found
-    if pending is not None:
-        yield replace(pending, is_last=True, ends_snapshot=True)
-
-
-def _rows(
-    block: Block, logs: Mapping[TableId, ChangeLog], text_bytes: TextBytes, within: InSnapshot | None
-) -> Iterator[SnapshotRows]:
-    begun, done = _written(block, logs, within)
-    is_new = within is None or within.table is None
-    for table_id in sorted(block.tables, key=lambda table: table != begun):
-        if table_id not in logs or logs[table_id].identity in done:
-            continue
-        log, low = logs[table_id], f"{within.position}+" if within is not None and table_id == begun else ""
-        is_first, is_first_table = not low, is_new and table_id == block.tables[0]
-        low = max(low, block.lows.get(table_id, ""))
-        for rows in snapshot_rows(log, block.number, text_bytes, low=low):
-            yield SnapshotRows(block, log, rows, is_first_table, is_first, False, False, done)
-            is_first = False
-        done = (*done, log.identity)
-
-
-def _written(
-    block: Block, logs: Mapping[TableId, ChangeLog], within: InSnapshot | None
-) -> tuple[TableId | None, tuple[str, ...]]:
-    """Return the table of which a part is written, if it is still there, and those that are done."""
-    if within is None or within.table is None:
-        return None, ()
-    # Outputs that were begun before logs had an identity here name the table.
-    own = {table: {table.text, *([logs[table].identity] if table in logs else [])} for table in block.tables}
-    begun = next((table for table, ids in own.items() if within.table in ids), None)
-    if within.done is not None or begun is None:
-        return begun, within.done or ()
-    before = block.tables[: block.tables.index(begun)]
-    return begun, tuple(logs[table].identity for table in before if table in logs)
-
-
-def create_records(
-    block: Block,
-    logs: Mapping[TableId, ChangeLog],
-    versions: Mapping[TableId, Sequence[Version]],
-    envelopes: Envelopes,
-    others: Sequence[Described] = (),
-    *,
-    kept: SourceInfo,
-) -> Iterator[Record]:
-    """Yield the CREATE record of each table of a snapshot.
-
-    Args:
-        block: The snapshot.
-        logs: The change logs of its tables.
-        versions: All versions of each table, in order.
-        envelopes: Builds the records, one after another.
-        others: The tables that are not captured; only the initial snapshot describes them.
-        kept: The event whose position the records show.
-    """
-    found = _first_versions(block, logs)
-    shown = {
-        table: next((v for v in versions[table] if v.schema.version == found.get(table)), versions[table][0]).described
-        for table in (*block.tables, *block.described)
-    }
-    if block.kind == INITIAL:
-        shown = {one.table_id: one for one in others} | shown
-        # Java compares names by their UTF-16 code units.
-        shown = {table: shown[table] for table in sorted(shown, key=lambda table: table.text.encode("utf-16-be"))}
-    for place, described in enumerate(shown.values(), start=1):
-        is_last = not block.has_rows and place == len(shown)
-        marker = "last" if is_last else "true"
-        yield snapshot_record(described, envelopes, kept=kept, kind=block.kind, marker=marker)
-
-
-def _first_versions(block: Block, logs: Mapping[TableId, ChangeLog]) -> dict[TableId, int]:
-    """Return the schema version of each table's first row."""
-    found: dict[TableId, int] = {}
-    for table_id in block.tables:
-        if table_id in logs:
-            first = first_row(logs[table_id], block.number, low=block.lows.get(table_id, ""))
-            if first is not None:
-                found[table_id] = first.column("_schema")[0].as_py()
-    return found

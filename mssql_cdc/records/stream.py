@@ -30,7 +30,8 @@ from mssql_cdc.records.pieces import Batch, streamed
 from mssql_cdc.records.record_batch import Part, batch_of_records, in_order
 from mssql_cdc.records.rows import Changes, changes_of
 from mssql_cdc.records.schema_changes import Announcement
-from mssql_cdc.records.snapshots import Block, SnapshotRows, block_rows, create_records
+from mssql_cdc.records.snapshot_block import SnapshotRows, block_rows, create_records
+from mssql_cdc.records.snapshots import Block
 from mssql_cdc.records.state import InSnapshot, StreamState
 
 THREADS = 2

@@ -467,7 +467,7 @@ WHOLE_MUTANTS = (
     ),
     Mutant(
         "SNP-28", "a snapshot that another run goes on with is not open",
-        "records.snapshots:_known", 'status == "snapshot" and not number', "False",
+        "records.known_snapshots:known_snapshots", 'status == "snapshot" and not number', "False",
     ),
 )  # fmt: skip
 """Those that take types, keys, current tables or records to show. docs/correctness.md lists the others, with tests."""
