@@ -20,7 +20,7 @@ from mssql_cdc.lake.small_tables import small_table
 from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.schema import TableId
 
-MINIMUM_TRANSACTIONS = 1_000
+MINIMUM_TRANSACTIONS = 500
 TABLES = tuple(
     TableId("shop", schema, name)
     for schema, name in (
