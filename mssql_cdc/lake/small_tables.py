@@ -172,13 +172,28 @@ class SmallTable:
         return rows
 
     def compact(self) -> None:
-        """Compact the small files, unless another run does or appends; readers and fencing are not affected.
-
-        A file of some size is left as it is: what this costs does not grow with the table.
-        """
-        properties = WriterProperties(compression="ZSTD", compression_level=1, max_row_group_size=_GROUP_ROWS)
+        """Compact the small files, unless another run does or appends."""
         with suppress(DeltaError):
-            open_table(self.uri, self.storage).optimize.compact(target_size=_FILE_BYTES, writer_properties=properties)
+            compact_small(self.uri, self.storage)
+
+
+def compact_small(uri: str, storage: Storage = LOCAL) -> tuple[int, int]:
+    """Compact the small files of a small table, and return how many were removed and added.
+
+    Readers and fencing are not affected. A file of some size is left as it is: what this costs does not grow with the
+    table, and neither does what a read of a few rows decodes.
+
+    Args:
+        uri: The folder of the table.
+        storage: The options of the object store.
+
+    Raises:
+        deltalake.exceptions.CommitFailedError: Another run has compacted it at the same time.
+    """
+    properties = WriterProperties(compression="ZSTD", compression_level=1, max_row_group_size=_GROUP_ROWS)
+    table = open_table(uri, storage)
+    metrics = table.optimize.compact(target_size=_FILE_BYTES, writer_properties=properties)
+    return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 
 
 def _mark(entry: Mapping[str, Any]) -> str:

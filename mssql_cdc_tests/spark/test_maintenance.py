@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from deltalake import DeltaTable
+from pyarrow.parquet import ParquetFile
 
 from mssql_cdc.errors import ConfigurationError, MssqlCdcError
 from mssql_cdc.lake.files import FileTarget, write_files
+from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import refresh
 from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
+from mssql_cdc.lake.offset_commits import append_offsets, load_offsets, offsets_table
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.retention import RETAIN_HOURS
+from mssql_cdc.lake.small_tables import SMALL_TABLES, SmallTable
+from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.run.maintain import Maintained, maintain
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, neutral, orders
@@ -84,3 +92,51 @@ def test_a_retention_that_delta_refuses_is_named_before_anything_is_compacted(sp
         DeltaTable(uri).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 24 hours"})
     tidy(folders["_offsets"], retain_hours=24)
     vacuum(spark, folders["changes"], retain_hours=24)
+
+
+def test_own_tables_keep_no_file_that_no_version_of_the_last_days_needs(tmp_path: Path):
+    """Files that were compacted stayed for ever: a checkpoint drops their removal, by which VACUUM finds them."""
+    layout, offsets = Layout(str(tmp_path), "server1", "shop"), Offsets()
+    table = offsets_table(layout)
+    for number in range(60):
+        entry = Entry("streaming", to=f"{number:03}")
+        offsets = append_offsets(layout, OffsetRow("range", datetime.now(UTC), {"shop.dbo.a": entry}), seen=offsets)
+        if number == 39:
+            table.compact()
+            DeltaTable(table.uri).alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 hours"})
+            DeltaTable(table.uri).create_checkpoint()
+            DeltaTable(table.uri).alter.set_table_properties(
+                {"delta.deletedFileRetentionDuration": "interval 168 hours"}
+            )
+    removed_long_ago = set(Path(table.uri).glob("*.parquet")) - active(table.uri)
+    assert len(removed_long_ago) == 40
+    table.compact()
+    removed_just_now = set(Path(table.uri).glob("*.parquet")) - active(table.uri) - removed_long_ago
+    assert removed_just_now, "a reader may still need them"
+    of_a_dead_run, of_a_run_that_goes_on = (Path(table.uri) / name for name in ("dead.parquet", "alive.parquet"))
+    of_a_dead_run.write_bytes(b"")
+    for file in Path(table.uri).glob("*.parquet"):
+        os.utime(file, (0, 0))
+    of_a_run_that_goes_on.write_bytes(b"")
+    tidy(table.uri, retain_hours=RETAIN_HOURS)
+    left = set(Path(table.uri).glob("*.parquet"))
+    assert left == active(table.uri) | removed_just_now | {of_a_run_that_goes_on}
+    assert [row.number for row in load_offsets(layout).history.rows] == list(range(1, 61))
+
+
+def active(uri: str) -> set[Path]:
+    return {Path(uri) / Path(file).name for file in DeltaTable(uri).file_uris()}
+
+
+def test_maintenance_leaves_own_tables_in_groups_of_few_rows(tmp_path: Path):
+    """A read of a few rows decodes their groups, which were those of the whole table."""
+    table = SmallTable(str(tmp_path / "t"), "one", SMALL_TABLES["notifications"])
+    state = table.state()
+    for number in range(3):
+        rows = [{"id": f"{number}-{place}"} for place in range(400)]
+        state = table.append(state, rows, {})
+    tidy(table.uri, retain_hours=RETAIN_HOURS)
+    (file,) = DeltaTable(table.uri).file_uris()
+    groups = ParquetFile(file).metadata
+    assert groups.num_rows == 1200
+    assert max(groups.row_group(place).num_rows for place in range(groups.num_row_groups)) <= 256
