@@ -288,6 +288,25 @@ def test_conditions_choose_rows_and_a_surrogate_key_orders_a_table_without_a_key
     ]
 
 
+@pytest.mark.feature("INC-05", "INC-09")
+def test_an_insert_beside_a_chunk_leaves_rows_whose_surrogate_key_is_null(empty: Place):
+    """An insert has no image before it, which counted as one of a row with NULL: that row was never emitted."""
+    empty.create("notes", "id int NULL, note nvarchar(50) NULL")
+    empty.sql("INSERT INTO dbo.notes VALUES (1, N'a'), (NULL, N'b')")
+    empty.settle()
+    assert empty.catch_up() == 0
+    ask(empty, "i1", "notes", **{"surrogate-key": "id"})
+
+    def insert() -> None:
+        empty.sql("INSERT INTO dbo.notes VALUES (7, N'c')")
+
+    with happening_at("mssql_cdc.follow.incremental_step.read_group", 1, insert, after=True):
+        assert empty.catch_up() == 0
+    found = empty.query("SELECT after.note AS note FROM t WHERE op = 'r'", "notes", "changes")
+    assert sorted(row["note"] for row in found) == ["a", "b"]
+    assert empty.check() == 0
+
+
 @pytest.mark.sandbox
 @pytest.mark.feature("INC-04", "INC-06")
 def test_a_condition_steps_over_the_rows_that_nobody_wants(empty: Place):

@@ -276,8 +276,9 @@ def _keys(rows: pa.RecordBatch, table: Streaming, reading: Reading, image: str) 
 
 
 def _values(images: pa.StructArray, names: Sequence[str]) -> list[object]:
-    """The values of some columns of each image; a missing image has none of them."""
-    return list(zip(*(pc.struct_field(images, name).to_pylist() for name in names), strict=True))
+    """The values of some columns of each image that is there: one that is missing is no row with NULLs."""
+    there = images.drop_null()
+    return list(zip(*(pc.struct_field(there, name).to_pylist() for name in names), strict=True))
 
 
 def _moved(rows: pa.RecordBatch, position: Lsn, number: int) -> pa.RecordBatch:
