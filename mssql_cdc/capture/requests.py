@@ -170,6 +170,8 @@ def refused_stop(offsets: Offsets, tables: Collection[str]) -> str | None:
 def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
     """The full names (`spoken_name`) of the tables in the lake that these names or regular expressions match.
 
+    Tables that the filters exclude, or whose loss was acknowledged, are none: no snapshot reads them.
+
     Args:
         database: The database.
         collections: Names of tables, or regular expressions on them.
@@ -177,8 +179,9 @@ def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
     offsets = database.offsets()
     history = database.history()
     names = [versions[-1].table_id for versions in history.versions.values()]
-    is_signals = database.connector.filters.tables.is_signal_table
-    known = [one.parts for one in names if offsets.entry(one.text) is not None and not is_signals(*one.parts)]
+    tables = database.connector.filters.tables
+    followed = [one for one in names if (entry := offsets.entry(one.text)) and entry.status != "excluded"]
+    known = [one.parts for one in followed if tables.matches(*one.parts) and not tables.is_signal_table(*one.parts)]
     found, _ = expand_collections(collections, sorted(known), table_names(history))
     return [spoken_name(name) for name in found]
 

@@ -68,7 +68,8 @@ def snapshot(
         unknown = [name for name in tables if not any(found[name] for found in named.values())]
         if unknown:  # One that is misspelled would be missed only when its rows are.
             raise ConfigurationError(
-                f"{', '.join(unknown)} matches no table of the lake; nothing was requested. See mssql-cdc status"
+                f"{', '.join(unknown)} matches no table of the lake that the filters let through; nothing was "
+                "requested. See mssql-cdc status"
             )
         for database in databases:
             names = list(dict.fromkeys(one for found in named[database.catalog].values() for one in found))

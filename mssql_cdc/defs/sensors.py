@@ -18,6 +18,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.requests import open_requests
+from mssql_cdc.capture.snapshot.unread_requests import answer_unread_requests
 from mssql_cdc.capture.snapshot_controls import load_controls, paused_snapshots
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.asked import report_absent
@@ -180,6 +181,8 @@ class Tick:
 
     def _decide(self, now: datetime, *, quick: bool) -> tuple[Survey, Facts, Decision]:
         seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=quick)
+        if answer_unread_requests(self.database, seen):
+            seen = survey(self.database, cursor=self.memory.cursor, now=now, quick=quick)
         facts = replace(seen.facts, runs=self.runs.facts(seen.facts.keys))
         return seen, facts, plan(facts)
 

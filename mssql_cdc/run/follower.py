@@ -12,6 +12,7 @@ from mssql_cdc.capture.current_tables import behind_cut
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.notices import notices
 from mssql_cdc.capture.snapshot.progress import Progress
+from mssql_cdc.capture.snapshot.unread_requests import answer_unread_requests
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.follow.current import Merged
@@ -249,7 +250,8 @@ class Follower:
             self._owes_signals = False
         for line in lines:
             self.database.log(line)
-        return self._survey(now) if lines else seen
+        seen = self._survey(now) if lines else seen
+        return self._survey(now) if answer_unread_requests(self.database, seen) else seen
 
     def _facts(self, seen: Survey) -> Facts:
         due = [table for table in seen.facts.due if not self._left_alone(table)]

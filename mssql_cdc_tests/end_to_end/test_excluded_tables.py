@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mssql_cdc_tests.end_to_end.kit import Place
+from mssql_cdc_tests.end_to_end.test_signals import own_rows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 COMMANDS = {
@@ -132,3 +133,30 @@ def test_a_renamed_table_that_nobody_wants_any_more_is_given_up_by_excluding_its
     place.configure(table_exclude_list="dbo.orders_old,dbo.orders")
     assert place.catch_up() == 0
     assert place.check() == 0
+
+
+@pytest.mark.feature("BLK-01")
+def test_no_snapshot_of_an_excluded_table_can_be_requested(orders: Place, capsys: pytest.CaptureFixture[str]):
+    """It was recorded with code 0, and nothing ever answered it."""
+    orders.create("others", "id int NOT NULL PRIMARY KEY")
+    orders.configure(table_include_list="dbo.others")
+    assert orders.command("snapshot", "--table", "dbo.orders") == 2
+    assert "dbo.orders matches no table of the lake that the filters let through" in said(capsys)
+
+
+@pytest.mark.feature("BLK-01", "NOT-03")
+def test_a_requested_snapshot_of_a_table_that_is_excluded_meanwhile_is_skipped(
+    orders: Place, capsys: pytest.CaptureFixture[str]
+):
+    """It waited for ever, and each further step loaded all change logs."""
+    orders.create("others", "id int NOT NULL PRIMARY KEY")
+    assert orders.command("snapshot", "--table", "dbo.orders") == 0
+    orders.configure(table_include_list="dbo.others", notification_enabled_channels="log")
+    orders.settle()
+    capsys.readouterr()
+    assert orders.catch_up() == 0
+    assert f"is ignored: none of its tables is captured: {orders.database}.dbo.orders" in said(capsys)
+    assert orders.catch_up() == 0
+    assert "is ignored" not in said(capsys), "it was answered"
+    types = [(row["aggregate_type"], row["type"]) for row in own_rows(orders, "notifications", "SELECT * FROM t")]
+    assert ("Initial Snapshot", "SKIPPED") in types

@@ -31,7 +31,7 @@ def test_a_snapshot_with_a_misspelled_table_is_not_requested(
     """It was requested of the others, with code 0, and nothing told of the misspelled one."""
     assert orders.command("snapshot", *options) == 2
     said = capsys.readouterr().err
-    assert "dbo.ordrs matches no table of the lake; nothing was requested" in said
+    assert "dbo.ordrs matches no table of the lake that the filters let through; nothing was requested" in said
     assert "requested: " not in said
     assert orders.catch_up() == 0
     assert reads(orders) == 2
