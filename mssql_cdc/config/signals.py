@@ -8,7 +8,7 @@ another one is a regular expression. So which tables there are decides what a te
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -154,6 +154,19 @@ Signal = ExecuteSnapshot | StopSnapshot | PauseSnapshot | ResumeSnapshot | LogMe
 
 class _UnreadableError(ValueError):
     """The data of a signal cannot be understood; the message is the reason."""
+
+
+def concerns(signal: Signal, database: str, databases: Collection[str]) -> bool:
+    """Whether a signal is for a database: not if it names tables of the connector's other databases only.
+
+    Args:
+        signal: The signal.
+        database: The database.
+        databases: All databases of the connector.
+    """
+    names = signal.collections if isinstance(signal, ExecuteSnapshot | StopSnapshot) else ()
+    others = tuple(f"{one.casefold()}." for one in databases if one.casefold() != database.casefold())
+    return not names or not all(name.casefold().startswith(others) for name in names)
 
 
 def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, object] | None) -> Signal:

@@ -36,6 +36,7 @@ from mssql_cdc.config.signals import (
     PauseSnapshot,
     ResumeSnapshot,
     StopSnapshot,
+    concerns,
     expand_collections,
     parse_signal,
     unreadable,
@@ -203,7 +204,11 @@ def _applied(
         MssqlCdcError: The source or the lake cannot be used now, or another run was faster: the signal waits.
         OSError, DeltaError: The same.
     """
+    every = database.connector.databases
     try:
+        # Other channels than the signal table are those of all databases: the one with the tables notifies of it.
+        if at is None and not concerns(parse_signal(signal.id, signal.type, signal.data), database.catalog, every):
+            return IGNORED, "it names tables of other databases only"
         offset = _current_offset(offsets) if at is None else _offset_at(at)
         return _apply(database, signal, offset, tables, offsets)
     except (MssqlCdcError, *LAKE_ERRORS):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from select import select
 from threading import Thread
@@ -19,7 +19,6 @@ from typing import IO, Any
 from mssql_cdc.capture.requests import SignalRow
 from mssql_cdc.config import Connector
 from mssql_cdc.config.json_texts import json_value
-from mssql_cdc.config.signals import ExecuteSnapshot, StopSnapshot, parse_signal
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.records.source_offsets import SourceOffset, parse_offsets
 from mssql_cdc.serve.committed import CommittedOffsets
@@ -113,20 +112,6 @@ class Control:
                 offsets |= command.offsets
         if offsets and self._committed is not None:
             self._committed.keep(offsets)
-
-
-def concerns(signal: SignalRow, database: str, databases: Collection[str]) -> bool:
-    """Whether a signal is for a database: not if it names tables of the connector's other databases only.
-
-    Args:
-        signal: The signal.
-        database: The database.
-        databases: All databases of the connector.
-    """
-    found = parse_signal(signal.id, signal.type, signal.data)
-    names = found.collections if isinstance(found, ExecuteSnapshot | StopSnapshot) else ()
-    others = tuple(f"{one.casefold()}." for one in databases if one.casefold() != database.casefold())
-    return not names or not all(name.casefold().startswith(others) for name in names)
 
 
 def parse_command(line: str, connector: Connector) -> Command:

@@ -11,6 +11,7 @@ from typing import Any
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import SignalRow
 from mssql_cdc.config import Connector
+from mssql_cdc.config.signals import concerns, parse_signal
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.follow.signals import apply_signal
 from mssql_cdc.plan.decisions import Wait
@@ -23,7 +24,7 @@ from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.loop import run_for
 from mssql_cdc.serve.begin import begin as begin_at
-from mssql_cdc.serve.control import Control, concerns
+from mssql_cdc.serve.control import Control
 from mssql_cdc.serve.events import Events
 from mssql_cdc.serve.renderer import Renderer
 from mssql_cdc.serve.watch import Watch
@@ -127,7 +128,7 @@ class _Signals:
         """Apply signals to a database once it has been surveyed."""
         for signal in self._control.take() if self._control is not None else ():
             for name, waiting in self._waiting.items():
-                if concerns(signal, name, self._waiting):
+                if concerns(parse_signal(signal.id, signal.type, signal.data), name, self._waiting):
                     waiting.append(signal)
         if done is None:
             return

@@ -14,11 +14,13 @@ from mssql_cdc.config.signals import (
     PauseSnapshot,
     ResumeSnapshot,
     StopSnapshot,
+    concerns,
     expand_collections,
     parse_signal,
     unreadable,
 )
 
+DATABASES = ("shop", "Sales")
 TABLES = (("db1", "s1", "products"), ("db1", "s1", "orders"), ("db1", "public", "My.Table"))
 
 
@@ -200,3 +202,25 @@ def test_schema_changes_by_signal_are_ignored_with_the_reason() -> None:
     signal = parse_signal("1", "schema-changes", json.dumps(data))
     assert isinstance(signal, IgnoredSignal)
     assert signal.reason == "the structure of a table is read from the source, not from a signal"
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["shop.dbo.orders"], {"shop"}),
+        (["SALES.dbo.orders", "sales.dbo.people"], {"Sales"}),
+        (["shop.dbo.orders", "Sales.dbo.orders"], {"shop", "Sales"}),
+        (["dbo.orders"], {"shop", "Sales"}),
+        ([".*"], {"shop", "Sales"}),
+        (["other.dbo.orders"], {"shop", "Sales"}),  # Each says that it has no such table.
+    ],
+)
+@pytest.mark.parametrize("kind", ["execute-snapshot", "stop-snapshot"])
+def test_a_signal_is_for_the_databases_whose_tables_it_names(names: list[str], wanted: set[str], kind: str):
+    signal = parse_signal("1", kind, json.dumps({"data-collections": names}))
+    assert {one for one in DATABASES if concerns(signal, one, DATABASES)} == wanted
+
+
+@pytest.mark.parametrize("kind", ["pause-snapshot", "log", "nonsense", "execute-snapshot"])
+def test_a_signal_that_names_no_table_is_for_all_databases(kind: str):
+    assert all(concerns(parse_signal("1", kind, None), one, DATABASES) for one in DATABASES)

@@ -46,14 +46,18 @@ class One:
         return None if bookmark else Arrived(self.signals, 1)
 
 
-def database(folder: Path) -> Database:
+def database(folder: Path, **properties: str) -> Database:
     """A database whose lake has nothing yet."""
 
     def none() -> Any:
         raise AssertionError("signals need no Spark")
 
-    connector = connector_with({"database.names": "shop", "delta.warehouse": str(folder)})
+    connector = connector_with({"database.names": "shop", "delta.warehouse": str(folder), **properties})
     return Database.of(connector, "shop", spark=none, source=ModelSource("orders"))
+
+
+def notified(own: Database) -> list[dict[str, Any]]:
+    return small_table(own.layout, "notifications", own.storage).rows()
 
 
 def taken(own: Database, channel: SignalChannel, name: str = "file") -> list[dict[str, Any]]:
@@ -123,3 +127,19 @@ def test_a_lake_that_cannot_be_read_lets_a_signal_wait(tmp_path: Path):
     with pytest.raises(StorageError, match="gaps"):
         record_signals(own, looked, [ORDERS], Offsets())
     assert look_into(own, {"file": channel}) is not None
+
+
+@pytest.mark.feature("SIG-01", "SIG-10")
+@pytest.mark.parametrize("kind", ["incremental", "blocking"])
+def test_a_signal_that_names_tables_of_another_database_only_is_not_told_by_this_one(kind: str, tmp_path: Path):
+    """All databases read these channels: each of the others told under the signal's id that its tables are unknown."""
+    own = database(tmp_path, **{"database.names": "shop,crm", "notification.enabled.channels": "log"})
+    data = {"type": kind, "data-collections": ["crm.dbo.orders"]}
+    (row,) = taken(own, One(SignalRecord(id="1", type="execute-snapshot", data=json.dumps(data))))
+    assert (row["status"], row["result"]) == (IGNORED, "it names tables of other databases only")
+    assert notified(own) == []
+    unknown = json.dumps(data | {"data-collections": ["shop.dbo.ordrs"]})
+    assert "no captured table" in apply_signal(
+        own, SignalRow("2", "execute-snapshot", unknown), [ORDERS], Offsets(), channel="x"
+    )
+    assert notified(own)

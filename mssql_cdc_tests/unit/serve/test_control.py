@@ -14,33 +14,9 @@ from mssql_cdc.errors import ConfigurationError, StorageError
 from mssql_cdc.records.offset_files import read_offsets
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.serve.committed import CommittedOffsets
-from mssql_cdc.serve.control import Commit, Control, concerns, parse_command
+from mssql_cdc.serve.control import Commit, Control, parse_command
 from mssql_cdc.serve.events import Events
 from mssql_cdc_tests.unit.config.samples import connector_with
-
-DATABASES = ("shop", "Sales")
-
-
-@pytest.mark.parametrize(
-    ("names", "wanted"),
-    [
-        (["shop.dbo.orders"], {"shop"}),
-        (["SALES.dbo.orders", "sales.dbo.people"], {"Sales"}),
-        (["shop.dbo.orders", "Sales.dbo.orders"], {"shop", "Sales"}),
-        (["dbo.orders"], {"shop", "Sales"}),
-        ([".*"], {"shop", "Sales"}),
-        (["other.dbo.orders"], {"shop", "Sales"}),  # Each says that it has no such table.
-    ],
-)
-@pytest.mark.parametrize("kind", ["execute-snapshot", "stop-snapshot"])
-def test_a_signal_is_for_the_databases_whose_tables_it_names(names: list[str], wanted: set[str], kind: str):
-    signal = SignalRow("1", kind, json.dumps({"data-collections": names}))
-    assert {one for one in DATABASES if concerns(signal, one, DATABASES)} == wanted
-
-
-@pytest.mark.parametrize("kind", ["pause-snapshot", "log", "nonsense", "execute-snapshot"])
-def test_a_signal_that_names_no_table_is_for_all_databases(kind: str):
-    assert all(concerns(SignalRow("1", kind, None), one, DATABASES) for one in DATABASES)
 
 
 def test_a_command_is_parsed_or_refused_with_what_was_expected():
