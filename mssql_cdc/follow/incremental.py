@@ -11,17 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.capture.incremental.state import State
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import FencedError, MssqlCdcError, StaleStructureError
 from mssql_cdc.follow.incremental_budget import Budget, Clock
 from mssql_cdc.follow.incremental_control import begin_anew, obey
-from mssql_cdc.follow.incremental_step import Step
+from mssql_cdc.follow.incremental_step import Step, unseen
 from mssql_cdc.follow.incremental_thread import GroupThread
 from mssql_cdc.lake.history import SchemaHistory
 from mssql_cdc.lake.offsets import Offsets
 
 REST_SECONDS = 10.0
+AWAY_SECONDS = 60.0
+"""How long the table that is read may be out of sight before those that are queued are read first."""
 MOST_FAILURES = 5
 """How often a table may have other columns than its stream, before it is left."""
 
@@ -50,6 +53,7 @@ class IncrementalSnapshots:
     _resting: float = 0.0
     _failures: int = 0
     _said: str = ""
+    _away: float | None = None
 
     def advance(self, database: Database, seen: Survey, offsets: Offsets, history: SchemaHistory) -> Advanced:
         """Take the next step, if one is due. What another run has done meanwhile is met in the next step.
@@ -66,7 +70,8 @@ class IncrementalSnapshots:
             self._say(database, f"{failed} was given up, and goes on when a run can read it again")
         if not stored.is_due or seen.facts.restored:
             return Advanced(offsets)
-        work = Step(database, seen, offsets, history, self._budgeted(database), self.thread)
+        gives_way = self._is_away(seen, stored.state)
+        work = Step(database, seen, offsets, history, self._budgeted(database), self.thread, gives_way)
         try:
             work.follow_names()
             if stored.lost:
@@ -79,7 +84,8 @@ class IncrementalSnapshots:
         except FencedError:
             work.moved = False
         except MssqlCdcError as error:
-            self._failed(work, error)
+            with suppress(FencedError):
+                self._failed(work, error)
         with suppress(FencedError):
             work.end()
         return Advanced(work.offsets, work.store.state.is_due and stored.open, work.moved)
@@ -88,6 +94,15 @@ class IncrementalSnapshots:
     def rests(self) -> bool:
         """Whether a step failed a moment ago."""
         return time.monotonic() < self._resting
+
+    def _is_away(self, seen: Survey, state: State) -> bool:
+        """Whether the table that is read has not been seen for so long that others come first: it begins anew then."""
+        reading = state.reading
+        if reading is None or unseen(seen, reading.wanted.table) is None:
+            self._away = None
+            return False
+        self._away = time.monotonic() if self._away is None else self._away
+        return time.monotonic() - self._away >= AWAY_SECONDS
 
     def _budgeted(self, database: Database) -> Budget:
         self._budget = self._budget or Budget(database.connector.snapshot.incremental, self.clock, database.log)

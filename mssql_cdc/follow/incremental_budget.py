@@ -16,6 +16,8 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.protocol import SourceSession
 
+MOST_REST = timedelta(minutes=1)
+"""No rest is longer: it is that of one group, which has the rows of a second."""
 LAG_SECONDS = 5.0
 """How long the answer about the lag holds: it costs the source some queries."""
 
@@ -70,7 +72,9 @@ class Budget:
             rest: Until when they rest.
         """
         now = self.clock.now()
-        if not self.settings.is_open(now) or (self.most_rows is not None and rest is not None and now < rest):
+        # One that is further off was noted by a clock that was ahead.
+        rests = self.most_rows is not None and rest is not None and now < rest <= now + MOST_REST
+        if not self.settings.is_open(now) or rests:
             return False
         most = self.settings.max_lag_s
         if not most:

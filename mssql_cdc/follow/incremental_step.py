@@ -64,6 +64,7 @@ class Step:
     history: SchemaHistory
     budget: Budget
     thread: GroupThread | None = None
+    gives_way: bool = False
     moved: bool = False
     has_read: bool = False
     notes: Notes = field(init=False)
@@ -110,9 +111,12 @@ class Step:
         return self.store.state
 
     def _making_room(self, state: State) -> State:
-        """The state whose current table streams, if that was given up and another one does not wait for anything."""
+        """The state whose current table streams, if that cannot be read and another one does not wait for anything."""
         reading = state.reading
-        if reading is None or state.paused or not has_failed(self.offsets, reading.identified):
+        if reading is None or state.paused:
+            return state
+        hidden = self.gives_way and unseen(self.seen, reading.wanted.table) is not None
+        if not hidden and not has_failed(self.offsets, reading.identified):
             return state
         if not all(self._is_away(one) for one in state.queue):
             self.save(state.put_off())

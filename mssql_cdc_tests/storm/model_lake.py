@@ -312,11 +312,11 @@ class _Alter:
 class _Optimize:
     table: ModelTable
 
-    def compact(self, *, target_size: int | None = None, writer_properties: object = None) -> None:
+    def compact(self, *, target_size: int | None = None, writer_properties: object = None) -> dict[str, int]:
         table = self.table
         newest = table._log[-1]
         if len(newest.adds) < 2:
-            return
+            return {"numFilesRemoved": 0, "numFilesAdded": 0}
         stats = [json.loads(add.stats) for add in newest.adds]
         joined = {
             "numRecords": sum(one["numRecords"] for one in stats),
@@ -330,6 +330,7 @@ class _Optimize:
         table._log.append(
             replace(newest, adds=(add,), entry=_entry("OPTIMIZE", None), wrote=frozenset(), metadata=False)
         )
+        return {"numFilesRemoved": len(newest.adds), "numFilesAdded": 1}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, ask_for_snapshot, note_signal
 from mssql_cdc.errors import StorageError
+from mssql_cdc.follow import incremental
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_budget import Clock
 from mssql_cdc.lake import log, small_tables
@@ -366,6 +367,23 @@ def test_a_snapshot_goes_on_behind_a_moment_in_which_its_table_cannot_be_capture
     takes(schedule, 1)
     assert keys(schedule, "orders") == KEYS
     assert schedule.told() == TOLD_OF_ORDERS
+
+
+@pytest.mark.feature("INC-11", "INC-19")
+def test_a_table_that_cannot_be_captured_any_more_holds_up_no_other(
+    schedule: Incremental, monkeypatch: pytest.MonkeyPatch
+):
+    """All that were queued waited until somebody had mended it."""
+    staged(schedule)
+    schedule.incremental_snapshot_is_asked_for("people")
+    monkeypatch.setattr(incremental, "AWAY_SECONDS", 0.0)
+    with unopened(schedule.world.database, "orders"):
+        for _ in range(8):
+            schedule.world.scan(500)
+            schedule.step(0)
+        assert keys(schedule, "people") == [one for one in KEYS if one != "1:1"]
+    takes(schedule, 0)
+    assert keys(schedule, "orders") == KEYS
 
 
 @pytest.mark.feature("INC-03", "INC-12")

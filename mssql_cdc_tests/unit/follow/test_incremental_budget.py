@@ -153,3 +153,12 @@ def test_chunks_wait_while_a_secondary_replica_is_too_far_behind(times: Times, o
 )
 def test_bad_limits_are_refused(name: str, value: str, problem: str):
     assert problem in problems_of(MINIMAL | {f"incremental.snapshot.{name}": value})
+
+
+def test_a_rest_that_a_clock_far_ahead_has_noted_holds_nothing_up(times: Times, offsets: Any):
+    """Reading waited until the clock of this host came to it."""
+    budget = times.budget(max_rows_per_second=100)
+    rest = budget.rest_after(50)
+    assert rest is not None
+    assert not budget.allows(times, offsets, rest=rest)  # type: ignore[arg-type]
+    assert budget.allows(times, offsets, rest=rest + timedelta(days=2))  # type: ignore[arg-type]
