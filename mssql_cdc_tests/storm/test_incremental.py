@@ -33,6 +33,7 @@ from mssql_cdc_tests.storm.lake import (
     happening_at,
     home_of,
     killed_at,
+    restore_change_log,
     rows_by_the_log,
     unopened,
 )
@@ -128,6 +129,28 @@ def test_a_blocking_snapshot_of_an_idle_database_replaces_rows_of_an_incremental
             schedule.world.scan(500)
             schedule.step(0)
         assert rows_by_the_log(schedule.world.database, "orders", keyed=True) == schedule.world.rows("orders")
+
+
+def test_a_repair_of_an_idle_table_whose_change_log_was_restored_replaces_rows_of_an_incremental_snapshot():
+    """Its stream does not go on, so that the repair stood at the newest transaction, before what the sweep is about."""
+    schedule = Incremental()
+    schedule.begin_with_rows([])
+    schedule.step(0)
+    schedule.transaction([("orders", 1, "a")])
+    schedule.world.scan(500)
+    schedule.step(0)
+    schedule.quiet_days(0)
+    schedule.incremental_snapshot_is_asked_for("orders")
+    takes(schedule, 0)
+    database = schedule.world.database
+    with schedule.stack:
+        assert restore_change_log(database, "orders", 2)
+        schedule.step(0)
+        schedule.blocking_snapshot_is_asked_for("orders")
+        for _ in range(8):
+            schedule.world.scan(500)
+            schedule.step(0)
+        assert rows_by_the_log(database, "orders", keyed=True) == schedule.world.rows("orders")
 
 
 def test_emitted_rows_are_in_a_cut_although_a_closed_table_cannot_be_opened(schedule: Incremental):

@@ -283,6 +283,7 @@ def _table_plan(
         raise DataLostError("No capture instance exists any more; nothing can be read")
     member = survey.tables[table]
     schema = member.captured.newest.schema
+    reached = member.furthest(survey.offsets, wanted.epoch)
     asked, held, seen = wanted.filters.get(table), _held(member, wanted.epoch), survey.member(table)
     assert seen is not None  # verified by `_require_possible`
     select = statement_of(database, member, seen, held, asked)
@@ -301,6 +302,7 @@ def _table_plan(
         key=_key(member),
         refused=asked.refused if asked is not None and select is not None else None,
         edition=edition,
+        reached=Lsn.parse(reached) if reached else None,
     )
 
 

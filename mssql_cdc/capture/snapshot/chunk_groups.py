@@ -84,17 +84,19 @@ def _captured(run: Run) -> Lsn:
 
 
 def _positions(run: Run, seen: Mapping[TableId, Lsn]) -> dict[TableId, Lsn]:
-    """L of each table: what was captured before, or where its stream stands, if that is later.
+    """L of each table: what was captured before, or where its stream had come, if that is later.
 
     On an idle log streams stand behind the newest transaction (A8), and rows of an incremental snapshot or a repair
-    have that position: rows that are read now are newer. A primary shows what was committed below it.
+    have that position: rows that are read now are newer, also if the stream does not go on there. A primary shows what
+    was committed below it.
 
     Args:
         run: The run of the snapshot.
         seen: What was captured before, by table (`low_mark`).
     """
-    held = {table: run.plan.of(table).held for table in seen}
-    behind = {table: at for table, at in held.items() if at is not None and at > seen[table]}
+    plans = {table: run.plan.of(table) for table in seen}
+    reached = {table: plan.reached or plan.held for table, plan in plans.items()}
+    behind = {table: at for table, at in reached.items() if at is not None and at > seen[table]}
     return {**seen, **behind} if behind and run.session.is_primary() else dict(seen)
 
 

@@ -28,8 +28,9 @@ class TablePlan:
     committed. A persisted plan has chunks only if an earlier version made it: all of them. `following` is the
     number of the next chunk. `edition` tells this plan of the table from others in the same snapshot: commits name it.
 
-    `held` is where the table's stream had stopped when the snapshot began (P; None: it never streamed), `begun` what
-    was captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
+    `held` is where the table's stream had stopped when the snapshot began (P; None: it does not go on from there, or
+    never streamed), `reached` where it had come in this epoch, whether it goes on there or not, `begun` what was
+    captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
     `locked` tables are read whole (C21: without a key, or not captured). `again`: the lake has rows of the
     table from before, which have to be swept afterwards (rule C19). `key` is the definition of the key that the
     chunks' bounds are made of. `refused` says why the signal's filter is not run, so that the table is not read.
@@ -46,6 +47,7 @@ class TablePlan:
     refused: str | None = None
     edition: int = 0
     following: int = 0
+    reached: Lsn | None = None
 
     @property
     def is_whole(self) -> bool:
