@@ -311,9 +311,13 @@ class Schedule(RuleBasedStateMachine):
             self._run_until_idle()
             found = ((name, entry_of(self.database, name)) for name in TABLES)
             given_up = {name for name, entry in found if entry is not None and entry.status == "failed"}
-            if not given_up - self.world.dark():
+            if not self._has_followed_advice() and not given_up - self.world.dark():
                 return
         raise AssertionError("tables that can be read again stay given up")
+
+    def _has_followed_advice(self) -> bool:
+        """Whether an operator has done what the errors of tables ask for."""
+        return False
 
     def _run_until_idle(self) -> None:
         follower = self.follower = self._follower()

@@ -285,6 +285,14 @@ class WholeStorm(Storm):
         self._write_records()
         self._check_records()
 
+    def _has_followed_advice(self) -> bool:
+        """A table whose captured column was dropped before its first snapshot has read it gets another instance."""
+        asked = {t.name for t, error in self.follower.errors.items() if "enable a new capture instance" in str(error)}
+        for name in asked:
+            self.disabled(name, oldest_only=True)
+            self.world.enable(name)
+        return bool(asked)
+
     def _same(self, name: str) -> None:
         super()._same(name)
         if name not in self.world.keyed:
