@@ -18,6 +18,7 @@ from mssql_cdc.defs.background import Background
 from mssql_cdc.defs.book import Book
 from mssql_cdc.defs.failures import Failures, is_fenced
 from mssql_cdc.defs.handover import Handover
+from mssql_cdc.defs.life import Pulse
 from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.records_asset import END_SECONDS as RECORDS_END_SECONDS
 from mssql_cdc.defs.records_asset import RecordsAsset
@@ -59,7 +60,7 @@ def build_capture(setup: Setup) -> dg.AssetsDefinition:
         required_resource_keys={setup.names.spark},
     )
     def capture(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
-        with shown(setup.connector, context.log.info):
+        with shown(setup.connector, context.log.info), Pulse(context.instance, context.run):
             yield from Step(context, setup).run()
 
     return capture

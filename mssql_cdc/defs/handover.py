@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import dagster as dg
 
+from mssql_cdc.defs.life import shows_life
+
 STATE_TAG = "mssql_cdc/state"
 STREAMING = "streaming"
 HANDING_OVER = "handing over"
@@ -49,7 +51,7 @@ class Handover:
         return [run for run in self._others() if run.tags.get(STATE_TAG) in {STREAMING, HANDING_OVER}]
 
     def take_over(self) -> list[str]:
-        """Ask the runs that stream to end; return their ids."""
+        """Ask the runs that stream to end; return the ids of those that show signs of life."""
         found = [
             record.dagster_run
             for record in self.instance.get_run_records(self._filter([dg.DagsterRunStatus.STARTED]))
@@ -58,7 +60,7 @@ class Handover:
         ]
         for run in found:
             self.instance.add_run_tags(run.run_id, {STATE_TAG: HANDING_OVER})
-        return [run.run_id for run in found]
+        return [run.run_id for run in found if shows_life(self.instance, run.run_id)]
 
     def has_taken_over(self, runs: list[str]) -> bool:
         """Whether these runs have ended, or read nothing any more."""

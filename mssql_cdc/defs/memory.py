@@ -50,7 +50,8 @@ class Memory:
 class Kept:
     """What ticks that failed have done, for the next one: Dagster keeps the cursor of ticks that succeed.
 
-    It is kept by the process, like the source of all ticks. What a tick has seen is not: the next one looks again.
+    It is kept by the process, like the source of all ticks. What a tick has seen is not, unless it failed
+    only to be seen: the next one looks again.
     """
 
     _cursor: str | None = None
@@ -64,16 +65,17 @@ class Kept:
         """
         return self._memory if self._memory is not None and cursor == self._cursor else Memory.from_json(cursor)
 
-    def keep(self, cursor: str | None, found: Memory) -> None:
+    def keep(self, cursor: str | None, found: Memory, *, whole: bool = False) -> None:
         """Note the state of a tick that fails.
 
         Args:
             cursor: The cursor with which it began.
             found: Its state.
+            whole: It was decided to its end, and fails only to be seen: what it has seen is kept, too.
         """
         known = Memory.from_json(cursor)
         done = replace(known, beaten=found.beaten, started=found.started, signals=found.signals)
-        self._cursor, self._memory = cursor, done
+        self._cursor, self._memory = cursor, found if whole else done
 
 
 @cache

@@ -16,6 +16,7 @@ import dagster as dg
 from dagster._core.events import AssetObservationData, StepMaterializationData
 
 from mssql_cdc.defs.background import Background
+from mssql_cdc.defs.life import own_instance
 from mssql_cdc.defs.shown import told
 
 TURN_SECONDS = 0.5
@@ -86,9 +87,7 @@ class Recorder:
     def instance(self) -> dg.DagsterInstance:
         """The thread's own instance, for the thread only."""
         if self._instance is None:
-            shared = self.context.instance
-            own = shared.is_persistent
-            self._instance = dg.DagsterInstance.from_ref(shared.get_ref()) if own else shared
+            self._instance = own_instance(self.context.instance)
         return self._instance
 
     def write(self, event: Event, *, of_run: bool = True) -> None:

@@ -5,8 +5,8 @@ These are hints: deleting every run costs a retry count, never a row.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -54,6 +54,8 @@ class RunRecords:
     setup: Setup
     job_name: str
     snapshot_job_name: str
+    silent: Mapping[str, float] = field(default_factory=dict[str, float])
+    """For how many seconds runs that count as ended have shown no sign of life, by run id (`life.Lives`)."""
 
     def facts(self, keys: Collection[str]) -> planner.Runs:
         """Return the active runs and the outcomes of the runs for these keys."""
@@ -63,10 +65,12 @@ class RunRecords:
         """Return the runs that are queued or running and that the sensor waits for.
 
         Where runs are continuous, one that an operator has launched, which may hang, is none of them: the stream goes
-        on beside it, and the fence makes that harmless.
+        on beside it, and the fence makes that harmless. One that shows no sign of life is none of them either.
         """
         found: list[Activity] = []
         for record in self.instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
+            if record.dagster_run.run_id in self.silent:
+                continue
             if self._ours(record.dagster_run) and self._counts(record.dagster_run):
                 tags, kind = record.dagster_run.tags, self._kind(record.dagster_run)
                 key = tags.get(SNAPSHOT_TAG if kind == "snapshot" else RANGE_TAG)
@@ -75,14 +79,24 @@ class RunRecords:
         return found
 
     def streaming(self) -> list[Stream]:
-        """Return the continuous runs that are queued or running."""
+        """Return the continuous runs that are queued or running, without those that show no sign of life."""
         found, now = list[Stream](), datetime.now(UTC)
         for record in self.instance.get_run_records(dg.RunsFilter(job_name=self.job_name, statuses=IN_PROGRESS)):
             run, begun = record.dagster_run, record.start_time
-            if run.tags.get(STATE_TAG, HANDED_OVER) != HANDED_OVER:
+            if run.tags.get(STATE_TAG, HANDED_OVER) != HANDED_OVER and run.run_id not in self.silent:
                 queued = (now - record.create_timestamp).total_seconds() if run.status in WAITING else 0.0
                 found.append(Stream(run.run_id, now.timestamp() - begun if begun is not None else 0.0, queued))
         return found
+
+    def at_work(self) -> list[dg.DagsterRun]:
+        """Return the started runs that do nothing but our work, and so show signs of life."""
+        records = self.instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED]))
+        return [run for record in records if self._ours(run := record.dagster_run) and self._is_ours_alone(run)]
+
+    def pool(self, run: dg.DagsterRun) -> str:
+        """Return the pool of which the run holds a slot."""
+        names = self.setup.names
+        return names.snapshot_pool if self._kind(run) == "snapshot" else names.pool
 
     def outcome(self, key: str) -> Outcome:
         """Return the outcome of the runs with this key."""
@@ -97,11 +111,19 @@ class RunRecords:
         )
 
     def _ours(self, run: dg.DagsterRun) -> bool:
-        if run.job_name in {self.job_name, self.snapshot_job_name}:
-            return True
+        return self._is_of_our_jobs(run) or bool(self._own & set(run.asset_selection or ()))
+
+    def _is_ours_alone(self, run: dg.DagsterRun) -> bool:
+        """Whether no step of others is in the run, which may be at work without an event for hours."""
+        return self._is_of_our_jobs(run) or set(run.asset_selection or ()) <= {*self._own, self.setup.records_key}
+
+    def _is_of_our_jobs(self, run: dg.DagsterRun) -> bool:
+        return run.job_name in {self.job_name, self.snapshot_job_name}
+
+    @property
+    def _own(self) -> set[dg.AssetKey]:
         extra = {self.setup.heartbeat_key, self.setup.transactions_key, self.setup.snapshots_key}
-        own = {*self.setup.log_keys, *self.setup.current_keys, *extra}
-        return bool(own & set(run.asset_selection or ()))
+        return {*self.setup.log_keys, *self.setup.current_keys, *extra}
 
     def _counts(self, run: dg.DagsterRun) -> bool:
         """Whether the sensor waits for this run of ours."""

@@ -23,6 +23,7 @@ from mssql_cdc.capture.snapshot_controls import load_controls, paused_snapshots
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.asked import report_absent
 from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
+from mssql_cdc.defs.life import Lives
 from mssql_cdc.defs.memory import Kept, Memory
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation, loss_advice, losses, try_again
@@ -70,6 +71,7 @@ def build_sensor(
     """
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
     kept = Kept()
+    lives = Lives()
     tables = KnownTables()  # What `_offsets` amounts to is read once by the code server, and not by every tick.
 
     @cache
@@ -88,13 +90,13 @@ def build_sensor(
         with shown(setup.connector):  # A tick fails if an operator must act.
             runs = RunRecords(context.instance, setup, job.name, snapshot_job.name)
             database = setup.open(source=source(), log=context.log.info)
-            tick = Tick(setup, replace(database, tables=tables), runs, kept.memory(context.cursor))
+            tick = Tick(setup, replace(database, tables=tables), runs, kept.memory(context.cursor), lives)
             try:
                 tick.start(context.last_sensor_start_time)
                 _ensure_pools(context.instance, setup)
                 return tick.result()
             except Exception as error:
-                kept.keep(context.cursor, tick.memory)
+                kept.keep(context.cursor, tick.memory, whole=tick.decided)
                 if not isinstance(error, MssqlCdcError):
                     raise
                 if error.retriable or isinstance(error, FencedError):
@@ -112,7 +114,10 @@ class Tick:
     database: Database
     runs: RunRecords
     memory: Memory
+    lives: Lives
+    decided: bool = False
     absent: tuple[str, ...] = ()
+    silent: tuple[str, ...] = ()
 
     def start(self, at: float | None) -> None:
         """Do what is due when the sensor was turned on; a restart of the daemon does not count."""
@@ -126,14 +131,31 @@ class Tick:
     def result(self) -> dg.SensorResult:
         """Return the run request of this tick, or the reason to skip it."""
         now = datetime.now(UTC)
+        self._miss_signs_of_life()
         streaming = self.runs.streaming() if self._continuous else []
         stuck = bool(streaming) and all(one.queued >= QUEUED_SECONDS for one in streaming)
         result = self._looked(now, streaming, streams=bool(streaming) and not stuck)
-        if not stuck or result.run_requests:
+        if result.run_requests or not (stuck or self.silent):
             return result
         for event in result.asset_events:
             self.runs.instance.report_runless_asset_event(event)  # A failed tick carries no events.
-        raise dg.Failure(self._why_stuck(streaming))  # A red tick: "a run streams the changes" would look healthy.
+        self.decided = True
+        reason = self._why_stuck(streaming) if stuck else result.skip_reason and result.skip_reason.skip_message
+        raise dg.Failure(reason)  # A red tick: "a run streams the changes" would look healthy.
+
+    def _miss_signs_of_life(self) -> None:
+        """Count runs without a sign of life as ended, and say what an operator has to do."""
+        runs = {run.run_id: run for run in self.runs.at_work()}
+        found = self.lives.silent(self.runs.instance, runs.values())
+        self.runs = replace(self.runs, silent=found)
+        self.silent = tuple(
+            f"run {name[:8]} has shown no sign of life for {seconds / 60:.0f} min, as if its host or its container had "
+            f"ended; the sensor goes on without it, but it holds a slot of the pool {self.runs.pool(runs[name])}: end "
+            "it in the UI (Runs: Terminate, Force termination immediately)"
+            for name, seconds in found.items()
+        )
+        for line in self.silent:
+            self.database.log(line)
 
     def _looked(self, now: datetime, streaming: Sequence[Stream], *, streams: bool) -> dg.SensorResult:
         """Look at the source, and return the run request or the reason to wait.
@@ -211,7 +233,7 @@ class Tick:
             f"that are in its way, or raise the limit (concurrency.runs.max_concurrent_runs: {limit}, or the slots of "
             f"the pool {self.setup.names.pool}); if there is room, Dagster's daemon does not start runs"
         )
-        return self.setup.connector.redact("; ".join((reason, *self.absent)))
+        return self._with_the_rest(reason)
 
     @property
     def _continuous(self) -> int:
@@ -250,7 +272,7 @@ class Tick:
             able: Whether a table streams, or was given up and is tried again.
         """
         if decision.alarm:
-            raise dg.Failure(decision.reason)  # A red tick: "no changes" would look healthy.
+            raise dg.Failure("; ".join((decision.reason, *self.silent)))  # A red tick: "no changes" would look healthy.
         wanted = able and bool(self._continuous or self.memory.window != self._window or load(self.database).is_due)
         busy = any(run.kind != "snapshot" or not self._continuous for run in self.runs.active())
         if wanted and decision.until is None and not busy:
@@ -315,7 +337,7 @@ class Tick:
             for event in events:
                 # A failed tick carries no events.
                 self.runs.instance.report_runless_asset_event(event)
-            raise dg.Failure(f"LOST: {done.error}")
+            raise dg.Failure("; ".join((f"LOST: {done.error}", *self.silent)))
         reason = done.decision.reason if isinstance(done.decision, Lost | Restored) else ""
         return self._skip(f"LOST: {reason}; {loss_advice(done)}", events)
 
@@ -362,8 +384,12 @@ class Tick:
         return dg.SensorResult(run_requests=[request], asset_events=events, cursor=self.memory.to_json())
 
     def _skip(self, reason: str, events: Sequence[dg.AssetCheckEvaluation] = ()) -> dg.SensorResult:
-        reason = self.setup.connector.redact("; ".join((reason, *self.absent)))
+        reason = self._with_the_rest(reason)
         return dg.SensorResult(skip_reason=reason, asset_events=events, cursor=self.memory.to_json())
+
+    def _with_the_rest(self, reason: str) -> str:
+        """What else an operator should know of this database."""
+        return self.setup.connector.redact("; ".join((reason, *self.absent, *self.silent)))
 
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
         return evaluation(self.setup, table, passed=False, metadata=event_metadata({"problem": reason}))

@@ -18,6 +18,7 @@ from mssql_cdc.check.verdict import judge
 from mssql_cdc.defs.background import PROGRESS_TAG, Background
 from mssql_cdc.defs.failures import Failures
 from mssql_cdc.defs.judge import unreported
+from mssql_cdc.defs.life import Pulse
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.newest_checks import newest_checks, value_of
 from mssql_cdc.defs.recorder import Recorder, is_of_storage
@@ -63,7 +64,7 @@ def build_snapshots(setup: Setup) -> dg.AssetsDefinition:
         required_resource_keys={setup.names.spark},
     )
     def snapshots(context: dg.AssetExecutionContext, config: SnapshotRequest) -> Iterator[dg.AssetMaterialization]:
-        with shown(setup.connector, context.log.info):
+        with shown(setup.connector, context.log.info), Pulse(context.instance, context.run):
             yield from SnapshotStep(context, setup).run(config)
 
     return snapshots

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import dagster as dg
@@ -14,7 +13,7 @@ from mssql_cdc.defs.handover import STATE_TAG, STREAMING
 from mssql_cdc.defs.runs import RANGE_TAG, SNAPSHOT_TAG
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.dagster.kit import Location
-from mssql_cdc_tests.dagster.sensing import ask
+from mssql_cdc_tests.dagster.sensing import ask, begin
 
 pytestmark = [pytest.mark.spark]
 
@@ -23,14 +22,6 @@ pytestmark = [pytest.mark.spark]
 def continuous(streaming: Location) -> Callable[..., Location]:
     """The two tables with runs of so many seconds."""
     return lambda seconds=600: streaming.reloaded(dagster_max_run_seconds=seconds)
-
-
-def begin(location: Location, request: dg.RunRequest, *, seconds_ago: float = 0) -> dg.DagsterRun:
-    """Record that the requested run has begun."""
-    run = location.launch(request, dg.DagsterRunStatus.STARTING)
-    start = dg.DagsterEvent(event_type_value=dg.DagsterEventType.RUN_START.value, job_name=run.job_name)
-    location.instance.report_dagster_event(start, run.run_id, timestamp=time.time() - seconds_ago)
-    return run
 
 
 def test_a_database_without_changes_gets_a_run_too(continuous):

@@ -1,0 +1,124 @@
+"""Signs of life: a run shows that its process lives, and the sensor counts a run without them as ended.
+
+Dagster's record of a run stays STARTED if its host or its container dies: the process cannot report its end, and the
+default launcher does not look after it. A second run beside one that lives after all is harmless (the lake's fence).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Event, Thread
+from types import TracebackType
+
+import dagster as dg
+from dagster._core.events import EngineEventData
+
+PULSE_SECONDS = 60.0
+SILENT_SECONDS = 300.0
+"""A run without a sign of life for so long counts as ended; one that lives shows one in two minutes."""
+JOIN_SECONDS = 5.0
+
+
+@dataclass
+class Pulse:
+    """Shows, while the block lasts, that this process lives: an event of the run, where nothing else is written.
+
+    It has a thread and an instance of its own: capture, a long chunk, a source that hangs and a long report do not
+    keep it from that. An event changes nothing that others write at the same moment, as a tag of the run would.
+    """
+
+    shared: dg.DagsterInstance
+    run: dg.DagsterRun
+    _ended: Event = field(default_factory=Event)
+    _thread: Thread | None = None
+
+    def __enter__(self) -> None:
+        """Start the thread."""
+        self._thread = Thread(target=self._work, name="pulse", daemon=True)
+        self._thread.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """End the thread; the wait is bounded where Dagster's storage hangs."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(JOIN_SECONDS)
+
+    def _work(self) -> None:
+        newest, instance = None, None
+        try:
+            while not self._ended.wait(PULSE_SECONDS):
+                with contextlib.suppress(Exception):  # Without storage nobody asks for signs of life either.
+                    instance = instance or own_instance(self.shared)
+                    last, newest = newest, newest_event(instance, self.run.run_id)
+                    if newest == last:
+                        self._show(instance)
+        finally:
+            if instance is not None and instance is not self.shared:
+                instance.dispose()
+
+    def _show(self, instance: dg.DagsterInstance) -> None:
+        event = dg.DagsterEvent(
+            event_type_value=dg.DagsterEventType.ENGINE_EVENT.value,
+            job_name=self.run.job_name,
+            message="The run is at work.",
+            event_specific_data=EngineEventData(),
+        )
+        instance.report_dagster_event(event, run_id=self.run.run_id, log_level=logging.DEBUG)
+
+
+@dataclass
+class Lives:
+    """Since when runs have shown nothing new, as one process has seen it.
+
+    Signs are compared with those of the look before, and the time between looks is measured here: the clocks of hosts
+    may differ. Another process begins anew, and so takes five minutes to notice.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _seen: dict[str, tuple[int, float]] = field(default_factory=dict[str, tuple[int, float]])
+
+    def silent(self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]) -> Mapping[str, float]:
+        """Return for how many seconds the runs that count as ended have shown no sign of life, by run id.
+
+        A run whose step has not begun counts as alive: it may wait for a slot of its pool, and writes nothing then.
+
+        Args:
+            instance: Where the events are.
+            runs: All runs in which a step may be at work.
+        """
+        now, before, found = self.clock(), self._seen, dict[str, float]()
+        self._seen = {}
+        for run in runs:
+            newest = newest_event(instance, run.run_id) or 0
+            sign, since = before.get(run.run_id, (newest, now))
+            self._seen[run.run_id] = (newest, since if sign == newest else now)
+            seconds = now - self._seen[run.run_id][1]
+            if seconds >= SILENT_SECONDS and _has_begun(instance, run.run_id):
+                found[run.run_id] = seconds
+        return found
+
+
+def newest_event(instance: dg.DagsterInstance, run_id: str) -> int | None:
+    """Return the number of the newest event of a run; None: there is none."""
+    records = instance.get_records_for_run(run_id, limit=1, ascending=False).records
+    return records[0].storage_id if records else None
+
+
+def shows_life(instance: dg.DagsterInstance, run_id: str) -> bool:
+    """Whether the newest event of a run is new, by the clocks of both hosts: one look, where an error costs little."""
+    records = instance.get_records_for_run(run_id, limit=1, ascending=False).records
+    return not records or abs(time.time() - records[0].timestamp) < SILENT_SECONDS
+
+
+def own_instance(shared: dg.DagsterInstance) -> dg.DagsterInstance:
+    """Return an instance for another thread; the same one if it exists in memory only."""
+    return dg.DagsterInstance.from_ref(shared.get_ref()) if shared.is_persistent else shared
+
+
+def _has_begun(instance: dg.DagsterInstance, run_id: str) -> bool:
+    found = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_START, limit=1)
+    return bool(found.records)
