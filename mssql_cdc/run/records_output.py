@@ -21,6 +21,10 @@ from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.write import database_records
 
+AGAIN_SECONDS = 1.0
+"""So soon an output is tried again that another run has open; each further pause is twice as long."""
+MOST_SECONDS = 60.0
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
@@ -92,13 +96,16 @@ class RecordsOutput:
         return found
 
     def _run(self) -> None:
+        pause: float | None = None
         while True:
-            self._due.wait()
+            self._due.wait(pause)
             self._due.clear()
             last = self._is_last
-            self.write()
+            busy = isinstance(self.write().error, BusyOutputError | FencedError)
             if last or self._is_stopped:
                 return
+            # What has the output open may have read the cuts before the newest one, and no other wakes this thread.
+            pause = min((pause or AGAIN_SECONDS / 2) * 2, MOST_SECONDS) if busy else None
 
     def _write(self) -> Written:
         connector, catalog = self._database.connector, self._database.catalog

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 from queue import Queue
+from time import sleep
 
 import pytest
 
 from mssql_cdc.capture.database import Database
+from mssql_cdc.records.file_output import open_file
 from mssql_cdc.run.records_output import RecordsOutput, Written
 from mssql_cdc_tests.lake_kit import Change
 from mssql_cdc_tests.spark.model_source import ModelSource
@@ -63,4 +65,15 @@ def test_the_thread_of_records_is_replaced_when_it_has_died(lake: Lake):
     thread.join(PATIENCE)
     output.wake()
     assert told.get(timeout=PATIENCE).error is None
+    output.close(PATIENCE)
+
+
+def test_the_records_of_a_cut_that_came_while_another_run_wrote_follow_without_another_cut(lake: Lake, tmp_path: Path):
+    """The source goes quiet: nothing wakes the thread again."""
+    told: Queue[Written] = Queue()
+    output = output_of(lake, told, [])
+    with open_file(str(tmp_path / "records.jsonl")):
+        output.wake()
+        sleep(0.5)  # It is refused meanwhile.
+    assert told.get(timeout=PATIENCE).count > 0
     output.close(PATIENCE)
