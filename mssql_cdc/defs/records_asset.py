@@ -35,7 +35,7 @@ def records_spec(setup: Setup, target: str) -> dg.AssetSpec:
         skippable=True,
         description="Debezium's records of the change logs, written to delta.records.output as cuts become complete. "
         "Materialize it alone to catch the output up.",
-        metadata={"mssql_cdc/output": target},
+        metadata={"mssql_cdc/output": setup.connector.redact(target)},  # Dagster stores it.
     )
 
 

@@ -179,7 +179,9 @@ def test_dagster_stores_no_password(shop):
         connector(spark_hadoop_fs_s3a_secret_key=PASSWORD, delta_storage_aws_secret_access_key=PASSWORD),
         tables=[table("orders")],
     )
-    for found in (shop, with_secret):
+    output = f"theirs:https://bob:{PASSWORD}@host/records"
+    with_output = build_definitions(connector(delta_records_output=output), tables=[table("orders")])
+    for found in (shop, with_secret, with_output):
         repository = found.get_repository_def()
         (resource,) = repository.get_top_level_resources().values()
         stored = [repr(repository.asset_graph.assets_defs), repr(resource.__dict__), str(resource.config_schema)]
