@@ -96,7 +96,7 @@ class Judge:
             unmerged=states.unmerged.get(table),
             unreported=self.uncounted.get(table) or self.unreported.get(table),
             late=self.progress.late,
-            lag=timedelta(seconds=self.progress.lags.unread(table) or 0),
+            lag=timedelta(seconds=(self.progress.lags.unread(table) if states.captures else None) or 0),
             retention=states.retention,
             absent=states.absent.get(table.text),
             try_again=try_again(setup),

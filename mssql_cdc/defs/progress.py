@@ -55,8 +55,9 @@ class Progress:
         """
         decision, now = done.decision, self.clock()
         self.looked = now
-        self.idle = isinstance(decision, Wait) and not decision.alarm and decision.until is None
-        self.idle |= isinstance(decision, Merge) and done.seen.stalled is None  # Instead of a wait, if one is due.
+        self.idle = isinstance(decision, Wait) and not (decision.alarm or decision.ended) and decision.until is None
+        merges = isinstance(decision, Merge) and done.seen.facts.policy.stream
+        self.idle |= merges and done.seen.stalled is None  # Instead of a wait, if one is due.
         if isinstance(decision, Wait):
             self.late = decision.reason if decision.alarm else None
         else:

@@ -48,6 +48,7 @@ class TableStates:
         errors: The errors of the last reads.
         unmerged: The errors of the last updates of current tables.
         retention: How long the source keeps changes.
+        captures: Whether changes are read behind snapshots.
     """
 
     setup: Setup
@@ -60,6 +61,7 @@ class TableStates:
     errors: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     unmerged: dict[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
     retention: timedelta = DEFAULT_RETENTION
+    captures: bool = True
     _ledger: tuple[Mapping[str, list[Gap]], Mapping[str | None, str]] | None = None
 
     def step(self, done: Done) -> None:
@@ -73,6 +75,7 @@ class TableStates:
         self.unmerged |= without_fences(merged.errors)
         self.absent = standings(done.seen, self.setup.listed).absent
         self.retention = done.seen.facts.limits.idle_advance * RETENTION_SHARE
+        self.captures = done.seen.facts.policy.stream
 
     def load_gaps(self) -> None:
         """Load the open gaps of the lake."""

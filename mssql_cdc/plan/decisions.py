@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from mssql_cdc.lsn import Lsn, LsnRange
@@ -17,15 +17,19 @@ RESTORED_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now; `until` when a retry is being held back, `alarm` when that needs an operator."""
+    """Nothing to do now; `until` when a retry is being held back, `alarm` when that needs an operator.
+
+    `ended`: capture has ended, and what has changed since is not read.
+    """
 
     reason: str
     until: datetime | None = None
     alarm: bool = False
+    ended: bool = False
 
     def because_of(self, problem: str | None) -> Wait:
         """The same wait, with the problem of the source that is behind it (None: there is none)."""
-        return self if problem is None else Wait(f"{self.reason}; {problem}", self.until, alarm=True)
+        return self if problem is None else replace(self, reason=f"{self.reason}; {problem}", alarm=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -97,12 +97,17 @@ def _has_unseen(facts: Facts) -> bool:
 
 
 def lost(facts: Facts) -> Lost | None:
-    """Return the members whose next row may be gone (A9, B14), and the tables that are no longer captured."""
-    losses = [loss for member in facts.members if (loss := _loss(member)) is not None]
+    """Return the members whose next row may be gone (A9, B14), and the tables that are no longer captured.
+
+    Where nothing streams, a table needs no change any more once its snapshot has been opened.
+    """
+    stream = facts.policy.stream
+    losses = [loss for member in facts.members if (loss := _loss(member, streams=stream)) is not None]
+    at_risk = {"streaming", "snapshot", "failed"} if stream else {"snapshot"}
     losses += [
         Loss(absent.table, absent.position, absent.reason, former=absent.former is not None)
         for absent in facts.absent
-        if absent.lost and absent.status in {"streaming", "snapshot", "failed"} and absent.position is not None
+        if absent.lost and absent.status in at_risk and absent.position is not None
     ]
     return Lost(tuple(losses), repaired=facts.policy.on_data_error) if losses else None
 
@@ -110,7 +115,7 @@ def lost(facts: Facts) -> Lost | None:
 # -- Rules -----------------------------------------------------------------------------------------------------
 
 
-def _loss(member: Member) -> Loss | None:
+def _loss(member: Member, *, streams: bool) -> Loss | None:
     """Return what the member may have lost.
 
     An instance without a minimum is not a loss yet: its reader fails with the reason.
@@ -120,7 +125,7 @@ def _loss(member: Member) -> Loss | None:
         return None
     if member.tampered and member.status in {"streaming", "failed", "snapshot"}:
         return Loss(member.table, position, member.tampered)
-    if member.status not in {"streaming", "failed"}:
+    if member.status not in {"streaming", "failed"} or not (streams or member.closed_until is not None):
         return None
     instance = member.instance_at(position)
     if instance is None:
@@ -205,7 +210,7 @@ def _range(facts: Facts) -> Range | Wait:
     ready = _ready(facts, ())
     if not facts.policy.stream and all(m.closed_until is None for m in ready):
         # A table is still read until its snapshot opens: its chunks are consistent only after its end (C18).
-        return Wait(f"snapshot.mode={facts.policy.mode} does not stream")
+        return Wait(f"snapshot.mode={facts.policy.mode} does not stream", ended=True)
     if not ready:
         return Wait("no table is ready to stream")
     if facts.captured is None:

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from mssql_cdc.plan.decisions import Lost, Range, Snapshot, Wait
-from mssql_cdc.plan.facts import Activity, Asked, Outcome, Runs
+from mssql_cdc.plan.facts import Absent, Activity, Asked, Outcome, Runs
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.plan.policy import policy_of
 from mssql_cdc_tests.unit.plan.simulation import NOW, ends, facts, instance, lsn, member, planned, table
@@ -56,6 +56,25 @@ def test_new_tables_get_a_snapshot_while_the_others_keep_streaming():
 @pytest.mark.feature("SNP-03")
 def test_initial_only_never_streams():
     assert isinstance(plan(facts(member("a", 4), policy=policy_of("initial_only"))), Wait)
+
+
+@pytest.mark.feature("SNP-03")
+@pytest.mark.parametrize("status", ["streaming", "failed"])
+def test_initial_only_loses_nothing_behind_its_snapshot(status: str):
+    """Cleanup goes on, and the positions stay: after the retention each table was `lost`."""
+    behind = member("a", 4, status=status, instances=(instance(minimum=9),))
+    gone = Absent(table("b"), "streaming", lsn(4), "CDC is no longer enabled on it", lost=True)
+    found = facts(behind, policy=policy_of("initial_only"), absent=(gone,))
+    assert planned(found, Wait).ended
+    assert isinstance(plan(facts(behind, policy=policy_of("initial"))), Lost)
+
+
+@pytest.mark.feature("SNP-03")
+def test_initial_only_loses_what_its_snapshot_lacks():
+    unread = member("a", 4, instances=(instance(minimum=9),), closed_until=lsn(8))
+    gone = Absent(table("b"), "snapshot", lsn(4), "CDC is no longer enabled on it", lost=True)
+    decision = planned(facts(unread, policy=policy_of("initial_only"), absent=(gone,)), Lost)
+    assert decision.tables == (table("a"), table("b"))
 
 
 @pytest.mark.feature("SNP-03")
