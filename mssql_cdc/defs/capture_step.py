@@ -23,7 +23,7 @@ from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.records_asset import END_SECONDS as RECORDS_END_SECONDS
 from mssql_cdc.defs.records_asset import RecordsAsset
 from mssql_cdc.defs.report import OwnTables
-from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, RANGE_TAG, SENSOR_TAG, is_range
+from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, RANGE_TAG, is_by_sensor, is_range
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import shown
 from mssql_cdc.defs.specs import capture_specs, check_specs
@@ -31,6 +31,7 @@ from mssql_cdc.defs.transactions_asset import NOTHING, TransactionsAsset
 from mssql_cdc.defs.work import Work, not_captured
 from mssql_cdc.errors import BusyOutputError, FencedError
 from mssql_cdc.follow.transactions import Counted
+from mssql_cdc.plan.decisions import Wait
 from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.known_lags import Captured
@@ -75,7 +76,7 @@ class Step:
         self.spark = getattr(context.resources, setup.names.spark)
         self.background = Background(context, self.spark, setup.connector.redact)
         database = setup.open(spark=self.spark.lazy, run_id=context.run.run_id, log=self.background.log)
-        self.by_sensor = SENSOR_TAG in tags
+        self.by_sensor = is_by_sensor(context.run, setup)
         self.work = Work(setup, database, self.background, self.by_sensor)
         self.windows = self._windows()
         self.logs = [table for key, table in setup.log_keys.items() if key in context.selected_asset_keys]
@@ -107,10 +108,10 @@ class Step:
         try:
             with reported([self.work.database] if reads else []) as saw:
                 self._saw = partial(self._tell, partial(saw, self.work.database))
-                if not self.windows or not (self.by_sensor or self.logs):
+                if self.by_sensor and (self.windows or RANGE_TAG in self.context.run.tags):
+                    self._stream()  # Without a window where the loaded table list has none of the tables.
+                elif not self.windows or not self.logs:
                     yield from self._without_window()
-                elif self.by_sensor:
-                    self._stream()
                 else:
                     self._by_hand()
                 self.failures.raise_if_any()
@@ -226,6 +227,7 @@ class Step:
         if limit or is_range(wanted):
             self.spark.begin()  # While this run surveys the source.
         if limit:
+            handover.begin()
             self._take_over(handover)
         if is_range(wanted):
             beyond = Captured(datetime.now(UTC), None)  # What is captured behind the range is not read.
@@ -267,7 +269,8 @@ class Step:
                 done.raise_failure()
             elif not limit and follower.failure is not None:
                 raise follower.failure
-            if not limit or handover.is_over():
+            ended = isinstance(follower.decision, Wait) and follower.decision.ended
+            if not limit or ended or handover.is_over():
                 break
             if done is None or done.idle:
                 if datetime.now(UTC) - captured.at >= ASK_AGAIN:

@@ -46,6 +46,11 @@ class Handover:
     started: float = field(default_factory=time.monotonic)
     _asked: float = 0.0
 
+    def begin(self) -> None:
+        """Say that this run streams: one that was executed again has the tags of the run before it, which has ended."""
+        if self.run.tags.get(STATE_TAG) != STREAMING:
+            self.instance.add_run_tags(self.run.run_id, {STATE_TAG: STREAMING})
+
     def predecessors(self) -> list[dg.DagsterRun]:
         """The other runs of the job that stream."""
         return [run for run in self._others() if run.tags.get(STATE_TAG) in {STREAMING, HANDING_OVER}]

@@ -44,6 +44,11 @@ class DatabaseNames:
         return joined if joined.find("__") == joined.rfind("__") else f"{joined}__{len(connector)}"
 
     @property
+    def sensor(self) -> str:
+        """The name of the sensor."""
+        return f"{self.stem}__sensor"
+
+    @property
     def spark(self) -> str:
         """The key of the connector's Spark resource; connectors differ in their Spark settings."""
         return f"spark__{encode(self.connector)}"

@@ -20,7 +20,7 @@ from mssql_cdc.plan.facts import MERGE_PREFIX, Activity, Outcome
 
 SENSOR_TAG = "dagster/sensor_name"
 RANGE_TAG = "mssql_cdc/range"
-"""The key of the range that a run begins with; of a run that found nothing to read, its window."""
+"""The range that a run begins with; else the window in which it was requested, or the run that it follows."""
 SNAPSHOT_TAG = "mssql_cdc/snapshot"
 ATTEMPT_TAG = "mssql_cdc/attempt"
 MERGE_TAG = "mssql_cdc/merge"
@@ -127,7 +127,7 @@ class RunRecords:
 
     def _counts(self, run: dg.DagsterRun) -> bool:
         """Whether the sensor waits for this run of ours."""
-        by_sensor = SENSOR_TAG in run.tags or STATE_TAG in run.tags
+        by_sensor = is_by_sensor(run, self.setup) or STATE_TAG in run.tags
         return by_sensor or not self.setup.connector.dagster.max_run_seconds or self._kind(run) == "snapshot"
 
     def _kind(self, run: dg.DagsterRun) -> Literal["range", "snapshot", "merge"]:
@@ -135,6 +135,14 @@ class RunRecords:
         if run.job_name == self.snapshot_job_name or self.setup.snapshots_key in selected:
             return "snapshot"
         return "merge" if selected and selected <= set(self.setup.current_keys) else "range"
+
+
+def is_by_sensor(run: dg.DagsterRun, setup: Setup) -> bool:
+    """Whether the database's own sensor has requested the run; what a user's sensors request is by hand.
+
+    Dagster tags the runs of each sensor and of automation conditions with a name.
+    """
+    return run.tags.get(SENSOR_TAG) == setup.names.sensor
 
 
 def is_range(key: str) -> bool:

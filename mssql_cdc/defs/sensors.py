@@ -20,6 +20,7 @@ from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.requests import open_requests
 from mssql_cdc.capture.snapshot.unread_requests import answer_unread_requests
 from mssql_cdc.capture.snapshot_controls import load_controls, paused_snapshots
+from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.asked import report_absent
 from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
@@ -28,7 +29,7 @@ from mssql_cdc.defs.memory import Kept, Memory
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation, loss_advice, losses, try_again
 from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords, Stream
-from mssql_cdc.defs.setup import DENSE_GRID, Setup
+from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import described, say_notices, shown
 from mssql_cdc.errors import FencedError, MssqlCdcError
 from mssql_cdc.follow.polled_signals import PolledSignals
@@ -80,7 +81,7 @@ def build_sensor(
         return setup.open().source
 
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
-        name=f"{setup.names.stem}__sensor",
+        name=setup.names.sensor,
         jobs=[job, snapshot_job],
         minimum_interval_seconds=_tick_seconds(setup),
         default_status=dg.DefaultSensorStatus.RUNNING if running else dg.DefaultSensorStatus.STOPPED,
@@ -169,10 +170,12 @@ class Tick:
             self.memory = replace(self.memory, beaten=beat(self.database, self.memory.beaten, now))
             self._signals(now)
         if len(streaming) == 1 and streaming[0].seconds >= self._continuous - lead_seconds(self._continuous):
-            return self._ask(self._request("", list(self.setup.names.tables), 1))
+            key = f"after {streaming[0].run_id}"
+            if not self._is_held_back(key):
+                return self._ask(self._request(key, list(self.setup.names.tables), 1))
         quiet = self._quiet(now, streams=bool(streaming))
         if quiet is not None:
-            return self._wait(quiet, able=True)
+            return self._wait(quiet, able=policy(self.database, self.database.offsets()).stream)
         seen, facts, decision = self._decide(now, quick=True)
         if isinstance(decision, Range) and seen.offsets.has_cut(decision.key):
             # A table that this cut has not advanced: its log may say why, which a quick survey does not read.
@@ -282,11 +285,16 @@ class Tick:
     def _keep_running(self, reason: str = "current tables are behind") -> dg.SensorResult:
         """Request a run that begins with nothing to read, unless the last one failed a moment ago."""
         key = f"from {self._window}"
-        earlier = self.runs.outcome(key)
-        wait = timedelta(milliseconds=self.setup.connector.streaming.retry_wait_ms)
-        if earlier.failed_at and datetime.now(UTC) < earlier.failed_at + backoff(wait, earlier.failures):
+        if self._is_held_back(key):
             return self._skip(f"{reason}; the last run failed and is requested again soon")
         return self._ask(self._request(key, list(self.setup.names.tables), 1))
+
+    def _is_held_back(self, key: str) -> bool:
+        """Whether the wait after the last failure of a run with this key has not ended."""
+        earlier = self.runs.outcome(key)
+        wait = timedelta(milliseconds=self.setup.connector.streaming.retry_wait_ms)
+        since = abs(datetime.now(UTC) - earlier.failed_at) if earlier.failed_at else timedelta.max
+        return since < backoff(wait, earlier.failures)
 
     @property
     def _window(self) -> str:
@@ -346,8 +354,10 @@ class Tick:
     def _request(self, key: str, tables: Sequence[TableId], attempt: int, *, again: bool = False) -> dg.RunRequest:
         """Return the request of a run for these tables in the current window.
 
+        Tables that the code location does not know cannot be selected; the step reads them all the same.
+
         Args:
-            key: The range that the run begins with.
+            key: The range that the run begins with, or what tells runs from one another that begin without one.
             tables: The tables.
             attempt: The number of the attempt at the range.
             again: Whether the run also tries the tables that were given up.
@@ -364,18 +374,15 @@ class Tick:
         more = {AGAIN_TAG: "given up"} if again else {}
         return dg.RunRequest(
             job_name=self.runs.job_name,
-            partition_key=self._window,
+            partition_key=self._window if logs else None,  # Dagster refuses a window of assets that have none.
             asset_selection=assets,
-            tags={**({RANGE_TAG: key} if key else {}), **state, **more, **_attempt(attempt)},
+            tags={RANGE_TAG: key, **state, **more, **_attempt(attempt)},
         )
 
     def _selection(self, facts: Facts, decision: Range) -> list[TableId]:
-        """Select every table in small connectors, else those that changed; in retries only the rest.
-
-        A table that is not selected is reported nevertheless, but costs no planned event.
-        """
+        """Select every table that streams; in retries, and beside one, only those that are to be read."""
         wanted = {*decision.tables, *decision.idle} or {member.table for member in facts.members}
-        if decision.attempt == 1 and not decision.beside and len(self.setup.tables) <= DENSE_GRID:
+        if decision.attempt == 1 and not decision.beside:
             wanted = {member.table for member in facts.members}
         streaming = {m.table for m in facts.members if m.status == "streaming"} - set(decision.give_up)
         return [table for table in self.setup.names.tables if table in wanted & streaming]
@@ -415,7 +422,7 @@ def _ensure_pools(instance: dg.DagsterInstance, setup: Setup) -> None:
     if not storage.supports_global_concurrency_limits:
         return
     known = {one.name: one.limit for one in storage.get_pool_limits() if not one.from_default}
-    if known.get(setup.names.pool, 0) < POOL_SLOTS:
+    if setup.names.pool not in known:
         storage.set_concurrency_slots(setup.names.pool, POOL_SLOTS)
     if setup.names.snapshot_pool not in known:
         storage.set_concurrency_slots(setup.names.snapshot_pool, SNAPSHOT_SLOTS)

@@ -17,11 +17,9 @@ from mssql_cdc.config import Connector
 from mssql_cdc.defs.keys import DatabaseNames
 from mssql_cdc.defs.windows import Windows
 from mssql_cdc.lake.layout import Layout
+from mssql_cdc.plan.policy import policy_of
 from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.protocol import Source
-
-DENSE_GRID = 20
-"""With up to this many tables, a run selects all of them; with more, those with changes. It reports all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +93,12 @@ class Setup:
     def has_transactions(self) -> bool:
         """Whether transaction metadata is written."""
         return self.connector.records.transaction_metadata
+
+    @property
+    def streams(self) -> bool:
+        """Whether runs stream, as far as `snapshot.mode` tells: a mode of one's own is asked by runs only."""
+        settings = self.connector.snapshot
+        return settings.mode == "custom" or policy_of(settings.mode, stream=settings.decisions.stream).stream
 
     @property
     def snapshots_key(self) -> dg.AssetKey:

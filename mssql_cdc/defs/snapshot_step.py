@@ -23,7 +23,7 @@ from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.newest_checks import newest_checks, value_of
 from mssql_cdc.defs.recorder import Recorder, is_of_storage
 from mssql_cdc.defs.report import ABSENT, ACKNOWLEDGE, OF_CAPTURE, TRY_AGAIN, OwnTables, evaluation
-from mssql_cdc.defs.runs import SENSOR_TAG, SNAPSHOT_TAG
+from mssql_cdc.defs.runs import SNAPSHOT_TAG, is_by_sensor
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.shown import shown, told
 from mssql_cdc.defs.specs import snapshots_spec
@@ -78,7 +78,7 @@ class SnapshotStep:
         spark = getattr(context.resources, setup.names.spark)
         self.background = Background(context, spark, setup.connector.redact)
         self.database = setup.open(spark=spark.lazy, run_id=context.run.run_id, log=self.background.log)
-        self.by_sensor = SENSOR_TAG in context.run.tags
+        self.by_sensor = is_by_sensor(context.run, setup)
         self.work = Work(setup, self.database, self.background, self.by_sensor)
         self.recorder = Recorder(context, self.background)
         self.own = OwnTables(setup, self.database)
@@ -253,7 +253,8 @@ class SnapshotStep:
         for window in sorted({*counts, windows.start(datetime.now(UTC))}):
             found = counts.get(window) or Counter[str]()
             operations = {"inserts": found["c"], "updates": found["u"], "deletes": found["d"], "reads": found["r"]}
-            counted = {**values, "dagster/partition_row_count": found.total(), **operations}
+            # Not complete: what was reported of older windows before may be unfinished, and is looked at again.
+            counted = {**values, "dagster/partition_row_count": found.total(), **operations, "complete": False}
             self._write(self.setup.names.log_key(table), windows.key(window), counted)
 
     def _write(self, key: dg.AssetKey, partition: str, values: Mapping[str, object]) -> None:

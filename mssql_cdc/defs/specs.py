@@ -91,7 +91,7 @@ def _heartbeat_spec(setup: Setup) -> dg.AssetSpec:
     """Return the asset that says that capture runs, whether anything changes or not."""
     return dg.AssetSpec(
         setup.heartbeat_key,
-        freshness_policy=HEARTBEAT if setup.connector.dagster.max_run_seconds else None,
+        freshness_policy=HEARTBEAT if setup.connector.dagster.max_run_seconds and setup.streams else None,
         group_name=setup.names.operations_group,
         kinds={"sqlserver"},
         skippable=True,

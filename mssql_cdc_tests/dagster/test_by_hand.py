@@ -144,6 +144,28 @@ def test_a_check_executed_while_capture_stands_still_is_late(standing_still):
     assert is_late(location, "orders")
 
 
+THEIRS = {"dagster/sensor_name": "theirs"}
+"""The tag of runs that a user's own sensor requests; automation conditions have it, too."""
+
+
+def test_a_snapshot_that_another_sensor_requests_is_taken(streaming):
+    """A file has arrived: the table streams, and is to be read again."""
+    streaming.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    streaming.settle()
+    done = streaming.materialize(streaming.snapshots, partition="dbo.orders", tags=THEIRS)
+    assert done.success, failures(done)
+    assert streaming.logged("orders")["mssql_cdc/reads"] == 1
+
+
+def test_a_window_that_another_sensor_requests_is_read_and_does_not_stream(streaming):
+    location = streaming.reloaded(dagster_max_run_seconds=3600)
+    location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    location.shop.scan()
+    done = location.materialize(location.key("orders"), partition=location.window, tags=THEIRS)
+    assert done.success, failures(done)
+    assert location.logged("orders")["mssql_cdc/inserts"] == 1
+
+
 def is_late(location: Location, name: str) -> bool:
     """Whether the table's check is a warning that names what is wrong with capture."""
     passed, severity, text = location.verdict(name)

@@ -62,12 +62,25 @@ def test_a_successor_is_requested_once_before_the_end(continuous, seconds_ago, s
     location = continuous(600)
     location.tick()
     (request,) = location.requests
-    begin(location, request, seconds_ago=seconds_ago)
+    run = begin(location, request, seconds_ago=seconds_ago)
     requests = ask_and_tick(location)
-    assert [(one.tags[STATE_TAG], RANGE_TAG in one.tags) for one in requests] == [(STREAMING, False)] * successors
+    tags = [(one.tags[STATE_TAG], one.tags[RANGE_TAG]) for one in requests]
+    assert tags == [(STREAMING, f"after {run.run_id}")] * successors
     for successor in requests:
         location.launch(successor, dg.DagsterRunStatus.STARTING)
         assert ask_and_tick(location) == []
+
+
+def test_a_successor_that_failed_is_requested_again_later_and_snapshots_are_at_once(continuous):
+    """Each tick requested another one, for three minutes of each hour."""
+    location = continuous(600).reloaded(retriable_restart_connector_wait_ms=600_000)
+    begin(location, ask(location), seconds_ago=560)
+    (successor,) = ask_and_tick(location)
+    location.launch(successor, dg.DagsterRunStatus.FAILURE)
+    assert "a run streams" in location.tick().skip_message
+    ask_for_snapshot(location.database(), "asked", ["dbo.orders"], channel="dagster")
+    (snapshot,) = ask_and_tick(location)
+    assert str(snapshot.job_name).endswith("__snapshot")
 
 
 def test_a_run_that_failed_with_nothing_to_read_is_requested_again_later(continuous):

@@ -53,6 +53,14 @@ def test_a_run_ends_when_its_successor_is_ready(instance):
     assert successor.predecessors() == []
 
 
+def test_a_run_that_was_executed_again_streams_although_it_has_the_tags_of_one_that_has_ended(instance):
+    """Dagster copies them: the sensor did not see it, and requested another run beside it."""
+    made = dg.DagsterRun(job_name="stream", status=dg.DagsterRunStatus.STARTED, tags={STATE_TAG: HANDED_OVER})
+    run = instance.add_run(made)
+    after(instance, run, 0).begin()
+    assert state(instance, run) == STREAMING
+
+
 def test_a_run_that_died_is_not_waited_for(instance):
     first, second = launched(instance), launched(instance)
     successor = after(instance, second, 0)
