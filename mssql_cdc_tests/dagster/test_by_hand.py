@@ -157,6 +157,12 @@ def test_a_snapshot_that_another_sensor_requests_is_taken(streaming):
     assert streaming.logged("orders")["mssql_cdc/reads"] == 1
 
 
+def test_a_window_that_a_snapshot_reports_does_not_hide_unfinished_ones(streaming):
+    """The run that opens the account goes back over windows that are said to be incomplete."""
+    assert streaming.materialize(streaming.snapshots, partition="dbo.orders").success
+    assert streaming.logged("orders")["mssql_cdc/complete"] is False
+
+
 def test_a_window_that_another_sensor_requests_is_read_and_does_not_stream(streaming):
     location = streaming.reloaded(dagster_max_run_seconds=3600)
     location.shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
