@@ -175,7 +175,8 @@ class Tick:
                 return self._ask(self._request(key, list(self.setup.names.tables), 1))
         quiet = self._quiet(now, streams=bool(streaming))
         if quiet is not None:
-            return self._wait(quiet, able=policy(self.database, self.database.offsets()).stream)
+            able = bool(streaming) or policy(self.database, self.database.offsets()).stream
+            return self._wait(quiet, able=able)
         seen, facts, decision = self._decide(now, quick=True)
         if isinstance(decision, Range) and seen.offsets.has_cut(decision.key):
             # A table that this cut has not advanced: its log may say why, which a quick survey does not read.
