@@ -14,7 +14,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.requests import REQUESTED, SignalRow, note_signal
 from mssql_cdc.config.filters import spoken_name
 from mssql_cdc.config.signals import expand_collections
-from mssql_cdc.records.source_offsets import Remaining, SourceOffset
+from mssql_cdc.records.source_offsets import INCREMENTAL, Remaining, SourceOffset
 from mssql_cdc.schema import TableId
 
 _CHANNEL = "take-over"
@@ -34,7 +34,12 @@ def request_remaining(database: Database, offset: SourceOffset, tables: Collecti
             database.log(f"the incremental snapshot of {one.collection} is not continued: it is not captured")
         for name in found:
             _request(database, one, spoken_name(name), offset.correlation or str(uuid.uuid4()))
-    if offset.is_unfinished_snapshot:
+    if offset.snapshot == INCREMENTAL:
+        database.log(
+            "the offset is that of a row of an incremental snapshot, and does not name its tables: rows that were not "
+            "read are missing. If the snapshot was not finished, send its signal execute-snapshot again"
+        )
+    elif offset.is_unfinished_snapshot:
         database.log(
             "a blocking snapshot was not finished, and is not repeated: its rows that were not read are missing. "
             "Take it again: mssql-cdc snapshot"

@@ -51,8 +51,7 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
         witness, newest = seen.witness(session, commit), session.standing().maximum
         if witness is not None or newest is None or commit > newest:
             _require_commit(session, commit)
-    is_part = offset.change_lsn is not None or offset.is_unfinished_snapshot
-    position = commit.decrement() if is_part else commit
+    position = commit.decrement() if offset.reads_again else commit
     taken = {one.table: found for one in seen.facts.members if (found := _instance(one, position)) is not None}
     at = datetime.fromisoformat(witness.tran_end_time) if witness is not None and witness.start_lsn == commit else None
     lost = _lost(seen, [one for one in seen.facts.members if one.table not in taken], at)

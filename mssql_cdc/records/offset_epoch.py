@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.pieces import streamed
-from mssql_cdc.records.source_offsets import SourceOffset
+from mssql_cdc.records.source_offsets import INCREMENTAL, SourceOffset
 
 if TYPE_CHECKING:
     from mssql_cdc.records.database_view import DatabaseView
@@ -89,7 +89,7 @@ def batches_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: L
 
 def _has(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> bool:
     """Whether the lake has what an offset is of, in this epoch."""
-    if offset.snapshot is None:
+    if offset.snapshot in {None, INCREMENTAL}:
         return bool(batches_with(view, offset, epoch, commit))
     start = position_before(epoch, commit)
     if offset.snapshot == "BLOCKING":  # It shows the event before it, and is the next one behind that.

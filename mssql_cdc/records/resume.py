@@ -39,7 +39,7 @@ from mssql_cdc.records.offset_epoch import batches_with, epoch_of, position_befo
 from mssql_cdc.records.pieces import streamed
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.snapshots import BLOCKING, INITIAL, Block
-from mssql_cdc.records.source_offsets import SourceOffset
+from mssql_cdc.records.source_offsets import INCREMENTAL, SourceOffset
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.stream import Rendered, stream
 from mssql_cdc.records.topics import Topics
@@ -112,7 +112,9 @@ def resume(
     if offset.commit is None:
         return Resumed(None)
     epoch = epoch_of(view, offset, offset.commit, database)
-    if offset.snapshot is not None:
+    if offset.snapshot == INCREMENTAL:
+        found = _behind_window(view, offset, epoch, offset.commit)
+    elif offset.snapshot is not None:
         found = _behind_snapshot(view, offset, epoch, offset.commit)
     else:
         found = _behind_event(view, offset, epoch, offset.commit, Envelopes(connector, database, extensions))
@@ -186,10 +188,10 @@ def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
 
     Args:
         lake: The offsets of the lake.
-        offset: The offset of a consumer; one of a snapshot has no change of its own.
+        offset: The offset of a consumer; one of an initial or blocking snapshot has no change of its own.
         database: The database.
     """
-    if offset.commit is None or offset.snapshot is not None:
+    if offset.commit is None or offset.snapshot not in {None, INCREMENTAL}:
         return
     begins = lake.begins
     if begins is not None and offset.commit < Lsn.parse(begins):
@@ -211,6 +213,19 @@ def _state_behind(view: DatabaseView, epoch: int, commit: Lsn, cut: OffsetRow) -
     sent = [block for block in here[:1] if block == view.blocks[0] or (block.ended_by or 0) <= cut.number]
     again = {block.number for block in here} - {block.number for block in sent}
     return replace(state, snapshots=tuple(number for number in state.snapshots if number not in again))
+
+
+def _behind_window(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
+    """Return where the stream goes on at a row of another connector's incremental snapshot; None: not reached yet.
+
+    It shows the commit that the stream had reached. What the consumer has of that transaction, nobody knows: it comes
+    again, as with Debezium.
+    """
+    if position_behind(epoch, commit) > view.bound:
+        return None
+    start = position_before(epoch, commit)
+    cut = _first_cut(view, start)
+    return Resumed(view.state_at(start, cut) if offset.reads_again else _state_behind(view, epoch, commit, cut))
 
 
 def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:

@@ -17,7 +17,9 @@ from mssql_cdc.lsn import Lsn
 
 _NONE = "NULL"
 """What Debezium stores for an LSN that is not there."""
-
+INCREMENTAL = "INCREMENTAL"
+"""What the offset of a row of an incremental snapshot says: it is one of the stream, without a change."""
+_KINDS = ("INITIAL", "BLOCKING", INCREMENTAL)
 
 _COLLECTIONS = "incremental_snapshot_collections"
 _ORDER = "transaction_data_collection_order_"
@@ -63,6 +65,8 @@ class SourceOffset:
             kind = values.get("snapshot")
             # Before 3.0, `true` stood for the only kind that there was.
             snapshot = None if kind in {None, False, "false"} else "INITIAL" if kind in {True, "true"} else str(kind)
+            if snapshot not in {None, *_KINDS}:
+                raise ValueError(f"snapshot is {snapshot}; expected {', '.join(_KINDS)}")
             completed = values.get("snapshot_completed") in {True, "true"}
             serial = int(values.get("event_serial_no") or 0)
             remaining = _remaining(values.get(_COLLECTIONS))
@@ -101,13 +105,22 @@ class SourceOffset:
 
     @property
     def is_unfinished_snapshot(self) -> bool:
-        """Whether the snapshot has to be sent again from its beginning."""
-        return self.snapshot is not None and not self.completed
+        """Whether it is within an initial or a blocking snapshot."""
+        return self.snapshot not in {None, INCREMENTAL} and not self.completed
 
     @property
     def begins_again(self) -> bool:
-        """Whether a connector that resumes there takes the snapshot again; it does not repeat a blocking one."""
+        """Whether a connector that resumes there takes the snapshot again: only an initial one is repeated."""
         return self.is_unfinished_snapshot and self.snapshot != "BLOCKING"
+
+    @property
+    def reads_again(self) -> bool:
+        """Whether a connector that resumes there reads its transaction again: a consumer may have a part of it.
+
+        Debezium goes on behind the commit once `snapshot_completed` is set. A streaming offset does not keep that:
+        after a restart, rows of an incremental snapshot say that it is not.
+        """
+        return self.change_lsn is not None or (self.snapshot is not None and not self.completed)
 
 
 def _events(values: Mapping[str, Any]) -> dict[str, int]:

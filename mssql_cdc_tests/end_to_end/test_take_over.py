@@ -30,6 +30,7 @@ from mssql_cdc.records.source_offsets import offsets_text
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.source.sqlserver.connect import control
 from mssql_cdc_tests.conformance.debezium import DebeziumEngine, DebeziumMachine, OracleUnavailableError, Record
+from mssql_cdc_tests.end_to_end.followed import followed, keys_of
 from mssql_cdc_tests.end_to_end.kit import Place
 from mssql_cdc_tests.end_to_end.load import TABLES, Change, Churn, change_of, create, every_change
 
@@ -436,6 +437,42 @@ def test_a_blocking_snapshot_that_was_not_finished_is_missing_and_said_so(
     offset = {"snapshot": "BLOCKING", "snapshot_completed": False, "commit_lsn": _newest_offset(place)["commit_lsn"]}
     assert place.command("take-over", "--offsets", str(_offsets_file(place, offset))) == 0
     assert "blocking snapshot was not finished" in capsys.readouterr().err
+
+
+@pytest.mark.feature("INC-11", "STR-04")
+def test_tables_stream_from_the_offset_of_a_row_of_an_incremental_snapshot(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """A connector that was restarted says there that its snapshot is not completed, though its initial one is."""
+    path = _offsets_file(place, _offset_of_a_window(place))
+    assert place.command("take-over", "--offsets", str(path)) == 0
+    assert "send its signal execute-snapshot again" in capsys.readouterr().err
+    assert place.catch_up() == 0
+    rows = place.query("SELECT after.id AS id, op FROM t ORDER BY _pos", "a", "changes")
+    assert [(row["id"], row["op"]) for row in rows] == [(2, "c"), (3, "c")]
+
+
+@pytest.mark.feature("SNP-06", "STR-04")
+def test_recovery_goes_on_at_the_offset_of_a_row_of_an_incremental_snapshot(place: Place):
+    """It began at now, without a word: what had been captured since was missing."""
+    place.configure(snapshot_mode="recovery", incremental_snapshot_added_columns="false")
+    path = _offsets_file(place, _offset_of_a_window(place))
+    with followed(place, "--offsets", str(path)) as found:
+        assert keys_of(found.changes(3)) == [("c", 2), ("c", 3), ("c", 1)]
+        assert found.end() == 0
+
+
+def _offset_of_a_window(place: Place) -> dict[str, Any]:
+    """That of a row of an incremental snapshot at the commit of a change, which another change follows."""
+    create(place)
+    place.sql("INSERT INTO dbo.a VALUES (1, 1)")
+    place.settle()
+    place.sql("INSERT INTO dbo.a VALUES (2, 1)")
+    place.settle()
+    commit = _newest_offset(place, "a")["commit_lsn"]
+    place.sql("INSERT INTO dbo.a VALUES (3, 1)", "INSERT INTO dbo.b VALUES (1, 1)")
+    place.settle()
+    return {"snapshot": "INCREMENTAL", "snapshot_completed": False, "commit_lsn": commit}
 
 
 _KEY = "incremental_snapshot_collections"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.errors import ConfigurationError, NotCaughtUpError
 from mssql_cdc.lake.steps import SnapshotBegun
 from mssql_cdc.records import JsonLinesStream, Selection, write_records
 from mssql_cdc.records.source_offsets import SourceOffset
@@ -276,6 +276,25 @@ def test_an_initial_snapshot_of_another_connector_is_not_taken_for_a_later_one(t
     assert keys_of(behind(lake, offset), "a") == [6, 7, 1, 9]
     unfinished = {**offset, "snapshot_completed": False}
     assert behind(lake, unfinished) == lake.records(), "what the lake has from its beginning on"
+
+
+@pytest.mark.feature("INC-11", "STR-04")
+@pytest.mark.parametrize("commit", [5, 6, 7])
+def test_the_offset_of_a_row_of_an_incremental_snapshot_is_that_of_its_commit(tmp_path: Path, commit: int):
+    """It was taken for the initial snapshot's, which begins again, or stands at this commit."""
+    lake = taken_over(tmp_path)
+    offset = {"snapshot": "INCREMENTAL", "snapshot_completed": False, "commit_lsn": lsn(commit).text}
+    records = lake.records()
+    assert behind(lake, offset) == records[commit - 5 :], "its transaction is read again"
+    assert behind(lake, {**offset, "snapshot_completed": True}) == records[commit - 4 :]
+    with pytest.raises(NotCaughtUpError):
+        behind(lake, {**offset, "commit_lsn": lsn(10).text})
+
+
+def test_the_offset_of_a_row_of_an_incremental_snapshot_before_the_beginning_of_the_lake_is_refused(tmp_path: Path):
+    offset = {"snapshot": "INCREMENTAL", "snapshot_completed": False, "commit_lsn": lsn(3).text}
+    with pytest.raises(ConfigurationError, match="before the beginning of the lake"):
+        behind(taken_over(tmp_path), offset)
 
 
 @pytest.mark.feature("BLK-05")

@@ -12,7 +12,7 @@ import pytest
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.offset_files import read_offsets
-from mssql_cdc.records.source_offsets import parse_offsets
+from mssql_cdc.records.source_offsets import SourceOffset, parse_offsets
 from mssql_cdc_tests.unit.config.samples import connector_with
 
 FORMS = ["json", "dat"]
@@ -107,3 +107,19 @@ def test_a_consumer_commits_offsets_of_its_databases_only(tmp_path: Path):
     text = offsets(tmp_path / "offsets", "json", ("a", "1"), ("b", "2")).read_text()
     with pytest.raises(ConfigurationError, match=r"name the database b; database\.names has a"):
         parse_offsets(text, connector_with({"topic.prefix": "server1", "database.names": "a"}))
+
+
+@pytest.mark.feature("STR-04")
+@pytest.mark.parametrize(
+    ("kind", "again"), [("INITIAL", True), (True, True), ("BLOCKING", False), ("INCREMENTAL", False)]
+)
+def test_only_an_initial_snapshot_begins_again(kind: object, again: bool):  # noqa: FBT001
+    """A connector that was restarted writes the rows of an incremental snapshot with `snapshot_completed` false."""
+    offset = {"snapshot": kind, "snapshot_completed": False, "commit_lsn": lsn("1")}
+    assert SourceOffset.of(offset).begins_again == again
+    assert not SourceOffset.of({**offset, "snapshot_completed": True}).begins_again
+
+
+def test_a_kind_of_snapshot_that_there_is_not_is_refused():
+    with pytest.raises(ConfigurationError, match="snapshot is SPARE; expected INITIAL, BLOCKING, INCREMENTAL"):
+        SourceOffset.of({"snapshot": "SPARE", "snapshot_completed": False, "commit_lsn": lsn("1")})
