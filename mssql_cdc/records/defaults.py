@@ -93,7 +93,7 @@ def _literal(column: Column, text: str) -> Literal | None:
         case Kind.TEXT:
             # As in Debezium, doubled quotes stay doubled, parentheses truncate the text, and 'NULL' is NULL.
             first, last = text.find("'"), text.rfind("'")
-            found = _innermost(text[first + 1 : last] if last > first else text)
+            found = _innermost(text if first < 0 else _between(text, first + 1, last))
             found = None if found.upper() == "NULL" else found
         case Kind.DATE | Kind.TIME | Kind.TIMESTAMP | Kind.INSTANT:
             return _moment(column, text[2:-2])
@@ -156,6 +156,13 @@ def _padded(time: str) -> str:
 
 
 def _innermost(text: str) -> str:
-    """Return the text between the last `(` and the first `)`, as Debezium does."""
+    """Return the text between the last `(` and the first `)`, as Debezium does (raises ValueError as `_between`)."""
     end = text.find(")")
-    return text[text.rfind("(") + 1 : len(text) if end < 0 else end]
+    return _between(text, text.rfind("(") + 1, len(text) if end < 0 else end)
+
+
+def _between(text: str, start: int, end: int) -> str:
+    """Return a part of a text; Java has none that ends before it begins (raises ValueError)."""
+    if start > end:
+        raise ValueError(f"there is no text from {start} to {end}")
+    return text[start:end]
