@@ -11,7 +11,7 @@ from mssql_cdc.config import NameAdjustment
 def field_name(name: str, mode: NameAdjustment) -> str:
     """Convert a column name to a field name (`field.name.adjustment.mode`)."""
     if mode == "avro":
-        name = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        name = re.sub(r"[^A-Za-z0-9_]", _one(underscores), name)
         return f"_{name}" if name[:1].isdigit() else name
     if mode == "avro_unicode":
         return _replaced(name, unicode_text, first="A-Za-z", rest="A-Za-z0-9")
@@ -22,7 +22,7 @@ def schema_name(name: str, mode: NameAdjustment) -> str:
     """Convert the name of a schema (`schema.name.adjustment.mode`)."""
     if mode == "avro":
         name = f"_{name}" if name[:1].isdigit() else name
-        return _replaced(name, lambda _: "_", first="A-Za-z_", rest="A-Za-z0-9_.")
+        return _replaced(name, underscores, first="A-Za-z_", rest="A-Za-z0-9_.")
     if mode == "avro_unicode":
         return _replaced(name, unicode_text, first="A-Za-z", rest="A-Za-z0-9.")
     return name
@@ -45,6 +45,11 @@ def java_hash(name: str) -> int:
     for high, low in zip(raw[::2], raw[1::2], strict=True):
         code = (code * 31 + (high << 8 | low)) & 0xFFFFFFFF
     return code ^ code >> 16
+
+
+def underscores(character: str) -> str:
+    """Show each UTF-16 unit as `_`: Java has two of a character beyond the BMP."""
+    return "_" * len(list(_units(character)))
 
 
 def unicode_text(character: str) -> str:

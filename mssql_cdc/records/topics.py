@@ -23,7 +23,7 @@ from mssql_cdc.config.extension_points import (
 from mssql_cdc.config.property import LONGEST_TOPIC
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import load_extension
-from mssql_cdc.records.names import unicode_text
+from mssql_cdc.records.names import underscores, unicode_text
 from mssql_cdc.schema import TableId
 
 _INVALID = re.compile(r"[^A-Za-z0-9._\-]")
@@ -74,7 +74,7 @@ class DebeziumTopics:
     connector: Connector
     with_schema: bool = True
     invalid: re.Pattern[str] = _INVALID
-    replace: Callable[[str], str] = lambda _: "_"
+    replace: Callable[[str], str] = underscores
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Do nothing: the connector has been read."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mssql_cdc.errors import ConfigurationError
+from mssql_cdc.records.names import field_name, schema_name
 from mssql_cdc.records.topics import TopicNamingStrategy, topics_of
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.lake_kit import Change
@@ -68,6 +69,13 @@ def test_topics_contain_only_characters_that_kafka_accepts():
     assert named.transaction_topic() == "server1_tx"
     long = named.data_change_topic(TableId("testDB", "dbo", "é" * 300))
     assert long == ("server1_testDB_dbo_" + "_" * 300)[:249]
+
+
+@pytest.mark.feature("TOP-06", "TOP-08")
+def test_a_character_beyond_the_bmp_is_two_in_java():
+    assert topics().data_change_topic(TableId("shop", "dbo", "𠮷野家")) == "server1.shop.dbo.____"
+    assert field_name("a𠮷野", "avro") == "a___"
+    assert schema_name("𠮷.野", "avro") == "__._"
 
 
 @pytest.mark.feature("TOP-11")
