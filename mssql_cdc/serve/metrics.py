@@ -1,8 +1,8 @@
 """Debezium's metrics (MET) of one database, under the names of its attributes.
 
 What is counted since the start, from what the loop and the renderer tell; `watch.py` decides when values are shown. An
-event is a change that was captured and that the records have (`skipped.operations` filters others), as in Debezium;
-where the stream stands is what the last record says.
+event is a change that was captured and that the records have, as in Debezium. `skipped.operations` filters the others,
+which Debezium does not even read. Where the stream stands is what the last record says.
 """
 
 from __future__ import annotations
