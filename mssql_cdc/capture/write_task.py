@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
-from mssql_cdc.config import Connector, MaskRule
+from mssql_cdc.config import Connector
 from mssql_cdc.errors import DeadlockError, MssqlCdcError
-from mssql_cdc.events import HashMask, Mask, StarMask, Truncate, check_batch, to_change_log
+from mssql_cdc.events import Mask, check_batch, mask_of, to_change_log
 from mssql_cdc.lake.files import DataFile, FileTarget, write_files
 from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.protocol import BatchReader, Source
@@ -162,16 +162,8 @@ def masks_of(connector: Connector, schema: TableSchema) -> dict[str, Mask]:
     for column in schema.columns:
         rule = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
         if rule is not None and rule.applies_to(column.type.name):
-            found[column.name] = _mask(rule)
+            found[column.name] = mask_of(rule)
     return found
-
-
-def _mask(rule: MaskRule) -> Mask:
-    if rule.kind == "fill":
-        return StarMask(rule.length)
-    if rule.kind == "truncate":
-        return Truncate(rule.length)
-    return HashMask(rule.algorithm, rule.salt.read() if rule.salt else "", rule.version)
 
 
 class _Tally:

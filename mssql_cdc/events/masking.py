@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mssql_cdc.config.masks import MaskRule
 from mssql_cdc.errors import SchemaError
 from mssql_cdc.schema.types import SqlServerType
 
@@ -78,6 +79,15 @@ class HashMask:
 
 
 Mask = StarMask | Truncate | HashMask
+
+
+def mask_of(rule: MaskRule) -> Mask:
+    """The mask of a rule; this resolves its salt (raises MissingSecretError)."""
+    if rule.kind == "fill":
+        return StarMask(rule.length)
+    if rule.kind == "truncate":
+        return Truncate(rule.length)
+    return HashMask(rule.algorithm, rule.salt.read() if rule.salt else "", rule.version)
 
 
 def _require_text(values: pa.Array, sql_type: SqlServerType) -> None:

@@ -12,9 +12,10 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mssql_cdc.config import RecordSettings
+from mssql_cdc.config import MaskRule, RecordSettings
 from mssql_cdc.config.json_forms import JsonForm
 from mssql_cdc.config.record_settings import TimePrecision
+from mssql_cdc.events.masking import mask_of
 from mssql_cdc.records import temporal
 from mssql_cdc.records.defaults import Literal, literal_default, stored, zero
 from mssql_cdc.records.encodings import binary_texts, unscaled_texts
@@ -28,7 +29,9 @@ _MS, _US, _NS = 1_000_000, 1_000, 1
 _SURROGATES = "utf16:"
 
 
-def converter(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) -> Convert | None:
+def converter(
+    column: Column, settings: RecordSettings, form: JsonForm = PLAIN, *, mask: MaskRule | None = None
+) -> Convert | None:
     """Return the converter of a column, or None if Debezium omits the column (sql_variant).
 
     The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None without exact texts.
@@ -39,31 +42,37 @@ def converter(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) 
         column: The column.
         settings: The modes of values.
         form: How Kafka Connect's converter writes them.
+        mask: What hides the column. The lake has masked values, but Debezium truncates bytes as the texts they become.
 
     Raises:
         SchemaError: The column's type is unknown.
     """
-    convert = _convert(column.type, settings, form)
-    if convert is None:
-        return None
-    return partial(_filled, convert, null_text(column, settings, form))
+    convert = _shortened(column, settings, form, mask)
+    return None if convert is None else partial(_filled, convert, null_text(column, settings, form, mask=mask))
 
 
-def null_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) -> str:
+def null_text(
+    column: Column, settings: RecordSettings, form: JsonForm = PLAIN, *, mask: MaskRule | None = None
+) -> str:
     """Return the JSON text of a column's NULL: Debezium has no null in NOT NULL columns.
+
+    Its mask hides what it has there. The default that Kafka Connect's converter shows for a null is the schema's.
 
     Args:
         column: The column.
         settings: The modes of values.
         form: How Kafka Connect's converter writes them.
+        mask: What hides the column. It matters where CDC may not deliver a value, so that no other salt is read.
     """
     if column.nullable and not form.defaults:
         return "null"
-    found = default_text(column, settings, form)
-    convert = _convert(column.type, settings, form)
-    if found is not None or column.nullable or convert is None:
+    found, convert = default_text(column, settings, form), _shortened(column, settings, form, mask)
+    if column.nullable or convert is None:
         return "null" if found is None else found
-    return _text_of(column, convert, zero(column))
+    if mask is not None and mask.applies_to(column.type.name) and column.type.before_image != "always":
+        values, _ = stored(column, literal_default(column) or zero(column))
+        return convert(mask_of(mask).apply(values, column.type), None)[0].as_py()
+    return _text_of(column, convert, zero(column)) if found is None else found
 
 
 def default_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) -> str | None:
@@ -88,6 +97,25 @@ def _text_of(column: Column, convert: Convert, literal: Literal) -> str:
 
 def _filled(convert: Convert, instead: str, values: pa.Array, exact: pa.Array | None) -> Texts:
     return pc.fill_null(convert(values, exact), instead)
+
+
+def _shortened(column: Column, settings: RecordSettings, form: JsonForm, mask: MaskRule | None) -> Convert | None:
+    """Return a column's converter; it truncates the texts of bytes, of which the lake has enough."""
+    convert = _convert(column.type, settings, form)
+    if convert is None or mask is None or mask.kind != "truncate" or settings.binary_handling == "bytes":
+        return convert
+    length = column.type.jdbc_length
+    is_short = length is not None and length <= mask.length
+    if is_short or column.type.kind is not Kind.BINARY or not mask.applies_to(column.type.name):
+        return convert
+    return partial(_cut, convert, mask.length)
+
+
+def _cut(convert: Convert, length: int, values: pa.Array, exact: pa.Array | None) -> Texts:
+    """Truncate texts in quotes that have nothing to escape."""
+    texts = convert(values, exact)
+    cut = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, length + 1), '"', "")
+    return pc.if_else(pc.greater(pc.utf8_length(texts), length + 2), cut, texts)
 
 
 def _convert(sql_type: SqlServerType, settings: RecordSettings, form: JsonForm) -> Convert | None:

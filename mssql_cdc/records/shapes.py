@@ -49,7 +49,8 @@ class TableShape:
     `shares_texts`: a column looks the same in the key and in the value. `header_fields` are those of a key in a header,
     if it looks different there. `added` are the names and values of further fields of keys. `checked` are the schemas
     of key and value that post-processors must keep to; `reselect` reads missing values again.
-    `string_key` and `string_header` are the schemas of keys that are written as Java's texts.
+    `string_key` and `string_header` are the schemas of keys that are written as Java's texts. `compares`: updates that
+    change nothing are left out; `defaulted` are the fields of them whose NULL looks like their default.
     """
 
     schema: TableSchema
@@ -67,6 +68,8 @@ class TableShape:
     reselect: Reselect | None = None
     string_key: Mapping[str, Any] | None = None
     string_header: Mapping[str, Any] | None = None
+    compares: bool = False
+    defaulted: frozenset[str] = frozenset()
 
     @property
     def has_key(self) -> bool:
@@ -106,7 +109,8 @@ class TableShape:
 
         def convert_of(column: Column, form: JsonForm) -> Convert | None:
             own = registered.get(column.name)
-            return converter(column, settings, form) if own is None else RowConvert(own, form)
+            mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
+            return converter(column, settings, form, mask=mask) if own is None else RowConvert(own, form)
 
         def fields(columns: Sequence[Column], form: JsonForm) -> tuple[tuple[str, Column, Convert], ...]:
             adjustment = settings.field_name_adjustment
@@ -160,6 +164,14 @@ class TableShape:
             string_header=checked_string(json.loads(schema_of_key(header_fields, headers)), "header.converter")
             if settings.writes_string_headers
             else None,
+            compares=settings.skip_unchanged,
+            defaulted=frozenset(
+                name
+                for name, column, _ in value_fields
+                if column.nullable and column.name not in registered and null_text(column, settings, values) != "null"
+            )
+            if settings.skip_unchanged
+            else frozenset(),
         )
 
 
@@ -194,14 +206,17 @@ def _columns(fields: Sequence[tuple[str, Column, Convert]]) -> list[tuple[str, C
 
 
 def _undelivered(column: Column, table: TableId, connector: Connector, registered: Mapping[str, Registered]) -> str:
-    """Return Debezium's text for a value that the change table lacks; a mask of stars also replaces NULL."""
+    """Return Debezium's text for a value that the change table lacks.
+
+    A mask of stars also replaces NULL, any mask what replaces it in a NOT NULL column.
+    """
     own = registered.get(column.name)
     if own is not None:
         return own.text(None, connector.records.value_form)
     mask = connector.filters.mask_for(table.catalog or "", table.schema, table.name, column.name)
     if mask is not None and mask.kind == "fill" and mask.applies_to(column.type.name):
         return json_text("*" * mask.length)
-    return null_text(column, connector.records, connector.records.value_form)
+    return null_text(column, connector.records, connector.records.value_form, mask=mask)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from mssql_cdc.config import MaskRule, Secret
+from mssql_cdc.config.patterns import PatternList
 from mssql_cdc.records.converters import null_text
 from mssql_cdc.records.encodings import unscaled_text
 from mssql_cdc.schema import Column
@@ -17,6 +21,14 @@ from mssql_cdc_tests.conformance.driver_bugs import spoiled
 from mssql_cdc_tests.lake_kit import column
 from mssql_cdc_tests.unit.config.samples import connector_with
 from mssql_cdc_tests.unit.records.printing import printed
+
+def truncated(length: int) -> MaskRule:
+    return MaskRule(kind="truncate", columns=PatternList(), length=length)
+
+
+def hashed(salt: str) -> MaskRule:
+    return MaskRule(kind="hash", columns=PatternList(), algorithm="sha256", salt=Secret(salt))
+
 
 MODES = ("adaptive", "adaptive_time_microseconds", "connect", "microseconds", "nanoseconds", "isostring")
 
@@ -99,6 +111,41 @@ def test_decimals_as_text_never_have_an_exponent():
 )
 def test_bytes_follow_their_mode(mode: str, expected: str):
     assert printed(column("c", "varbinary", length=8), b"\xfb\xff\1", binary__handling__mode=mode) == expected
+
+
+@pytest.mark.feature("TYP-02", "FLT-06")
+@pytest.mark.parametrize(
+    ("mode", "expected"), [("bytes", "AQIDBA=="), ("base64", "AQID"), ("base64-url-safe", "AQID"), ("hex", "0102")]
+)
+def test_bytes_are_truncated_as_the_texts_they_become(mode: str, expected: str):
+    """Twice as much of a value was shown as Debezium shows; the lake has as many bytes as the text has characters."""
+    kind, mask = column("c", "varbinary", length=8), truncated(4)
+    assert printed(kind, b"\1\2\3\4", mask=mask, binary__handling__mode=mode) == expected
+    assert printed(kind, None, mask=mask, binary__handling__mode=mode) is None
+    assert printed(kind, b"\1\2", mask=mask, binary__handling__mode="hex") == "0102"
+    short = column("c", "binary", length=4)
+    assert printed(short, b"\1\2\3\4", mask=mask, binary__handling__mode="hex") == "01020304", "as long as the column"
+
+
+@pytest.mark.feature("FLT-06", "FLT-09", "EVT-20")
+@pytest.mark.parametrize(
+    ("kind", "default", "mask", "expected"),
+    [
+        ("nvarchar", "('abcdef')", truncated(3), "abc"),
+        ("nvarchar", None, truncated(3), ""),
+        ("nvarchar", None, hashed("s"), hashlib.sha256(b"s").hexdigest()),
+        ("ntext", "('abc')", hashed("s"), hashlib.sha256(b"sabc").hexdigest()),
+        ("varbinary", "(0x01020304)", truncated(3), "010"),
+    ],
+)
+def test_what_replaces_a_value_that_was_not_delivered_is_masked(
+    kind: str, default: str | None, mask: MaskRule, expected: str
+):
+    settings = connector_with({"binary.handling.mode": "hex"}).records
+    one = column("c", kind, length=-1, nullable=False, default_text=default)
+    assert json.loads(null_text(one, settings, mask=mask)) == expected
+    assert printed(one, None, mask=mask, binary__handling__mode="hex") == expected
+    assert null_text(replace(one, nullable=True), settings, mask=mask) == "null"
 
 
 @pytest.mark.feature("TYP-02")
