@@ -36,7 +36,8 @@ class Emitted(NamedTuple):
         """
         moved, dropped = changes.moved, np.full(len(changes), changes.failed)
         if settings.skip_unchanged:
-            dropped = dropped | changes.is_op("u") & bools(pc.equal(changes.before, changes.after))
+            same = pc.equal(changes.before, changes.after) if changes.unchanged is None else changes.unchanged
+            dropped = dropped | changes.is_op("u") & bools(same)
         shown = ~changes.is_op("r") & ~dropped
         first = shown & ~moved if "d" in settings.skipped else shown
         create = np.zeros(len(changes), bool) if "c" in settings.skipped else shown & moved

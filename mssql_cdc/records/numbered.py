@@ -62,6 +62,7 @@ def taken(changes: Changes, rows: Numbers) -> Changes:
         None if changes.same_key is None else changes.same_key.take(where),
         None if changes.header_before is None else changes.header_before.take(where),
         None if changes.header_after is None else changes.header_after.take(where),
+        None if changes.unchanged is None else changes.unchanged.take(where),
     )
 
 

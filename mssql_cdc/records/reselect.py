@@ -22,6 +22,7 @@ from mssql_cdc.errors import ConversionError, MssqlCdcError
 from mssql_cdc.events.nested_arrays import map_value
 from mssql_cdc.lake.canonical import lake_text
 from mssql_cdc.lsn import Lsn
+from mssql_cdc.records.defaults import literal_default
 from mssql_cdc.schema import Column, Kind, TableSchema
 from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.registry import open_check_source, open_source
@@ -115,9 +116,12 @@ class Reselect:
         ]
 
     def _lacks(self, column: Column, values: pa.Array) -> Mask:
-        """Return which values are to be read again."""
+        """Return which values are to be read again.
+
+        Kafka Connect's `Struct` gives Debezium the default instead of NULL, so that nothing is missing there.
+        """
         found = np.zeros(len(values), bool)
-        if self.settings.null_values:
+        if self.settings.null_values and literal_default(column) is None:
             found |= _bools(values.is_null())
         if self.settings.unavailable_values and column.type.kind in {Kind.TEXT, Kind.DOCUMENT, Kind.BINARY}:
             text = self.connector.records.extensions.placeholder

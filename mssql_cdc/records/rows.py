@@ -42,8 +42,8 @@ class Changes:
 
     `before` and `after` are `null` where a change has no such image; a key is meaningless there, and None if the table
     has none. `same_key` says which keys are equal; a text can hide that one is NULL and the other the default.
-    `header_before` and `header_after` are the keys as headers show them; None: they look like keys. Changes that
-    `failed` could not be rendered: they have no images and no records.
+    `header_before` and `header_after` are the keys as headers show them; None: they look like keys. `unchanged` says
+    which have two equal images, whatever the texts hide; None: nobody asks. Changes that `failed` could not be rendered: they have no images and no records.
     """
 
     shape: TableShape
@@ -60,6 +60,7 @@ class Changes:
     same_key: pa.Array | None
     header_before: Texts | None = None
     header_after: Texts | None = None
+    unchanged: pa.Array | None = None
     failed: bool = False
 
     def __len__(self) -> int:
@@ -191,10 +192,12 @@ def _same_version(rows: _Rows, shape: TableShape) -> Changes:
     if shape.reselect is not None:
         key = [column.name for _, column, _ in shape.key_fields]
         again = shape.reselect.read(shape.schema, key, after, rows.op)
-    after_side, before_side = _side(after, shape, "after", again), _side(rows.before, shape, "before", {})
+    after_side, before_side = _side(after, shape, "after", {}), _side(rows.before, shape, "before", {})
     if before_side is not None and shape.large:
         _hide_untouched(before_side, after_side, rows, shape)
     count = after.num_rows
+    # What is read again is only shown: Debezium has made keys and compared images before its post-processors.
+    shown_side = _side(after, shape, "after", again) if again else after_side
     return Changes(
         shape,
         after.column("_pos"),
@@ -204,23 +207,28 @@ def _same_version(rows: _Rows, shape: TableShape) -> Changes:
         source.field("commit_lsn"),
         source.field("change_lsn"),
         repeated("null", count) if before_side is None else before_side.image(),
-        repeated("null", count) if after_side is None else after_side.image(),
+        repeated("null", count) if shown_side is None else shown_side.image(),
         _key(before_side, shape, count),
         _key(after_side, shape, count),
         _same_key(before_side, after_side, shape),
         _header_key(before_side, shape, count),
         _header_key(after_side, shape, count),
+        _unchanged(before_side, after_side) if shape.compares else None,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The rendered columns of one image by field name, and of the key."""
+    """The rendered columns of one image by field name, and of the key.
+
+    `missing` says where columns of the key are NULL, `nulls` where columns are whose NULL looks like their default.
+    """
 
     present: pa.Array
     fields: dict[str, Texts]
     keys: dict[str, Texts]
     missing: Mapping[str, pa.Array]
+    nulls: dict[str, pa.Array]
     header_keys: dict[str, Texts]
 
     def image(self) -> Texts:
@@ -265,8 +273,11 @@ def _side(batch: pa.RecordBatch, shape: TableShape, side: Side, again: Mapping[s
     missing: dict[str, pa.Array] = {
         name: values(column)[0].is_null() for name, column, _ in shape.key_fields if column.nullable
     }
+    nulls: dict[str, pa.Array] = {
+        name: values(column)[0].is_null() for name, column, _ in shape.fields if name in shape.defaulted
+    }
     header_keys = {name: texts(column, convert) for name, column, convert in shape.header_fields or ()}
-    return _Side(present, fields, keys, missing, header_keys)
+    return _Side(present, fields, keys, missing, nulls, header_keys)
 
 
 def _key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
@@ -295,6 +306,14 @@ def _same_key(before: _Side | None, after: _Side | None, shape: TableShape) -> p
     return reduce(pc.and_, same)
 
 
+def _unchanged(before: _Side | None, after: _Side | None) -> pa.Array | None:
+    if before is None or after is None:
+        return None
+    same = [pc.equal(before.image(), after.image())]
+    same += [pc.equal(before.nulls[name], after.nulls[name]) for name in before.nulls]
+    return reduce(pc.and_, same)
+
+
 def _hide_untouched(before: _Side, after: _Side | None, rows: _Rows, shape: TableShape) -> None:
     """Set unchanged large values to NULL in the before image of an update, as Debezium 3.3.1 shows them.
 
@@ -312,3 +331,5 @@ def _hide_untouched(before: _Side, after: _Side | None, rows: _Rows, shape: Tabl
         if rows.rejoined is not None and after is not None:
             hidden = pc.if_else(rows.rejoined, pc.equal(texts, after.fields[large.field]), hidden)
         before.fields[large.field] = pc.if_else(hidden, large.instead, texts)
+        if large.field in before.nulls:
+            before.nulls[large.field] = pc.or_(before.nulls[large.field], hidden)

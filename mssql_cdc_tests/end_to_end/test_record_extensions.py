@@ -125,6 +125,23 @@ def test_reselect_of_a_row_that_is_gone_warns_or_fails(
 
 
 @pytest.mark.feature("SPI-10")
+def test_reselect_takes_the_default_of_a_column_for_its_value(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    """Kafka Connect gives Debezium the default instead of NULL, so that it does not ask for the row."""
+    place.create("orders", "id int NOT NULL PRIMARY KEY, name nvarchar(9) NULL DEFAULT N'new', note nvarchar(9) NULL")
+    place.sql("INSERT INTO dbo.orders VALUES (1, N'a', N'a')")
+    place.settle()
+    assert place.catch_up() == 0
+    place.sql("INSERT INTO dbo.orders VALUES (2, NULL, NULL)", "UPDATE dbo.orders SET name = N'b', note = N'b'")
+    place.sql("INSERT INTO dbo.orders VALUES (3, NULL, N'c')", "DELETE FROM dbo.orders WHERE id = 3")
+    place.settle()
+    assert place.catch_up() == 0
+    configured(place, **{"error.handling.mode": "fail"})
+    images = [one["value"]["after"] for one in records(place) if one["value"]["op"] == "c"]
+    assert images == [{"id": 2, "name": None, "note": "b"}, {"id": 3, "name": None, "note": "c"}]
+    assert "Failed to find row" not in caplog.text
+
+
+@pytest.mark.feature("SPI-10")
 def test_reselect_never_reads_a_masked_column(noted: Place) -> None:
     noted.configure(
         **{

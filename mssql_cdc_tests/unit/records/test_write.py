@@ -133,6 +133,31 @@ def test_an_update_without_a_visible_change_is_dropped_if_configured(tmp_path: P
     assert lake.records(skip__messages__without__change=True, include__schema__changes=False) == []
 
 
+@pytest.mark.feature("EVT-22", "EVT-20")
+def test_an_update_between_null_and_the_default_that_hides_it_is_a_change(tmp_path: Path):
+    """Kafka Connect compares what is there; only its JSON converter shows the default instead of NULL."""
+    columns = (
+        column("id", "int", nullable=False),
+        column("status", "varchar", length=10, default_text="('new')"),
+        column("large", "varchar", length=-1, default_text="('new')"),
+    )
+    lake = Lake(tmp_path, {"include.schema.changes": False, "skip.messages.without.change": True})
+    schema = lake.add(table("a", *columns))
+    none, new = {"id": 1, "status": None, "large": None}, {"id": 1, "status": "new", "large": None}
+    large = {"id": 1, "status": None, "large": "new"}
+    lake.append(
+        schema,
+        Change(1, "u", new, none, changed=["status"]),
+        Change(2, "u", none, none, changed=["status"]),
+        Change(3, "u", large, large, changed=[]),
+    )
+    lake.cut(3)
+    found = lake.records(value__converter__schemas__enable=True)
+    assert [one["sourceOffset"]["commit_lsn"] for one in found] == [lsn(1).text, lsn(3).text], "what is large is NULL"
+    assert found[0]["value"]["payload"]["after"] == found[0]["value"]["payload"]["before"]
+    assert len(lake.records()) == 2, "as where NULL is shown"
+
+
 def test_rows_after_the_cut_or_of_a_later_batch_are_not_rendered(tmp_path: Path):
     lake = Lake(tmp_path)
     schema = lake.add(table("a"))
