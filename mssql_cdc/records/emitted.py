@@ -1,6 +1,7 @@
 """Which events Debezium emits for a change: one, two for an update that changes the record's key, or none (TXN-07).
 
-Rendering and counting share this rule. Changes that `skipped.operations` leaves out are no `Changes` (`rows.py`).
+Rendering and counting share this rule. Changes that `skipped.operations` leaves out are no `Changes` (`rows.py`). As in
+Debezium, whose query leaves them out, it does not look at the events of an update: both halves of a moved one stay.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ class Emitted(NamedTuple):
             same = pc.equal(changes.before, changes.after) if changes.unchanged is None else changes.unchanged
             dropped = dropped | changes.is_op("u") & bools(same)
         shown = ~changes.is_op("r") & ~dropped
-        first = shown & ~moved if "d" in settings.skipped else shown
-        create = np.zeros(len(changes), bool) if "c" in settings.skipped else shown & moved
-        return cls(moved, dropped, first, create)
+        return cls(moved, dropped, shown, shown & moved)
 
     @property
     def events(self) -> Numbers:

@@ -70,16 +70,13 @@ class EnvelopeTexts:
 
     def stream(self, changes: Changes, numbered: Numbered) -> list[Part]:
         """Build the records of streamed changes, in parts, each with numbers that order the records of all tables."""
-        skipped = self.connector.records.skipped
         moved = numbered.moved & ~numbered.dropped
         plain = np.flatnonzero(~moved & ~numbered.dropped)
         parts = [*self._boundaries(changes, numbered), *self._plain(changes, numbered, plain)]
         moves = np.flatnonzero(moved)
         if len(moves):
-            if "d" not in skipped:
-                parts += self._moved(changes, numbered, moves, "d")
-            if "c" not in skipped:
-                parts += self._moved(changes, numbered, moves, "c")
+            parts += self._moved(changes, numbered, moves, "d")
+            parts += self._moved(changes, numbered, moves, "c")
         return parts
 
     def _plain(self, changes: Changes, numbered: Numbered, rows: Numbers) -> list[Part]:

@@ -105,9 +105,9 @@ class EventCounts:
         needed = self._needs(rows)
         self.needs_values = self.needs_values or bool(pc.any(needed).as_py())
         op, skipped = rows.column("op"), self.connector.records.skipped
-        left_out = pc.is_in(op, value_set=pa.array(sorted({"r", *skipped}), pa.string()))
-        if "u" in skipped:
-            left_out = pc.or_(left_out, _is_half(rows))
+        left_out, is_half = pc.is_in(op, value_set=pa.array(sorted({"r", *skipped}), pa.string())), _is_half(rows)
+        # Whatever their own op: they are an update.
+        left_out = pc.or_(left_out, is_half) if "u" in skipped else pc.and_not(left_out, is_half)
         self._count(rows.filter(pc.invert(pc.or_(needed, left_out))))
 
     def add_values(self, rows: pa.RecordBatch) -> None:
