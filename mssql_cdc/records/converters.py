@@ -51,9 +51,7 @@ def converter(
     return None if convert is None else partial(_filled, convert, null_text(column, settings, form, mask=mask))
 
 
-def null_text(
-    column: Column, settings: RecordSettings, form: JsonForm = PLAIN, *, mask: MaskRule | None = None
-) -> str:
+def null_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN, *, mask: MaskRule | None = None) -> str:
     """Return the JSON text of a column's NULL: Debezium has no null in NOT NULL columns.
 
     Its mask hides what it has there. The default that Kafka Connect's converter shows for a null is the schema's.

@@ -22,6 +22,7 @@ from mssql_cdc_tests.lake_kit import column
 from mssql_cdc_tests.unit.config.samples import connector_with
 from mssql_cdc_tests.unit.records.printing import printed
 
+
 def truncated(length: int) -> MaskRule:
     return MaskRule(kind="truncate", columns=PatternList(), length=length)
 
