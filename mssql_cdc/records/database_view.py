@@ -26,6 +26,7 @@ from mssql_cdc.lsn import Lsn, cut_text
 from mssql_cdc.records.cuts import Cuts
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.heartbeats import Beat, beats, idle_beat, milliseconds
+from mssql_cdc.records.known_snapshots import begun_later
 from mssql_cdc.records.notifications import SINK, Notice, notices, told
 from mssql_cdc.records.pieces import ChangeLog, Limits
 from mssql_cdc.records.rows import Numbers
@@ -73,8 +74,11 @@ class DatabaseView:
     @cached_property
     def notices(self) -> Sequence[Notice]:
         """The notifications behind those that were written before the view begins."""
-        written = self.begins.notified or 0
-        return () if self.told is None else notices(self.told.slice(written).to_pylist(), self.cuts, number=written + 1)
+        written, newest = self.begins.notified or 0, self.offsets.last_cut()
+        if self.told is None or newest is None:
+            return ()
+        rows, awaits_rows = self.told.slice(written).to_pylist(), bool(begun_later(self.offsets, newest))
+        return notices(rows, self.cuts, number=written + 1, awaits_rows=awaits_rows)
 
     @property
     def streamed_logs(self) -> list[ChangeLog]:

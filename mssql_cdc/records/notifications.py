@@ -1,7 +1,8 @@
 """Notifications of the channel `sink` as records (NOT-01 to NOT-05, features §3.7).
 
 They have no position in the source. Each stands behind the last complete cut before it was written; what tells that
-rows were read stands behind those rows, at the first cut after it. Debezium writes them among a snapshot's rows.
+rows were read stands behind those rows, at the first cut after it, and waits for it. Debezium writes them among a
+snapshot's rows.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ SINK = "sink"
 _READ_ROWS = 512
 """Rows are read at least so many at once."""
 _OF_ROWS = {"TABLE_SCAN_COMPLETED", "COMPLETED"}
+_SNAPSHOT = "Initial Snapshot"
+"""`aggregate_type` of initial and blocking snapshots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,19 +75,26 @@ def _told(small: SmallTable, before: Told | None) -> Told:
     return Told(pa.concat_tables([small.schema.empty_table(), *kept, *reading.tables]), reading.at)
 
 
-def notices(rows: Sequence[Mapping[str, Any]], cuts: Sequence[Cut], *, number: int = 1) -> tuple[Notice, ...]:
+def notices(
+    rows: Sequence[Mapping[str, Any]], cuts: Sequence[Cut], *, number: int = 1, awaits_rows: bool = False
+) -> tuple[Notice, ...]:
     """Return notifications in order, without those that Debezium does not have.
+
+    One of rows that no cut has yet waits for them, and those behind it wait with it.
 
     Args:
         rows: Rows of `_notifications`, oldest first.
         cuts: The complete cuts, in order.
         number: The number of the first row.
+        awaits_rows: Whether a snapshot has begun behind the last cut: the next one has its rows.
     """
     found: list[Notice] = []
     position = ""
     for place, row in enumerate(rows, start=number):
         if row["aggregate_type"] == DELTA_COLUMN:
             continue
+        if awaits_rows and _is_of_rows(row, cuts) and row["aggregate_type"] == _SNAPSHOT:
+            break
         position = max(position, _position(row, cuts))
         value: dict[str, Any] = {
             "id": row["id"],
@@ -95,6 +105,11 @@ def notices(rows: Sequence[Mapping[str, Any]], cuts: Sequence[Cut], *, number: i
         }
         found.append(Notice(position, place, value))
     return tuple(found)
+
+
+def _is_of_rows(row: Mapping[str, Any], cuts: Sequence[Cut]) -> bool:
+    """Whether a notification tells of rows that were read since the last cut."""
+    return row["type"] in _OF_ROWS and bisect_left(cuts, row["timestamp_ms"], key=recorded_ms) == len(cuts)
 
 
 def _position(row: Mapping[str, Any], cuts: Sequence[Cut]) -> str:

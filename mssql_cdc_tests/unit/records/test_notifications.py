@@ -13,11 +13,13 @@ import pytest
 from mssql_cdc.lake import small_tables
 from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.lake.small_tables import small_table
+from mssql_cdc.lake.steps import SnapshotBegun, SnapshotEnded
 from mssql_cdc.lsn import cut_text
 from mssql_cdc.records import JsonLinesStream, database_records, write_records
 from mssql_cdc.records.notifications import notices
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.write import Resumed, records_behind
+from mssql_cdc.source.values import LogMark
 from mssql_cdc_tests.lake_kit import AT, Change, lsn
 from mssql_cdc_tests.unit.config.samples import MINIMAL, problems_of
 from mssql_cdc_tests.unit.records.kit import DATABASE, Lake, Looked, table
@@ -175,6 +177,41 @@ def test_looking_for_notifications_costs_what_is_new(tmp_path: Path) -> None:
     (last,) = notices(rows[-1:], cuts, number=len(rows))
     assert last == whole[-1]
     assert cuts.looks < 50
+
+
+@pytest.mark.feature("NOT-02", "BLK-05")
+def test_the_end_of_a_blocking_snapshot_comes_behind_its_rows_whenever_records_are_rendered(lake: Lake) -> None:
+    """`records --follow` renders at each notification: the end was a record before the rows."""
+    lake.properties = {**SINK, "include.schema.changes": False}
+    a = table("a")
+    lake.append(a, Change(5, "c", after={"id": 1}))
+    lake.cut(5)
+
+    def render(state: StreamState | None) -> tuple[list[Any], StreamState]:
+        found = list(database_records(lake.connector, DATABASE, state=state))
+        rows = [row for one in found for row in one.records.select(["topic", "key", "value"]).to_pylist()]
+        told = [json.loads(row["value"])["type"] if row["topic"] == "told" else json.loads(row["key"]) for row in rows]
+        return told, found[-1].state
+
+    first, state = render(None)
+    begun = SnapshotBegun(snapshot="again", number=2, signal="s1@4:0001")
+    lake.cut(5, complete=False, kind="snapshot", partition="again", facts=begun, status="snapshot", minutes=1)
+    lake.append(a, Change(6, "r", after={"id": 1}, snapshot=2), snapshot="2")
+    tell(lake, "STARTED", minutes=1)
+    tell(lake, "TABLE_SCAN_COMPLETED", minutes=2)
+    tell(lake, "COMPLETED", minutes=2)
+    during, state = render(state)
+    ended = SnapshotEnded(
+        table=a.table_id.text, snapshot="again", number=2, signal="s1@4:0001", mark=LogMark(lsn(6)), low=lsn(5).text
+    )
+    lake.cut(5, complete=False, kind="snapshot", partition="again", facts=ended, minutes=2)
+    between, state = render(state)
+    lake.cut(6, minutes=3)
+    behind_it, state = render(state)
+    assert (first, during, between) == ([{"id": 1}], ["STARTED"], [])
+    assert behind_it == [{"id": 1}, "TABLE_SCAN_COMPLETED", "COMPLETED"]
+    tell(lake, "COMPLETED", minutes=4, aggregate="Incremental Snapshot")
+    assert render(state)[0] == ["COMPLETED"], "an idle database has no further cut"
 
 
 def test_notifications_that_are_known_are_not_read_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
