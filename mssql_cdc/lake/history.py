@@ -204,6 +204,10 @@ def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema
     number = newest.version + 1 if newest else 1
     kept = newest is not None and newest.has_key_of(schema)
     stored = with_delta_columns(schema, history.versions.get(schema.table_id.text, ()))
+    is_same = newest is not None and kept and newest.object_id == schema.object_id
+    if newest is not None and is_same and newest.key_columns and not newest.shown_key:
+        # A version of before that fact: consumers know the rows by their own key.
+        stored = replace(stored, shown_key=())
     return replace(stored, version=number, key_since=newest.key_since if newest and kept else number), True
 
 

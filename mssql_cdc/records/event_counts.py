@@ -175,7 +175,7 @@ class EventCounts:
             return True
         table, columns = schema.table_id, [column.name for column in schema.columns]
         own = self.connector.records.keys.columns_for(table.catalog or "", table.schema, table.name, columns)
-        return not {*(own or schema.key_columns or schema.shown_key)} <= {*schema.key_columns}
+        return not {*(own or schema.record_key)} <= {*schema.key_columns}
 
     def _is_rendered(self, version: int) -> bool:
         """Whether rows of a version can be rendered at all; if not, that is the trouble of records, not of capture."""

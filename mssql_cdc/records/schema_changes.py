@@ -203,7 +203,7 @@ def table_structure(schema: TableSchema | TableStructure) -> dict[str, Any]:
     """
     return {
         "defaultCharsetName": None,
-        "primaryKeyColumnNames": list(schema.key_columns or getattr(schema, "shown_key", ())),
+        "primaryKeyColumnNames": list(schema.record_key if isinstance(schema, TableSchema) else schema.key_columns),
         "columns": [_column(column, position) for position, column in enumerate(schema.columns, start=1)],
         "comment": None,
     }

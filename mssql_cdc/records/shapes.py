@@ -126,7 +126,7 @@ class TableShape:
         keys, values, headers = settings.key_form, settings.value_form, settings.header_form
         topic = extensions.topics.data_change_topic(table)
         value_fields = fields(schema.value_columns, values)
-        key_columns = [schema.column(name) for name in own or schema.key_columns or schema.shown_key]
+        key_columns = [schema.column(name) for name in own or schema.record_key]
         key_fields, header_fields = fields(key_columns, keys), fields(key_columns, headers)
         added = _added(table, key_fields, extensions)
 

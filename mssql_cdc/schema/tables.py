@@ -106,8 +106,8 @@ class TableSchema:
     `key_constraint` is the constraint that they belong to (`UniqueKey`). `version` is `_schema` of the change log's
     rows; `incarnation` counts drop-and-create of the source table (B15). `key_since` is the version since which the key
     has been defined as it is. `object_id` is the source table's, `capture_object_id` the change table's, `instance` the
-    capture instance's name. `shown_key` are the captured columns of a primary key that is not wholly captured: records
-    show them as their key (EVT-02).
+    capture instance's name. `shown_key` are the columns that records show as their key (EVT-02): another index than the
+    lake's, or a part of one; empty in versions of before that fact, and without a unique index.
     """
 
     table_id: TableId
@@ -121,7 +121,7 @@ class TableSchema:
     instance: str | None = None
     from_lsn: str | None = None
     description: str | None = field(default=None, compare=False)
-    shown_key: tuple[str, ...] = ()
+    shown_key: tuple[str, ...] = field(default=(), compare=False)
     key_constraint: int | None = None
 
     def __post_init__(self) -> None:
@@ -152,6 +152,11 @@ class TableSchema:
     def key(self) -> UniqueKey:
         """The key by which rows are told apart; without columns if there is none."""
         return UniqueKey(self.key_columns, self.key_constraint)
+
+    @property
+    def record_key(self) -> tuple[str, ...]:
+        """The columns of records' keys, unless `message.key.columns` names others."""
+        return self.shown_key or self.key_columns
 
     @property
     def keys(self) -> tuple[Column, ...]:

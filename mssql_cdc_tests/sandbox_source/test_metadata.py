@@ -154,6 +154,27 @@ def test_a_table_without_a_key_has_none_unless_a_unique_index_replaces_it(shop: 
     assert shop.instance("indexed").schema.key_columns == ("b",)
 
 
+@pytest.mark.feature("EVT-02")
+def test_records_show_the_first_unique_index_by_name_as_their_key(shop: Shop) -> None:
+    """As `sp_statistics` has them; rows are told apart by the oldest one."""
+    shop.run(
+        "CREATE TABLE dbo.t (a int NOT NULL, b int NOT NULL, c int)",
+        "CREATE UNIQUE INDEX z ON dbo.t (b)",
+        "CREATE UNIQUE INDEX a ON dbo.t (a)",
+        "CREATE TABLE dbo.part (a int NOT NULL, b int)",
+        "CREATE UNIQUE INDEX a ON dbo.part (b) WHERE b IS NOT NULL",
+    )
+    shop.enable("t")
+    shop.enable("part")
+    shop.scan()
+    found, part = shop.instance("t").schema, shop.instance("part").schema
+
+    assert (found.key_columns, found.shown_key) == (("b",), ("a",))
+    assert (part.key_columns, part.shown_key) == ((), ("b",))
+    uncaptured = {one.table_id.name: one.key_columns for one in structures(shop.control)}
+    assert uncaptured == {"t": ("a",), "part": ("b",)}
+
+
 def test_a_varchar_key_with_another_collation_is_rejected_by_name(shop: Shop) -> None:
     shop.create("t", "k varchar(20) COLLATE Polish_CI_AS NOT NULL PRIMARY KEY, n int")
     found = shop.instance("t")

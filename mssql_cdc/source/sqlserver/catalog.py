@@ -20,7 +20,7 @@ from mssql_cdc.schema import TYPES, Column, Kind, SqlServerType, TableId, TableS
 from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.concealed import concealments
 from mssql_cdc.source.sqlserver.connect import Control
-from mssql_cdc.source.sqlserver.keys import captured_part, doubtful_columns, usable_keys
+from mssql_cdc.source.sqlserver.keys import doubtful_columns, shown_key, usable_keys
 from mssql_cdc.source.sqlserver.log_end import SeenLog, log_end, needed_grant
 from mssql_cdc.source.sqlserver.positions import minima, starts
 from mssql_cdc.source.sqlserver.sql import changes_function, text
@@ -365,7 +365,7 @@ def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | Non
         instance=row.capture_instance,
         from_lsn=_lsn(row.start_lsn).text,
         description=facts.descriptions.get(0),
-        shown_key=() if key else captured_part(facts.indexes, columns),
+        shown_key=shown_key(facts.indexes, columns, key),
     )
     if not schema.value_columns:
         raise SchemaError(f"The column filters exclude every column of {table_id}; exclude the table, or fewer columns")

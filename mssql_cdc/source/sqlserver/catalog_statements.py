@@ -105,7 +105,7 @@ WHERE i.is_unique = 1 AND i.is_hypothetical = 0 AND ic.key_ordinal > 0
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 UNIQUE_INDEXES = f"""
-SELECT i.object_id, i.index_id, i.is_primary_key, i.has_filter, i.is_disabled, ic.key_ordinal,
+SELECT i.object_id, i.index_id, i.name AS index_name, i.is_primary_key, i.has_filter, i.is_disabled, ic.key_ordinal,
        k.object_id AS constraint_id,
        c.name AS column_name, c.is_computed, c.collation_name, {TYPE_NAME} AS type_name
 FROM sys.indexes i

@@ -63,8 +63,25 @@ def _spoiled(type_name: str, collation: str | None, database_collation: str) -> 
     return known is not None and known.code_page and collation not in {None, database_collation}
 
 
-def captured_part(indexes: Iterable[Any], columns: Sequence[Column]) -> tuple[str, ...]:
-    """Return the captured columns of the primary key, in key order."""
-    captured = {column.name for column in columns if not column.excluded}
-    rows = sorted((one for one in indexes if one.is_primary_key), key=lambda one: one.key_ordinal)
-    return tuple(one.column_name for one in rows if one.column_name in captured)
+def shown_key(indexes: Iterable[Any], columns: Sequence[Column], key: Sequence[str]) -> tuple[str, ...]:
+    """Return what records show as their key: Debezium's, whether or not it identifies a row.
+
+    The captured columns of the primary key, else of the unique index that `sp_statistics` has first, whatever its
+    filter: the clustered one, then by name. A column that a filter excludes is in the lake only as a part of the row's
+    key: without it, that key is shown.
+
+    Args:
+        indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
+        columns: as captured, those too that a filter excludes.
+        key: the row's key.
+    """
+    by_index: Mapping[tuple[bool, bool, str], list[Any]] = defaultdict(list)
+    for row in indexes:
+        by_index[not row.is_primary_key, row.index_id != 1, row.index_name].append(row)
+    if not by_index:
+        return ()
+    captured = {column.name: not column.excluded or column.name in key for column in columns}
+    rows = sorted(by_index[min(by_index)], key=lambda row: row.key_ordinal)
+    names = [row.column_name for row in rows if row.column_name in captured]
+    held = tuple(name for name in names if captured[name])
+    return held if len(held) == len(names) or not key else tuple(key)

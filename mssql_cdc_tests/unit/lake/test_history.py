@@ -33,6 +33,24 @@ def test_known_structure_keeps_its_version_and_writes_nothing(tmp_path: Path):
     assert small_table(place, "schema_history").state().batch == 1
 
 
+@pytest.mark.feature("EVT-02", "SCH-01")
+def test_what_records_show_as_their_key_makes_no_version_and_stays_in_a_lake_that_has_none(tmp_path: Path):
+    """Versions of before that fact show the row's key: consumers know the rows by it."""
+    place, one = layout(tmp_path / "old"), orders(capture_object_id=5)
+    shown = replace(one, shown_key=("name",))
+    added = replace(orders(*one.columns, column("more", "int"), capture_object_id=6), shown_key=("name",))
+    for schema in (one, shown, added, replace(added, incarnation=2, object_id=8)):
+        recorded(place, [schema])
+    kept = load_history(place).versions[one.table_id.text]
+    assert [(schema.version, schema.record_key) for schema in kept] == [(1, ("id",)), (2, ("id",)), (3, ("name",))]
+
+    new = layout(tmp_path / "new")
+    for schema in (shown, replace(shown, shown_key=("id",)), added, replace(added, shown_key=())):
+        recorded(new, [schema])
+    kept = load_history(new).versions[one.table_id.text]
+    assert [(schema.version, schema.record_key) for schema in kept] == [(1, ("name",)), (2, ("name",))]
+
+
 @pytest.mark.feature("SCH-01")
 def test_new_structure_instance_and_incarnation_get_the_next_version(tmp_path: Path):
     place, one = layout(tmp_path), orders(capture_object_id=5)

@@ -84,6 +84,25 @@ def test_transactions_before_their_metadata_was_enabled_have_none_in_the_same_ou
 
 
 @pytest.mark.feature("EVT-02")
+def test_records_show_the_key_that_debezium_has_whatever_tells_rows_apart(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    orders = lake.add(table("orders", *BEFORE, shown_key=("name",)))
+    old, moved = {"id": 1, "name": "a"}, {"id": 2, "name": "a"}
+    lake.append(
+        orders,
+        Change(5, "c", after=old),
+        Change(6, "u", before=old, after=moved, changed=["id"]),
+        Change(7, "u", before=moved, after={"id": 2, "name": "b"}, changed=["name"]),
+    )
+    lake.cut(7)
+    create, *rows = lake.records()
+    assert create["value"]["tableChanges"][0]["table"]["primaryKeyColumnNames"] == ["name"]
+    assert [(one["key"], one["value"] and one["value"]["op"]) for one in rows] == [
+        ({"name": "a"}, "c"), ({"name": "a"}, "u"), ({"name": "a"}, "d"), ({"name": "a"}, None), ({"name": "b"}, "c"),
+    ]  # fmt: skip
+
+
+@pytest.mark.feature("EVT-02")
 def test_key_is_cut_to_the_captured_part_of_the_primary_key(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     parts = lake.add(table("orders", *BEFORE, keys=(), shown_key=("id",)))

@@ -9,7 +9,7 @@ import pytest
 
 from mssql_cdc.schema import NO_CONSTRAINT, Column, SqlServerType, UniqueKey
 from mssql_cdc.source.sqlserver.catalog import by_age, sql_type
-from mssql_cdc.source.sqlserver.keys import doubtful_columns, usable_keys
+from mssql_cdc.source.sqlserver.keys import doubtful_columns, shown_key, usable_keys
 from mssql_cdc.source.values import CapturedTable
 from mssql_cdc_tests.unit.source.raw import TABLE, instance, lsn
 
@@ -19,8 +19,8 @@ DATABASE = "Latin1_General_CI_AS"
 
 def index(number: int, *names: str, **more: object) -> list[SimpleNamespace]:
     blank = {
-        "index_id": number, "is_primary_key": False, "has_filter": False, "is_disabled": False,
-        "is_computed": False, "collation_name": None, "type_name": "int", "constraint_id": None,
+        "index_id": number, "index_name": f"i{number}", "is_primary_key": False, "has_filter": False,
+        "is_disabled": False, "is_computed": False, "collation_name": None, "type_name": "int", "constraint_id": None,
     }  # fmt: skip
     return [
         SimpleNamespace(**(blank | more), column_name=name, key_ordinal=place + 1) for place, name in enumerate(names)
@@ -54,6 +54,32 @@ def test_the_key_is_the_primary_key_or_the_first_unique_index_that_can_identify(
     indexes: list[SimpleNamespace], keys: list[tuple[str, ...]]
 ) -> None:
     assert [key.columns for key in usable_keys(indexes, {"a", "b", "u", "v"}, DATABASE)] == keys
+
+
+@pytest.mark.feature("EVT-02")
+@pytest.mark.parametrize(
+    ("indexes", "key", "shown"),
+    [
+        (index(2, "u", index_name="z") + index(3, "v", index_name="a"), ("u",), ("v",)),
+        (index(2, "v", index_name="a") + index(1, "u", index_name="z"), ("u",), ("u",)),
+        (index(2, "u", has_filter=True), (), ("u",)),
+        (index(2, "u", has_filter=True) + index(3, "v"), ("v",), ("u",)),
+        (index(2, "gone", "u", is_computed=True) + index(3, "v"), ("v",), ("u",)),
+        (index(2, "u") + index(3, "a", "gone", is_primary_key=True), ("u",), ("a",)),
+        (index(2, "u") + index(3, "b", "a", is_primary_key=True), ("b", "a"), ("b", "a")),
+        (index(2, "u", "hidden") + index(3, "v"), ("v",), ("v",)),
+        (index(2, "u", "hidden"), ("u", "hidden"), ("u", "hidden")),
+        (index(2, "u", "hidden", is_primary_key=True), (), ("u",)),
+        ([], (), ()),
+    ],
+)
+def test_records_show_the_primary_key_or_the_first_unique_index_by_name_as_debezium(
+    indexes: list[SimpleNamespace], key: tuple[str, ...], shown: tuple[str, ...]
+) -> None:
+    """What identifies a row decides for the lake: it takes the oldest index, and none with a filter."""
+    columns = [Column(name, SqlServerType("int"), excluded=name == "hidden") for name in ("a", "b", "u", "v", "hidden")]
+
+    assert shown_key(indexes, columns, key) == shown
 
 
 def test_a_key_is_known_by_its_constraint() -> None:
