@@ -68,6 +68,22 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="when Debezium polls is not part of the stream",
         adapt=where_ours_are,
     ),
+    "read-position": Difference(
+        about="the position of a row of an incremental snapshot",
+        debezium="the source block has `change_lsn` and `event_serial_no` of the stream's newest event; the offset is "
+        "`snapshot`, `snapshot_completed` and `commit_lsn`",
+        ours="both are null in the source block; the offset is one of the stream: `commit_lsn`, `change_lsn` null, "
+        "`event_serial_no` 0, and the open transaction",
+        why="the row is no event of the stream; a consumer that resumes behind it lacks nothing, also where a restarted "
+        "connector writes `snapshot_completed` false",
+    ),
+    "key-of-before": Difference(
+        about="the record key of a table with several unique indexes, in a lake that an earlier version began",
+        debezium="the primary key, else the first unique index by name, whatever its filter",
+        ours="the index that tells rows apart in the lake, until the table gets another key or is made anew; in lakes "
+        "that begin now as Debezium",
+        why="consumers know the rows by this key",
+    ),
     "excluded-key": Difference(
         about="the key of a snapshot's row, if a column filter excludes its column",
         debezium="has the type's zero, so all rows have one key",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mssql_cdc_tests.conformance.workload import NULLS, SCHEMAS, Course, Reading, Script, captured
 
 _TYPE = "io.debezium.processors.reselect.ReselectColumnsPostProcessor"
-_AGAIN = {"post.processors": "again", "again.type": _TYPE, "again.reselect.columns.include.list": "dbo.ra_null:v"}
+_AGAIN = {"post.processors": "again", "again.type": _TYPE, "again.reselect.columns.include.list": "dbo.ra_null:(v|d)"}
 _ONLY = {"schema.history.internal.store.only.captured.tables.ddl": "true"}
 _PROCESSOR = "AbstractReselectProcessorTest"
 AGAIN = Course(
@@ -19,14 +19,14 @@ AGAIN = Course(
             restates=f"{_PROCESSOR}.testColumnsReselectedWhenValueIsNullStreaming",
             tables=("dbo.ra_null",),
             setup=(
-                "CREATE TABLE dbo.ra_null (id int PRIMARY KEY, v varchar(50), n int)",
+                "CREATE TABLE dbo.ra_null (id int PRIMARY KEY, v varchar(50), n int, d varchar(9) DEFAULT 'd')",
                 captured("ra_null"),
-                "INSERT INTO dbo.ra_null VALUES (1, NULL, 1)",
+                "INSERT INTO dbo.ra_null VALUES (1, NULL, 1, NULL)",
             ),
             changes=(
-                """BEGIN TRAN INSERT INTO dbo.ra_null VALUES (2, NULL, 1)
-                   UPDATE dbo.ra_null SET v = 'now' WHERE id = 2 COMMIT""",
-                "INSERT INTO dbo.ra_null VALUES (3, 'x', 1)",
+                """BEGIN TRAN INSERT INTO dbo.ra_null VALUES (2, NULL, 1, NULL)
+                   UPDATE dbo.ra_null SET v = 'now', d = 'now' WHERE id = 2 COMMIT""",
+                "INSERT INTO dbo.ra_null VALUES (3, 'x', 1, 'x')",
                 "UPDATE dbo.ra_null SET n = 2 WHERE id = 1",
                 "DELETE FROM dbo.ra_null WHERE id = 3",
             ),

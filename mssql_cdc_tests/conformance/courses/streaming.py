@@ -22,6 +22,15 @@ READINGS = (
             "conf_stream.dbo.keys:v;dbo.defaults:id,n_varchar",
         },
     ),
+    *(
+        Reading(
+            name=f"own keys, skipped {skipped}",
+            properties=NO_SCHEMAS
+            | _TRANSACTIONS
+            | {"message.key.columns": "dbo.updates:name", "skipped.operations": skipped},
+        )
+        for skipped in ("c", "d")
+    ),
     Reading(name="own keys and nulls", properties=SCHEMAS | NULLS | {"message.key.columns": "dbo.defaults:n_varchar"}),
     Reading(
         name="no schema changes",
@@ -52,6 +61,15 @@ READINGS = (
         | {
             "field.name.adjustment.mode": "avro_unicode",
             "schema.name.adjustment.mode": "avro_unicode",
+        },
+    ),
+    Reading(
+        name="masked texts",
+        properties=SCHEMAS
+        | {
+            "binary.handling.mode": "hex",
+            "column.mask.hash.v2.SHA-256.with.salt.s": "dbo.large.nm",
+            "column.truncate.to.1.chars": "dbo.large.(vm|bm|i)",
         },
     ),
     Reading(name="source types", properties=SCHEMAS | {"column.propagate.source.type": ".*"}),
@@ -114,7 +132,10 @@ SCRIPTS = (
         group="streaming",
         restates="SqlServerConnectorIT.update",
         tables=("dbo.updates",),
-        readings=_in("skipped u,d", "skipped c", "no unchanged", "own keys", "no converter", "source types"),
+        readings=_in(
+            "skipped u,d", "skipped c", "own keys, skipped c", "own keys, skipped d", "no unchanged", "own keys",
+            "no converter", "source types",
+        ),
         setup=(
             "CREATE TABLE dbo.updates (id int PRIMARY KEY, name varchar(30) NOT NULL, n decimal(9, 2))",
             captured("updates"),
@@ -126,6 +147,33 @@ SCRIPTS = (
             "UPDATE dbo.updates SET name = 'z', n = NULL WHERE id = 1",
             "UPDATE dbo.updates SET n = 0 WHERE id = 2",
             "UPDATE dbo.updates SET n = 7 WHERE id = 99",
+        ),
+    ),
+    Script(
+        name="unique indexes",
+        group="keys",
+        restates="SqlServerConnectorIT.keylessTable",
+        tables=("dbo.two_indexes", "dbo.some_rows"),
+        readings=_in("own keys"),
+        setup=(
+            "CREATE TABLE dbo.two_indexes (a int NOT NULL, b int NOT NULL, c int)",
+            "CREATE UNIQUE INDEX z ON dbo.two_indexes (b)",
+            "CREATE UNIQUE INDEX a ON dbo.two_indexes (a)",
+            captured("two_indexes"),
+            "CREATE TABLE dbo.some_rows (a int NOT NULL, b int)",
+            "CREATE UNIQUE INDEX some ON dbo.some_rows (b) WHERE b IS NOT NULL",
+            captured("some_rows"),
+            "INSERT INTO dbo.two_indexes VALUES (1, 10, 1)",
+        ),
+        changes=(
+            "INSERT INTO dbo.two_indexes VALUES (2, 20, 1)",
+            "UPDATE dbo.two_indexes SET c = 2",
+            "INSERT INTO dbo.some_rows VALUES (1, NULL)",
+            "INSERT INTO dbo.some_rows VALUES (2, 2)",
+            "UPDATE dbo.some_rows SET a = 3 WHERE b = 2",
+            "UPDATE dbo.two_indexes SET b = 11 WHERE a = 1",
+            "UPDATE dbo.two_indexes SET a = 3 WHERE a = 2",
+            "DELETE FROM dbo.two_indexes",
         ),
     ),
     Script(
@@ -260,7 +308,7 @@ SCRIPTS = (
         group="large values",
         restates="SqlServerMaxColumnTest.shouldIdentifyMaxColumnFromColumnModel",
         tables=("dbo.large",),
-        readings=_in("no converter", "no unchanged", "source types"),
+        readings=_in("no converter", "no unchanged", "source types", "masked texts"),
         setup=(
             """CREATE TABLE dbo.large (id int PRIMARY KEY, n int, vm varchar(max),
                nm nvarchar(max) NOT NULL DEFAULT N'd',
@@ -342,12 +390,13 @@ SCRIPTS = (
         group="names and defaults",
         restates="SqlServerConnectionIT.shouldProperlyGetDefaultColumnValues",
         tables=("dbo.defaults",),
-        readings=_in("own keys", "own keys and nulls", "no converter"),
+        readings=_in("own keys", "own keys and nulls", "no unchanged", "no converter"),
         setup=(
             """CREATE TABLE dbo.defaults (id int PRIMARY KEY,
                n_varchar varchar(20) NULL DEFAULT 'dflt', quoted varchar(20) DEFAULT 'it''s "x"',
                parens varchar(20) DEFAULT 'a (b) c', word varchar(20) DEFAULT 'NULL', empty varchar(5) DEFAULT '',
-               nothing varchar(5) DEFAULT NULL, call varchar(40) DEFAULT getdate(), uni nvarchar(20) DEFAULT N'né',
+               made nvarchar(36) DEFAULT CONVERT(nvarchar(36), NEWID()), part varchar(36) DEFAULT LEFT(NEWID(), 8),
+               groups varchar(20) DEFAULT 'a (b) and (c)', nothing varchar(5) DEFAULT NULL, call varchar(40) DEFAULT getdate(), uni nvarchar(20) DEFAULT N'né',
                i_neg int DEFAULT -5, i_null int DEFAULT NULL, i_sum int DEFAULT (1 + 2), i_text int DEFAULT '7',
                i_str int DEFAULT 1.0, ti tinyint DEFAULT 200, bi bigint DEFAULT 3147483648, b0 bit DEFAULT 0,
                b1 bit DEFAULT 1, bn bit DEFAULT NULL, bt bit DEFAULT 'true', de decimal(9, 3) DEFAULT 1.5,
@@ -370,6 +419,7 @@ SCRIPTS = (
             ),
             "UPDATE dbo.defaults SET n_varchar = 'x' WHERE id = 4",
             "UPDATE dbo.defaults SET n_varchar = NULL WHERE id = 3",
+            "UPDATE dbo.defaults SET made = NULL, part = NULL, groups = NULL WHERE id = 3",
             "UPDATE dbo.defaults SET c1 = 'z' WHERE id = 1",
             "DELETE FROM dbo.defaults WHERE id = 2",
         ),
