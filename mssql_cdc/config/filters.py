@@ -104,8 +104,8 @@ class TableFilter:
             schema: the table's schema.
             table: the table's name.
         """
-        name = f"{catalog}.{schema}.{table}".lower()
-        return any(plain_name(one).lower() == name for one in self.signal_tables)
+        name = (catalog.lower(), schema.lower(), table.lower())
+        return any(tuple(part.lower() for part in split_name(one)) == name for one in self.signal_tables)
 
     def order(self, catalog: str, schema: str, table: str) -> tuple[int, int, str]:
         """The sort key of snapshots (SNP-26): order of the include list, then name; the signal table last.

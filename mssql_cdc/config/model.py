@@ -14,7 +14,7 @@ from pydantic import AfterValidator, ValidationInfo, field_validator
 
 from mssql_cdc.config.connection import Connection
 from mssql_cdc.config.delta_settings import DATABASE, DeltaSettings
-from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name
+from mssql_cdc.config.filters import Filters, GuardrailSettings, split_name, spoken_name
 from mssql_cdc.config.inert import InertSettings
 from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.lineage_settings import LineageSettings
@@ -235,7 +235,7 @@ class Connector:
     @classmethod
     def _full_names(cls, signals: SignalSettings, info: ValidationInfo) -> SignalSettings:
         databases: tuple[str, ...] = info.data.get("databases", ())
-        tables: list[str] = []
+        tables: dict[str, tuple[str, ...]] = {}
         for one in signals.tables if databases else ():
             parts = split_name(one)
             if len(parts) == 2 and len(databases) == 1:
@@ -244,8 +244,12 @@ class Connector:
                 problem = f"found {one!r}, expected <db>.<schema>.<table> with one of database.names"
                 Report.of(info).complain("signal.data.collection", problem)
                 continue
-            tables.append(".".join(parts))
-        return replace(signals, tables=tuple(tables))
+            first = tables.setdefault(parts[0].lower(), parts)
+            if [part.lower() for part in first] != [part.lower() for part in parts]:
+                problem = f"names two tables of {parts[0]}, {spoken_name(first)} and {spoken_name(parts)}; keep one"
+                Report.of(info).complain("signal.data.collection", problem)
+        # A later `replace` validates again: what is kept must be read as it was.
+        return replace(signals, tables=tuple(spoken_name(parts) for parts in tables.values()))
 
     @field_validator("delta")
     @classmethod

@@ -13,6 +13,7 @@ from typing import Annotated
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
+from mssql_cdc.config.filters import split_name
 from mssql_cdc.config.property import GivenProperty, Group, members, prop, section, split, topic_name
 from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret, reveal
@@ -91,10 +92,13 @@ def _absolute(text: str) -> str:
 
 @section(Group.SIGNAL)
 class SignalSettings:
-    """`tables`: full names `db.schema.table`; a connector with one database may leave the database out."""
+    """`tables`: full names `db.schema.table`; a connector with one database may leave the database out.
+
+    The connector completes them, one per database, with brackets where a name has dots.
+    """
 
     tables: tuple[str, ...] = prop("signal.data.collection", (), "SIG-02")
-    """Names the signal table of each database, `db.schema.table`."""
+    """Names the signal table of each database, `db.schema.table`; a name with dots stands in brackets."""
     channels: Annotated[tuple[str, ...], AfterValidator(_signal_channels)] = prop(
         _CHANNELS, (SOURCE_CHANNEL,), "SIG-01 SIG-05 SIG-06 SIG-07"
     )
@@ -164,7 +168,7 @@ class SignalSettings:
     def table_of(self, catalog: str) -> tuple[str, str] | None:
         """(schema, table) of the signal table in a database, or None."""
         for name in self.tables:
-            found_catalog, schema, table = name.split(".", 2)
+            found_catalog, schema, table = split_name(name)
             if found_catalog.lower() == catalog.lower():
                 return schema, table
         return None

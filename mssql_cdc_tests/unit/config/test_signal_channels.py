@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,40 @@ def test_watermarks_in_a_database_without_a_signal_table_are_told_to_have_no_eff
         "incremental.snapshot.watermarking.strategy: no effect in stock: signal.data.collection names no table there "
         "to write to"
     )
+
+
+@pytest.mark.feature("SIG-02")
+@pytest.mark.parametrize(
+    ("database", "named", "expected"),
+    [
+        ("Contoso.Sales", "dbo.signals", ("dbo", "signals")),
+        ("Contoso.Sales", "[contoso.sales].dbo.signals", ("dbo", "signals")),
+        ("Contoso.Sales", '"Contoso.Sales"."dbo"."signals"', ("dbo", "signals")),
+        ("inv", "dbo.[my.signals]", ("dbo", "my.signals")),
+        ("inv", "[my.schema].signals", ("my.schema", "signals")),
+        ("inv", "inv.dbo.[a]]b]", ("dbo", "a]b")),
+        ("inv", "[inv].[dbo].[signals]", ("dbo", "signals")),
+    ],
+)
+def test_a_signal_table_is_found_whatever_its_names_hold(database: str, named: str, expected: tuple[str, str]) -> None:
+    connector = connector_with({"database.names": database, "signal.data.collection": named})
+    for one in (connector, connector.with_real_names([database]), replace(connector, notices=())):
+        assert one.signals.table_of(database.lower()) == expected
+        assert one.filters.tables.is_signal_table(database.upper(), *expected)
+        assert not one.filters.tables.is_signal_table(database, f"{expected[0]}.x", expected[1])
+
+
+@pytest.mark.feature("SIG-02")
+def test_the_signal_tables_of_several_databases_with_dots_are_all_kept() -> None:
+    given = {"database.names": "Contoso.Sales,inv", "signal.data.collection": "[Contoso.Sales].dbo.s,inv.dbo.s"}
+    signals = connector_with(given).signals
+    assert [signals.table_of(name) for name in ("Contoso.Sales", "inv")] == [("dbo", "s")] * 2
+
+
+@pytest.mark.feature("SIG-02")
+@pytest.mark.parametrize("second", ["inv.dbo.b", "[INV].dbo.b", "dbo.b"])
+def test_a_database_has_one_signal_table(second: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"names two tables of .*dbo\.a and .*dbo\.b; keep one"):
+        connector_with({"database.names": "inv", "signal.data.collection": f"inv.dbo.a,{second}"})
+    twice = connector_with({"database.names": "inv", "signal.data.collection": "inv.dbo.a,[INV].dbo.A"})
+    assert twice.signals.tables == ("inv.dbo.a",)
