@@ -10,7 +10,7 @@ import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog
 from mssql_cdc.cli.output import Output
-from mssql_cdc.errors import ConfigurationError, InvalidPropertiesError, MssqlCdcError
+from mssql_cdc.errors import ConfigurationError, InvalidPropertiesError, LoginRefusedError, MssqlCdcError
 
 if TYPE_CHECKING:
     from mssql_cdc.config import Connector
@@ -47,6 +47,8 @@ def check_config(output: Output, *, config: Path) -> int:
             except MssqlCdcError as error:
                 code = max(code, error.exit_code)
                 errors.setdefault(property_of(error), []).append(str(error))
+                if isinstance(error, LoginRefusedError):
+                    break  # The other databases would refuse it, too, and each attempt brings its lock nearer.
     output.json({"errors": errors, "databases": databases})
     return code
 

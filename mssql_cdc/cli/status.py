@@ -18,6 +18,7 @@ from mssql_cdc.run.interrupts import require_uninterrupted
 
 if TYPE_CHECKING:
     from mssql_cdc.capture.database import Database
+    from mssql_cdc.run.snapshot_status import SnapshotStatus
     from mssql_cdc.run.status import DatabaseStatus, TableStatus
 
 WATCH_SECONDS = 2.0
@@ -44,7 +45,7 @@ def status(output: Output, *, config: Path, warehouse: str | None, as_json: bool
 
     The lag is the age of the oldest change that the change log, or the current table, may lack. It is 0 when
     everything that was captured is there and the capture job scans the log. Without the source, the lake's part is
-    shown. Ends with the exit code with which run would end.
+    shown. The exit code is the one that `run` would end with.
     """
     with opened(output, config, warehouse) as databases:
         found = _watch(output, databases, as_json=as_json) if watch else _look(databases)
@@ -65,20 +66,24 @@ def _show(output: Output, found: Sequence[DatabaseStatus], *, as_json: bool) -> 
 
 
 def _look(databases: Sequence[Database]) -> list[DatabaseStatus]:
-    """The status of each database; one whose lake cannot be read does not hide the others."""
+    """The status of each database; one whose lake cannot be read does not hide the others.
+
+    Once the server has refused the login, the lake's part of the others is shown.
+    """
     from mssql_cdc.run.status import DatabaseStatus, read_status
 
     found: list[DatabaseStatus] = []
     for database in databases:
+        refusal = next((one.refusal for one in found if one.refusal is not None), None)
         try:
-            found.append(read_status(database))
+            found.append(read_status(database, refusal=refusal))
         except StorageError as error:
             found.append(DatabaseStatus(database.catalog, (), None, error))
     return found
 
 
 def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> list[DatabaseStatus]:
-    """Show the status until Ctrl+C, and return the last one."""
+    """Show the status until Ctrl+C, or until the server refuses the login; return the last one."""
     found: list[DatabaseStatus] = []
     with output.screen() as show, suppress(KeyboardInterrupt):
         while True:
@@ -88,6 +93,8 @@ def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> l
                 output.json(facts(found))
             else:
                 show(COLUMNS, rows(found), notes(found), right=NUMBERS)
+            if any(one.refusal is not None for one in found):
+                break  # More attempts would lock the account, which capture itself uses.
             time.sleep(WATCH_SECONDS)
     return found
 
@@ -123,21 +130,11 @@ def notes(found: Sequence[DatabaseStatus]) -> list[str]:
 
 
 def facts(found: Sequence[DatabaseStatus]) -> list[dict[str, object]]:
-    """The same as values, an object per table."""
+    """The same as values, an object per table; one without a table for a database of which no table is known."""
     return [
         {
             "database": database.database,
-            "table": one.table.text,
-            "status": one.status,
-            "detail": one.detail,
-            "position": one.position,
-            "newest_commit": one.newest.isoformat() if one.newest else None,
-            "log_lag_seconds": one.lag.log,
-            "current_lag_seconds": one.lag.current,
-            "rows_in_5_minutes": one.recent_rows,
-            "open_gaps": one.open_gaps,
-            "snapshot_paused": one.table.text in database.snapshots.paused,
-            "incremental_snapshot": database.snapshots.of(one.table),
+            **_table_facts(one, database.snapshots),
             "incremental_snapshots_paused": database.snapshots.state.paused,
             "open_signals": list(database.snapshots.signals),
             "last_scan": database.health.scanned.isoformat() if database.health and database.health.scanned else None,
@@ -146,8 +143,24 @@ def facts(found: Sequence[DatabaseStatus]) -> list[dict[str, object]]:
             "source_restored": str(database.restored) if database.restored else None,
         }
         for database in found
-        for one in database.tables
+        for one in database.tables or (None,)
     ]
+
+
+def _table_facts(one: TableStatus | None, snapshots: SnapshotStatus) -> dict[str, object]:
+    return {
+        "table": one.table.text if one else None,
+        "status": one.status if one else None,
+        "detail": one.detail if one else None,
+        "position": one.position if one else None,
+        "newest_commit": one.newest.isoformat() if one and one.newest else None,
+        "log_lag_seconds": one.lag.log if one else None,
+        "current_lag_seconds": one.lag.current if one else None,
+        "rows_in_5_minutes": one.recent_rows if one else 0,
+        "open_gaps": one.open_gaps if one else 0,
+        "snapshot_paused": one is not None and one.table.text in snapshots.paused,
+        "incremental_snapshot": snapshots.of(one.table) if one else None,
+    }
 
 
 def lag_cell(seconds: float | None) -> Cell:

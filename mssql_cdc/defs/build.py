@@ -10,6 +10,7 @@ import dagster as dg
 from mssql_cdc.config import Connector
 from mssql_cdc.defs.capture_step import build_capture
 from mssql_cdc.defs.maintenance import build_maintenance, nightly
+from mssql_cdc.defs.memory import Refusals
 from mssql_cdc.defs.resources import SparkResource
 from mssql_cdc.defs.sensors import build_sensor
 from mssql_cdc.defs.setup import Setup
@@ -43,15 +44,15 @@ def build_definitions(
             to fail.
     """
     guard(connector, len(tables), warn=dg.get_dagster_logger().warning)
-    spark = SparkResource(settings=connector.spark)
+    spark, refusals = SparkResource(settings=connector.spark), Refusals()
     parts = [
-        _database(Setup.of(connector, name, tuple(tables), warehouse=warehouse, since=since), spark)
+        _database(Setup.of(connector, name, tuple(tables), warehouse=warehouse, since=since), spark, refusals)
         for name in connector.databases
     ]
     return dg.Definitions.merge(*parts)
 
 
-def _database(setup: Setup, spark: SparkResource) -> dg.Definitions:
+def _database(setup: Setup, spark: SparkResource, refusals: Refusals) -> dg.Definitions:
     capture, snapshots = build_capture(setup), build_snapshots(setup)
     job = dg.define_asset_job(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
         f"{setup.names.stem}__stream",
@@ -81,6 +82,6 @@ def _database(setup: Setup, spark: SparkResource) -> dg.Definitions:
         assets=[*source_specs(setup), capture, snapshots, *event_specs(setup), build_signals(setup)],
         jobs=[job, snapshot_job, maintenance],
         schedules=[nightly(maintenance)],
-        sensors=[build_sensor(setup, job, snapshot_job)],
+        sensors=[build_sensor(setup, job, snapshot_job, refusals)],
         resources={setup.names.spark: spark},
     )

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from mssql_cdc.errors import LoginRefusedError
 from mssql_cdc.plan.facts import Cursor
+from mssql_cdc.plan.waits import backoff
+
+_ASKED_AGAIN = timedelta(minutes=2)
+"""The first wait. A quarter of an hour has eight logins at most: an attempt is one to the database, one to `master`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +83,48 @@ class Kept:
         known = Memory.from_json(cursor)
         done = replace(known, beaten=found.beaten, started=found.started, signals=found.signals)
         self._cursor, self._memory = cursor, found if whole else done
+
+
+@dataclasses.dataclass(slots=True)
+class Refusals:
+    """The refused logins of a connector, which the sensors of its databases share.
+
+    The server counts each attempt, and locks the account that capture itself uses. So ticks repeat the answer for a
+    while that grows, until a login succeeds or a sensor is turned on.
+
+    Attributes:
+        error: The last refusal; None: the last tick met none.
+        at: When that was.
+        count: The refusals in a row.
+    """
+
+    error: LoginRefusedError | None = None
+    at: datetime | None = None
+    count: int = 0
+
+    @contextmanager
+    def heeded(self, started: float | None) -> Generator[None]:
+        """Run a tick, unless the server has refused the login a moment ago.
+
+        Args:
+            started: When the tick's sensor was turned on, in seconds since 1970.
+
+        Raises:
+            LoginRefusedError: It has, or it does so now.
+        """
+        if self.error is not None and self.at is not None:
+            rest = backoff(_ASKED_AGAIN, self.count) - abs(datetime.now(UTC) - self.at)
+            if rest > timedelta(0) and (started is None or started < self.at.timestamp()):
+                raise LoginRefusedError(
+                    f"{self.error}; each attempt may lock the account: the next one is in {rest.total_seconds():.0f} "
+                    "s, or when you turn the sensor off and on"
+                )
+        try:
+            yield
+        except LoginRefusedError as error:
+            self.error, self.at, self.count = error, datetime.now(UTC), self.count + 1
+            raise
+        self.error, self.at, self.count = None, None, 0
 
 
 @cache

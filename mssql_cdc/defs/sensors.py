@@ -25,7 +25,7 @@ from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.defs.asked import report_absent
 from mssql_cdc.defs.handover import STATE_TAG, STREAMING, lead_seconds
 from mssql_cdc.defs.life import Lives
-from mssql_cdc.defs.memory import Kept, Memory
+from mssql_cdc.defs.memory import Kept, Memory, Refusals
 from mssql_cdc.defs.metadata import event_metadata
 from mssql_cdc.defs.report import evaluation, loss_advice, losses, try_again
 from mssql_cdc.defs.runs import AGAIN_TAG, ATTEMPT_TAG, MERGE_TAG, RANGE_TAG, SNAPSHOT_TAG, RunRecords, Stream
@@ -61,7 +61,10 @@ SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
 
 
 def build_sensor(
-    setup: Setup, job: dg.UnresolvedAssetJobDefinition, snapshot_job: dg.UnresolvedAssetJobDefinition
+    setup: Setup,
+    job: dg.UnresolvedAssetJobDefinition,
+    snapshot_job: dg.UnresolvedAssetJobDefinition,
+    refusals: Refusals,
 ) -> dg.SensorDefinition:
     """Build the sensor, which keeps the streaming job running and requests snapshots.
 
@@ -69,6 +72,7 @@ def build_sensor(
         setup: The database.
         job: The streaming job.
         snapshot_job: The job that takes snapshots.
+        refusals: What the sensors of the connector know of refused logins.
     """
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
     kept = Kept()
@@ -88,7 +92,8 @@ def build_sensor(
         description=f"Keeps a run going that captures the changes of {setup.database}, and requests due snapshots.",
     )
     def sensor(context: dg.SensorEvaluationContext) -> dg.SensorResult | dg.SkipReason:
-        with shown(setup.connector):  # A tick fails if an operator must act.
+        # A tick fails if an operator must act.
+        with shown(setup.connector), refusals.heeded(context.last_sensor_start_time):
             runs = RunRecords(context.instance, setup, job.name, snapshot_job.name)
             database = setup.open(source=source(), log=context.log.info)
             tick = Tick(setup, replace(database, tables=tables), runs, kept.memory(context.cursor), lives)

@@ -17,7 +17,14 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
 from mssql_cdc.capture.survey import Survey
-from mssql_cdc.errors import DataLostError, FencedError, MssqlCdcError, NotCaughtUpError, SourceUnavailableError
+from mssql_cdc.errors import (
+    DataLostError,
+    FencedError,
+    LoginRefusedError,
+    MssqlCdcError,
+    NotCaughtUpError,
+    SourceUnavailableError,
+)
 from mssql_cdc.follow.current import Merged, merge_now
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
@@ -54,7 +61,8 @@ def run_for(
 ) -> None:
     """Follow the databases in turn, and retry after retriable errors.
 
-    A database that cannot be followed does not stop the others; it is retried every minute.
+    A database that cannot be followed does not stop the others; it is retried every minute. A refused login ends all of
+    them: another attempt may lock the account.
 
     Args:
         databases: The databases.
@@ -181,6 +189,8 @@ def _follow(follower: Follower) -> Done | None:
     """Attempt one step of one database; return its result. The follower keeps its error."""
     try:
         return follower.attempt()
+    except LoginRefusedError:
+        raise
     except MssqlCdcError as error:
         require_uninterrupted()  # A signal ended a call of the driver: nothing is wrong with the source.
         follower.broken = error
@@ -194,7 +204,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
 
     The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
     reached when every streaming table has reached it, no incremental snapshot is due, and the current tables are at a
-    complete cut that contains it. A database that cannot be followed does not stop the others.
+    complete cut that contains it. A database that cannot be followed does not stop the others; a refused login does.
 
     Args:
         databases: The databases.
@@ -216,6 +226,8 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
             try:
                 start_database(database)
                 _catch_up(follower, end, timeout)
+            except LoginRefusedError:
+                raise
             except MssqlCdcError as error:
                 errors.append(error)
                 if len(databases) > 1:

@@ -18,7 +18,14 @@ from mssql_cdc.capture.snapshot.chunk_commits import groups_done
 from mssql_cdc.capture.snapshot.chunk_plan import plan_of_text, resumed
 from mssql_cdc.capture.snapshot_controls import heard_until, load_controls
 from mssql_cdc.capture.survey import survey
-from mssql_cdc.errors import DataLostError, MssqlCdcError, NotCaughtUpError, SourceError, StorageError
+from mssql_cdc.errors import (
+    DataLostError,
+    LoginRefusedError,
+    MssqlCdcError,
+    NotCaughtUpError,
+    SourceError,
+    StorageError,
+)
 from mssql_cdc.lake.commit_times import CommitTimes, commit_times
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
@@ -52,6 +59,7 @@ class TableStatus:
         recent_rows: The rows that were read in the last `RECENT`.
         open_gaps: The losses that are not acknowledged.
         absent: The table cannot be captured now: the source does not show it, or it does not fit as it is.
+        unreadable: Why its change log, or its current table, cannot be read.
     """
 
     table: TableId
@@ -63,6 +71,7 @@ class TableStatus:
     recent_rows: int = 0
     open_gaps: int = 0
     absent: bool = False
+    unreadable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +98,23 @@ class DatabaseStatus:
             return self.error or self.restored
         if self.health is not None and self.health.problem is not None:
             return SourceError(f"{self.database}: {self.health.problem}")
-        failed = [f"{one.table}: {one.detail}" for one in self.tables if one.status == "failed"]
-        return NotCaughtUpError(f"Tables failed: {'; '.join(failed)}") if failed else None
+        failed = {one.table: one.unreadable for one in self.tables if one.unreadable is not None}
+        failed |= {one.table: one.detail for one in self.tables if one.status == "failed"}
+        listed = "; ".join(f"{table}: {reason}" for table, reason in failed.items())
+        return NotCaughtUpError(f"Tables failed: {listed}") if failed else None
+
+    @property
+    def refusal(self) -> LoginRefusedError | None:
+        """The refusal of the login, if that is why: each further attempt would bring its lock nearer."""
+        return self.error if isinstance(self.error, LoginRefusedError) else None
 
 
-def read_status(database: Database) -> DatabaseStatus:
+def read_status(database: Database, *, refusal: LoginRefusedError | None = None) -> DatabaseStatus:
     """Return the status of a database, as far as source and lake can be asked.
+
+    Args:
+        database: The database.
+        refusal: The server has just refused the login: it is not asked again.
 
     Raises:
         StorageError: The lake cannot be read.
@@ -102,6 +122,8 @@ def read_status(database: Database) -> DatabaseStatus:
     offsets = database.offsets()
     snapshots = snapshot_status(database, offsets)
     try:
+        if refusal is not None:
+            raise refusal
         seen = survey(database, quick=True, currents=False)
         with database.session() as session:
             health = session.capture_health(positions(offsets))
@@ -179,13 +201,14 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
         home = database.layout.home(newest.table_id, folder=entry.folder)
         position, lag = position_of(entry, offsets), Lag()
         status, detail = _status(database, offsets, entry, newest.table_id)
-        readable = bool(newest.key_columns)
+        readable, unreadable = bool(newest.key_columns), None
         try:
             times = unmerged_since(database, home, newest)
         except StorageError as error:
             times, readable = _readable_times(database, home), False
             what = "change log" if times is None else "current table"
-            detail = "; ".join(one for one in (detail, f"the {what} cannot be read: {error}") if one)
+            unreadable = f"the {what} cannot be read: {error}"
+            detail = "; ".join(one for one in (detail, unreadable) if one)
             times = times or CommitTimes()
         if health is not None:
             lag = lag_of(position, times.oldest_after, health, has_current=readable)
@@ -199,6 +222,7 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
                 lag,
                 recent[name],
                 len(gaps.get(name, ())),
+                unreadable=unreadable,
             )
         )
     return found

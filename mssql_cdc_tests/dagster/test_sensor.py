@@ -7,6 +7,7 @@ import shutil
 from datetime import UTC, datetime
 
 import dagster as dg
+import pyodbc
 import pytest
 
 from mssql_cdc.defs.runs import RANGE_TAG, SNAPSHOT_TAG
@@ -229,6 +230,24 @@ def test_a_wrong_password_fails_the_tick_and_is_not_shown(shop, locate):
     with pytest.raises(dg.Failure, match="Login failed") as raised:
         location.tick()
     assert "wrong-and-secret" not in str(raised.value)
+
+
+def test_a_refused_login_is_not_repeated_by_every_tick(shop, locate, monkeypatch):
+    """The server counts attempts, and locks the account that capture itself uses."""
+    logins, really_connect = [], pyodbc.connect
+    monkeypatch.setattr(pyodbc, "connect", lambda *given, **more: logins.append(1) or really_connect(*given, **more))
+    location = locate().reloaded(database_password="wrong-and-secret")
+    logins.clear()
+    with pytest.raises(dg.Failure, match="Login failed"):
+        location.tick()
+    for _ in range(3):
+        with pytest.raises(dg.Failure, match="Login failed.* the next one is in"):
+            location.tick()
+    assert len(logins) == 2  # One to the database, one to `master` to tell what was refused.
+    location.started = datetime.now(UTC).timestamp() + 1
+    with pytest.raises(dg.Failure, match="Login failed"):
+        location.tick()
+    assert len(logins) == 4
 
 
 def test_lost_offsets_are_a_red_tick_until_they_are_back(streaming, tmp_path):

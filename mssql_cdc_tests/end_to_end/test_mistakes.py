@@ -252,6 +252,52 @@ def test_a_mistake_is_named_after_one_attempt(
     assert asked.pauses == []
 
 
+@pytest.mark.feature("PRE-04")
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("status",),
+        ("status", "--watch", "--json"),
+        ("run", "--until-caught-up"),
+        ("run",),
+        ("check",),
+        ("check-config",),
+    ],
+    ids=" ".join,
+)
+def test_a_refused_login_is_not_repeated(
+    command: Sequence[str], shop: Place, asked: Asked, capsys: pytest.CaptureFixture[str]
+):
+    """Of several databases whose lake exists, the first refusal is the last attempt: others may lock the account."""
+    names = f"{shop.database},{shop.second_database()}"
+    shop.configure(database_names=names)
+    assert shop.catch_up() == 0
+    shop.configure(database_names=names, database_password="wrong")
+    capsys.readouterr()
+    asked.connections = 0
+    name, *options = command
+    warehouse = [] if name == "check-config" else ["--warehouse", str(shop.warehouse)]
+    assert main([name, "--config", str(shop.config), *warehouse, *options]) == 2
+    found = capsys.readouterr()
+    assert "Login failed for user 'sa'" in " ".join((found.out + found.err).split())
+    assert asked.connections <= 2
+    if "--watch" in options:
+        (look,) = map(json.loads, found.out.splitlines())
+        assert [one["table"] is not None and "Login failed" in one["source_error"] for one in look] == [True, True]
+
+
+@pytest.mark.feature("PRE-04")
+def test_the_status_of_a_database_without_tables_says_why_the_source_cannot_be_asked(
+    shop: Place, capsys: pytest.CaptureFixture[str]
+):
+    shop.configure(database_port="1")
+    capsys.readouterr()
+    assert shop.command("status", "--json") == 3
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["database"], found["table"], found["status"]) == (shop.database, None, None)
+    assert "Cannot connect to" in found["source_error"]
+
+
 BELONGS = {
     "unknown host": "database.hostname",
     "closed port": "database.hostname",

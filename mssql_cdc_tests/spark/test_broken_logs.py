@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.errors import DataLostError
+from mssql_cdc.errors import DataLostError, NotCaughtUpError
 from mssql_cdc.follow.slow_work import SlowWork
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.status import read_status
@@ -49,7 +49,10 @@ def test_a_broken_log_is_the_trouble_of_its_table_alone(database: Database, sour
     assert current(database, "people") == source.tables["people"].rows
     assert len(changes(database, "orders")) == len(changes(database, "people"))
     assert follower.step().idle, "the table is tried again at once"
-    found = {one.table.name: one for one in read_status(database.apart()).tables}
+    status = read_status(database.apart())
+    assert isinstance(status.finding, NotCaughtUpError)
+    assert "orders: the current table cannot be read" in str(status.finding)
+    found = {one.table.name: one for one in status.tables}
     assert found["people"].detail is None
     assert found["orders"].status == "streaming"
     assert "the current table cannot be read" in (found["orders"].detail or "")
