@@ -49,7 +49,10 @@ def acknowledge(
     """
     if tables and restored:
         raise click.UsageError("--table and --restored cannot be combined")
+    from mssql_cdc.run.databases import require_lake, warehouse_path
+
     with opened(output, config, warehouse) as databases:
+        require_lake(databases[0].connector, warehouse=warehouse_path(warehouse))
         if restored:
             _go_on(output, databases)
         else:
@@ -122,10 +125,12 @@ def maintain(output: Output, *, config: Path, warehouse: str | None, retain_hour
     Runs OPTIMIZE and VACUUM on every table of the connector. Capture may run at the same time.
     """
     from mssql_cdc.run.collected import Collected
+    from mssql_cdc.run.databases import require_lake, warehouse_path
     from mssql_cdc.run.maintain import maintain as maintain_database
 
     collected = Collected()
     with opened(output, config, warehouse) as databases:
+        require_lake(databases[0].connector, warehouse=warehouse_path(warehouse))
         for database in databases:
             with collected.of(database.catalog):
                 for done in maintain_database(database, retain_hours=retain_hours):

@@ -125,12 +125,13 @@ def _write(
 ) -> None:
     from mssql_cdc.records import open_output, write_records
     from mssql_cdc.records.offset_files import read_offsets
-    from mssql_cdc.run.databases import real_names, warehouse_path
+    from mssql_cdc.run.databases import real_names, require_lake, warehouse_path
 
     keep_freed_memory()
     where = warehouse_path(warehouse)
     connector = real_names(load(output, config), warehouse=where)
     connector.require_rendered()  # Before a file is created for nothing.
+    require_lake(connector, warehouse=where)
     begins = read_offsets(offsets, connector, log=output.line) if offsets is not None else None
     with open_output(target, connector) as opened_output:
         count = write_records(connector, output=opened_output, warehouse=where, selection=selection, offsets=begins)

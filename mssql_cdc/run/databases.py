@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.snapshot.begin import is_little
 from mssql_cdc.config import Connector
-from mssql_cdc.errors import LoginRefusedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import LoginRefusedError, MssqlCdcError, SourceUnavailableError, StorageError
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.offset_commits import load_offsets
+from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.source.registry import open_source
 from mssql_cdc.spark.lazy import LazySpark
@@ -96,6 +97,25 @@ def real_names(connector: Connector, *, warehouse: str | None = None) -> Connect
         except MssqlCdcError:
             continue
     return connector.with_real_names(found)
+
+
+def require_lake(connector: Connector, *, warehouse: str | None = None) -> None:
+    """Refuse a place without a lake, which would look like an empty one.
+
+    Args:
+        connector: The configuration, with the databases' real names.
+        warehouse: Overrides `delta.warehouse`.
+
+    Raises:
+        StorageError: Nothing of any database was ever captured there.
+    """
+    place, storage = warehouse or connector.delta.warehouse, Storage(dict(connector.delta.storage))
+    layouts = [Layout(place, connector.topic_prefix, name) for name in connector.databases]
+    if not any(exists(layout.own("offsets"), storage) for layout in layouts):
+        raise StorageError(
+            f"{place} has no lake of {connector.topic_prefix} ({', '.join(connector.databases)}): nothing was captured "
+            "there. A relative delta.warehouse counts from the current folder; --warehouse names the lake's"
+        )
 
 
 def _begin_early(databases: Sequence[Database], spark: LazySpark) -> None:

@@ -35,6 +35,32 @@ def test_source_that_does_not_answer_is_code_3(tmp_path: Path, capsys: pytest.Ca
     assert "secret-of-the-test" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("maintain",),
+        ("schema-history",),
+        ("acknowledge",),
+        ("acknowledge", "--restored"),
+        ("records", "--output", "records.jsonl"),
+    ],
+    ids=" ".join,
+)
+def test_a_place_without_a_lake_is_not_taken_for_an_empty_one(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """With a mistyped folder, or from another one, nothing was done, nothing said, and the code was 0."""
+    monkeypatch.chdir(tmp_path)
+    config = {"topic.prefix": "shop", "database.hostname": "127.0.0.1", "database.port": "1", "database.names": "shop"}
+    Path("shop.json").write_text(json.dumps({**config, "driver.loginTimeout": "1"}), encoding="utf-8")
+    name, *options = command
+    assert main([name, "--config", "shop.json", "--warehouse", "lakes", *options]) == 2
+    said = capsys.readouterr()
+    assert f"{tmp_path / 'lakes'} has no lake of shop (shop): nothing was captured there" in said.err
+    assert said.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["shop.json"]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_run_shows_how_far_a_snapshot_is(place: Place, capsys: pytest.CaptureFixture[str]):
