@@ -53,29 +53,30 @@ class Selection:
         return bool(self.tables) or self.key is not None
 
     def wanted(self, known: Mapping[TableId, Iterable[TableId]]) -> frozenset[TableId]:
-        """Return the wanted tables.
+        """Return the wanted tables of a database; none if the names are those of other databases' tables.
 
         A name stands for the table that has it; if none has it any more, for those that had it.
 
         Args:
-            known: The tables by their present names, each with all names that it has had.
+            known: The database's tables by their present names, each with all names that it has had.
+        """
+        if not self.tables:
+            return frozenset(known)
+        return frozenset(table for name in self.tables for table in _named(name, known))
+
+    def require_known(self, known: Mapping[TableId, Iterable[TableId]]) -> None:
+        """Refuse names that no table has.
+
+        Args:
+            known: The tables of all databases, as `wanted` gets them.
 
         Raises:
             ConfigurationError: No table has, or had, one of the names.
         """
-        if not self.tables:
-            return frozenset(known)
-        found: set[TableId] = set()
-        unknown: list[str] = []
-        for name in self.tables:
-            own = {table for table in known if name in _names(table)}
-            own = own or {table for table, all_ in known.items() if any(name in _names(one) for one in all_)}
-            found |= own
-            unknown += [] if own else [name]
+        unknown = [name for name in self.tables if not _named(name, known)]
         if unknown:
             shown = ", ".join(sorted(table.text for table in known)) or "none"
             raise ConfigurationError(f"No such table: {', '.join(unknown)}; captured are: {shown}")
-        return frozenset(found)
 
     def filtered(
         self, records: pa.RecordBatch, topics: Iterable[str], key_schemas: Iterable[Mapping[str, Any]]
@@ -110,6 +111,11 @@ class Selection:
             return None
         place = _place(self.end)
         return _first_at(place, logs) if isinstance(place, datetime) else f"{cut_text(epoch, place)}+"
+
+
+def _named(name: str, known: Mapping[TableId, Iterable[TableId]]) -> set[TableId]:
+    own = {table for table in known if name in _names(table)}
+    return own or {table for table, all_ in known.items() if any(name in _names(one) for one in all_)}
 
 
 def _names(table: TableId) -> set[str]:

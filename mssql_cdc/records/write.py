@@ -8,7 +8,11 @@ from datetime import datetime
 
 from mssql_cdc.config import Connector
 from mssql_cdc.errors import ConfigurationError, NotCaughtUpError
+from mssql_cdc.lake.history import load_history
 from mssql_cdc.lake.known_states import KnownTables
+from mssql_cdc.lake.layout import Layout
+from mssql_cdc.lake.offset_commits import load_offsets
+from mssql_cdc.lake.storage import Storage
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
@@ -18,6 +22,8 @@ from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.stream import Rendered, stream
+from mssql_cdc.records.tables import Tables
+from mssql_cdc.schema import TableId
 
 ALL = Selection()
 
@@ -56,9 +62,11 @@ def write_records(
         raise ConfigurationError(
             "The output goes on where its records end. Leave the start out, or name another output"
         )
+    names = databases if databases is not None else connector.databases
+    _require_tables(connector, names, selection, warehouse)
     count = 0
     with Extensions.of(connector) as extensions:
-        for database in databases if databases is not None else connector.databases:
+        for database in names:
             begins = Resumed(progress.databases.get(database))
             offset = (offsets or {}).get(database)
             if begins.state is None and offset is not None:
@@ -71,6 +79,24 @@ def write_records(
                 output.write(OutputBatch(database, rendered.records, progress))
                 count += rendered.records.num_rows
     return count
+
+
+def _require_tables(
+    connector: Connector, databases: Sequence[str], selection: Selection, warehouse: str | None
+) -> None:
+    """Refuse names that no table of any database has, before the first record; of a lake without a cut none is known."""
+    if not selection.tables:
+        return
+    known: dict[TableId, list[TableId]] = {}
+    has_cut, storage = False, Storage(dict(connector.delta.storage))
+    for database in databases:
+        layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
+        offsets = load_offsets(layout, storage)
+        tables = Tables.of(load_history(layout, storage), offsets)
+        known |= {table: [one.table_id for one in own] for table, own in tables.versions.items()}
+        has_cut = has_cut or offsets.last_cut() is not None
+    if has_cut:
+        selection.require_known(known)
 
 
 def _resumed(
@@ -148,7 +174,7 @@ def database_records(
         known: The lake's small tables as they were read last.
 
     Raises:
-        ConfigurationError: A selected table is unknown, or an extension cannot be loaded.
+        ConfigurationError: An extension cannot be loaded.
     """
     extensions = extensions or Extensions.of(connector)
     view = DatabaseView.load(

@@ -32,14 +32,16 @@ RECORDED: dict[str, Any] = json.loads((Path(__file__).parent / "debezium_3_3_1.j
 DATABASE = "testDB1"
 
 
-def table(name: str, *columns: Any, keys: tuple[str, ...] = ("id",), **more: Any) -> TableSchema:
+def table(
+    name: str, *columns: Any, keys: tuple[str, ...] = ("id",), database: str = DATABASE, **more: Any
+) -> TableSchema:
     """A table `testDB1.dbo.<name>`, by default with the columns id, name and note."""
     default = (
         column("id", "int", nullable=False),
         column("name", "nvarchar", length=50),
         column("note", "nvarchar", length=-1),
     )
-    return TableSchema(TableId(DATABASE, "dbo", name), columns or default, keys, **more)
+    return TableSchema(TableId(database, "dbo", name), columns or default, keys, **more)
 
 
 @dataclass
@@ -50,16 +52,17 @@ class Lake:
     properties: Mapping[str, object] = field(default_factory=dict)
     states: dict[str, TableState] = field(default_factory=dict)
     batches: dict[str, int] = field(default_factory=dict)
+    database: str = DATABASE
 
     @property
     def connector(self) -> Connector:
         """The configuration."""
-        return connector_with({"database.names": DATABASE, "delta.warehouse": str(self.folder), **self.properties})
+        return connector_with({"database.names": self.database, "delta.warehouse": str(self.folder), **self.properties})
 
     @property
     def layout(self) -> Layout:
         """The locations of the tables."""
-        return Layout(str(self.folder), "server1", DATABASE)
+        return Layout(str(self.folder), "server1", self.database)
 
     def add(self, schema: TableSchema, *, at: datetime = AT) -> TableSchema:
         """Create the change log and return the schema with its version."""

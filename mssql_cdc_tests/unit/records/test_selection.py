@@ -40,6 +40,36 @@ def test_selected_tables_and_keys_look_as_in_the_whole_stream(tmp_path: Path, tr
     assert len(selected(lake, key='{"id": 31}')) == 2 * len(selected(lake, tables=("dbo.a",), key='{"id": 31}')) > 0
 
 
+@pytest.mark.parametrize("names", ["testDB1,other", "other,testDB1"])
+@pytest.mark.parametrize(
+    ("tables", "topics"),
+    [
+        (("dbo.a",), ["testDB1.dbo.a"]),
+        (("testDB1.dbo.a",), ["testDB1.dbo.a"]),
+        (("other.dbo.people",), ["other.dbo.people"]),
+        (("dbo.a", "dbo.people"), ["other.dbo.people", "testDB1.dbo.a"]),
+    ],
+    ids=str,
+)
+def test_a_table_of_one_of_several_databases_is_selected(
+    tmp_path: Path, names: str, tables: tuple[str, ...], topics: list[str]
+):
+    """Each database refused the names that only others have."""
+    lake = Lake(tmp_path)
+    a = lake.add(table("a"))
+    lake.append(a, Change(1, "c", after={"id": 1}))
+    lake.cut(1)
+    other = Lake(tmp_path, database="other")
+    people = other.add(table("people", database="other"))
+    other.append(people, Change(1, "c", after={"id": 7}))
+    other.cut(1)
+    both = Lake(tmp_path, {"database.names": names})
+    found = {record["topic"] for record in selected(both, tables=tables)}
+    assert sorted(found) == [f"server1.{topic}" for topic in topics]
+    with pytest.raises(ConfigurationError, match=r"No such table: dbo\.none; captured are: other\.dbo\.people, testDB1"):
+        selected(both, tables=("dbo.none", *tables))
+
+
 @pytest.mark.feature("BLK-05")
 @pytest.mark.parametrize("name", ["a", "b"])
 @pytest.mark.parametrize("transactions", ["true", "false"])
