@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, cast
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -137,7 +137,9 @@ class Output:
             value: What `json.dumps` takes.
             indent: As `json.dumps` has it.
         """
-        self.record(json.dumps(_redacted(value, self.redact), indent=indent, ensure_ascii=False))
+        from mssql_cdc.config.redaction import redacted_values
+
+        self.record(json.dumps(redacted_values(value, self.redact), indent=indent, ensure_ascii=False))
 
     def record(self, text: str) -> None:
         """Print data that another program reads, unchanged: positions and records of the lake."""
@@ -170,19 +172,6 @@ class Output:
     def _console(self) -> Console:
         """One console for all notes, so that a bar stays below the printed lines."""
         return console(self._notes)
-
-
-def _redacted(value: Any, redact: Callable[[str], str]) -> Any:
-    """The value with each text in it redacted; keys of objects are names."""
-    match value:
-        case str():
-            return redact(value)
-        case dict():
-            return {name: _redacted(one, redact) for name, one in cast("dict[str, Any]", value).items()}
-        case list() | tuple():
-            return [_redacted(one, redact) for one in cast("list[Any]", value)]
-        case _:
-            return value
 
 
 def console(stream: TextIO) -> Console:

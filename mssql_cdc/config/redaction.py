@@ -10,8 +10,9 @@ from __future__ import annotations
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 from urllib.parse import quote, quote_plus, unquote
 
 from mssql_cdc.config.secret import SENSITIVE_NAMES, Secret, is_sensitive, reveal
@@ -42,6 +43,24 @@ def redacted(text: str, secrets: Iterable[Secret]) -> str:
         return text
     longest_first = sorted(forms, key=len, reverse=True)
     return re.sub("|".join(re.escape(form) for form in longest_first), HIDDEN, text)
+
+
+def redacted_values(value: Any, redact: Callable[[str], str]) -> Any:
+    """The value with each text in it redacted: it stays JSON, and keys of objects are names.
+
+    Args:
+        value: What `json.dumps` takes.
+        redact: Takes the secrets out of a text.
+    """
+    match value:
+        case str():
+            return redact(value)
+        case Mapping():
+            return {name: redacted_values(one, redact) for name, one in cast("Mapping[str, Any]", value).items()}
+        case list() | tuple():
+            return [redacted_values(one, redact) for one in cast("list[Any]", value)]
+        case _:
+            return value
 
 
 def spark_redaction(names: Iterable[str] = ()) -> str:

@@ -17,8 +17,12 @@ from datetime import UTC, datetime
 from threading import Lock
 from typing import Any, TextIO
 
+from mssql_cdc.config.redaction import redacted_values
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.serve.conditions import LOGGER, condition_named, condition_of
+
+_CONSTANTS = frozenset({"level", "code", "state"})
+"""Members whose values are words of this program, by which its reader tells events apart."""
 
 
 class Events:
@@ -38,9 +42,13 @@ class Events:
 
     def emit(self, event: str, **members: Any) -> None:
         """Write one event at once; secrets are taken out. Nothing happens once nobody reads them any more."""
-        text = json.dumps({"event": event, **members}, ensure_ascii=False, default=_text)
+        shown = {
+            name: value if name in _CONSTANTS else redacted_values(value, self.redact)
+            for name, value in members.items()
+        }
+        text = json.dumps({"event": event, **shown}, ensure_ascii=False, default=self._text)
         with self._lock, suppress(BrokenPipeError):
-            self._stream.write(f"{self.redact(text)}\n")
+            self._stream.write(f"{text}\n")
             self._stream.flush()
 
     def log(self, message: str, level: str | None = None, *, logger: str = LOGGER, code: str | None = None) -> None:
@@ -64,6 +72,9 @@ class Events:
         message = str(error) if known else f"{type(error).__name__}: {error}"
         traces = {"trace": "".join(traceback.format_exception(error))} if self._traces else {}
         self.emit("error", message=message, code=type(error).__name__, retriable=known and error.retriable, **traces)
+
+    def _text(self, value: Any) -> str:
+        return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else self.redact(str(value))
 
 
 @contextmanager
@@ -108,7 +119,3 @@ def _uncaught(events: Events, error: BaseException | None, where: object) -> Non
 
 def _named(error: BaseException | None) -> str:
     return f"{type(error).__name__}: {error}"
-
-
-def _text(value: Any) -> str:
-    return value.astimezone(UTC).isoformat() if isinstance(value, datetime) else str(value)

@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -53,6 +54,21 @@ def test_no_condition_hides_a_later_one():
             found = condition_of(piece)
             assert found is not None
             assert found.code == condition.code, piece
+
+
+def test_secrets_are_taken_out_of_texts_only_so_that_an_event_stays_json(said: io.StringIO):
+    """A secret like `100` made `"rows": ***`, one like `database` another member."""
+    events = Events(said)
+    events.redact = lambda text: text.replace("100", "***").replace("database", "***").replace("progress", "***")
+    at = datetime(2100, 1, 1, tzinfo=UTC)
+    told = {"rows": 100, "lag": None, "at": at, "message": "100 rows", "tables": ["t100"], "own": {"rate": 100.0}}
+    events.emit("snapshot", database="inv", state="progress", path=Path("lake/100"), **told)
+    assert lines(said) == [
+        {
+            "event": "snapshot", "database": "inv", "state": "progress", "path": "lake/***", "rows": 100, "lag": None,
+            "at": "2100-01-01T00:00:00+00:00", "message": "*** rows", "tables": ["t***"], "own": {"rate": 100.0},
+        }
+    ]  # fmt: skip
 
 
 def test_a_line_of_progress_is_info_and_has_no_code(said: io.StringIO):
