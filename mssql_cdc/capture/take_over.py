@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from mssql_cdc.capture.database import Database
@@ -11,6 +12,7 @@ from mssql_cdc.capture.remaining_snapshots import request_remaining
 from mssql_cdc.capture.survey import Survey, survey
 from mssql_cdc.errors import ConfigurationError, DataLostError, SourceRestoredError, StaleReaderError
 from mssql_cdc.lake.offset_commits import append_offsets
+from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry, positions_taken
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.plan.facts import Instance, Member
@@ -22,14 +24,61 @@ from mssql_cdc.source.values import Witness
 _ID = "take-over"
 
 
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """What was found of a database that is taken over; nothing is written before `carry_out`.
+
+    Attributes:
+        database: The database.
+        offset: Where its tables are to stream from.
+        commit: The offset's commit.
+        position: Behind which they stream.
+        seen: The survey.
+        taken: The capture instance of each table; None: an earlier call has taken the database over at this position.
+        witness: What proves later that the source's history is still the same (A7).
+    """
+
+    database: Database
+    offset: SourceOffset
+    commit: Lsn
+    position: Lsn
+    seen: Survey
+    taken: Mapping[TableId, Instance] | None = None
+    witness: Witness | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether an earlier call has done it."""
+        return self.taken is None
+
+    def carry_out(self) -> tuple[TableId, ...]:
+        """Let the tables stream, unless it is done, and return them."""
+        if self.taken is None:
+            return ()
+        # Before the state: a process that dies in between asks for the same again.
+        request_remaining(self.database, self.offset, tuple(self.seen.tables))
+        _write(self.database, self.seen, self.taken, self.position, self.witness)
+        return tuple(self.taken)
+
+
 def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
-    """Let every table that was captured at an offset stream from it on; return these tables.
+    """`prepare` and `TakeOver.carry_out` of one database; return its tables, and raise what these raise.
+
+    Args:
+        database: The database.
+        offset: The changes up to it are known elsewhere.
+    """
+    return prepare(database, offset).carry_out()
+
+
+def prepare(database: Database, offset: SourceOffset) -> TakeOver:
+    """Find every table that was captured at an offset, and what keeps it from streaming from there on.
 
     A table whose capture instance is younger was unknown to the other connector: it begins as any new table does. What
     its incremental snapshot has not read is requested anew.
 
     Args:
-        database: A database without a lake.
+        database: A database without a lake, or one that was taken over at this offset.
         offset: The changes up to it are known elsewhere; of its own commit, perhaps only a part.
 
     Raises:
@@ -41,7 +90,10 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
     commit = offset.commit
     if commit is None or offset.begins_again:
         raise ConfigurationError(f"The offset of {database.catalog} is not one behind a completed snapshot")
+    position = commit.decrement() if offset.reads_again else commit
     seen = survey(database)
+    if _has_taken(seen.offsets, position):
+        return TakeOver(database, offset, commit, position, seen)
     if seen.offsets.entries:
         raise ConfigurationError(
             f"{database.layout.root} already has the state of {database.catalog}; expected none. Take over into a new "
@@ -51,7 +103,6 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
         witness, newest = seen.witness(session, commit), session.standing().maximum
         if witness is not None or newest is None or commit > newest:
             _require_commit(session, commit)
-    position = commit.decrement() if offset.reads_again else commit
     taken = {one.table: found for one in seen.facts.members if (found := _instance(one, position)) is not None}
     at = datetime.fromisoformat(witness.tran_end_time) if witness is not None and witness.start_lsn == commit else None
     lost = _lost(seen, [one for one in seen.facts.members if one.table not in taken], at)
@@ -70,10 +121,15 @@ def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
             f"No captured table of {database.catalog} has a capture instance that begins before {commit.text}; are "
             "these the offsets of this database?"
         )
-    # Before the state: a process that dies in between asks for the same again.
-    request_remaining(database, offset, tuple(seen.tables))
-    _write(database, seen, taken, position, witness)
-    return tuple(taken)
+    return TakeOver(database, offset, commit, position, seen, taken, witness)
+
+
+def _has_taken(offsets: Offsets, position: Lsn) -> bool:
+    """Whether the lake began by taking over at this position."""
+    first = next(iter(offsets.snapshot_rows), None)
+    return (
+        first is not None and first.partition == _ID and {entry.to for entry in first.tables.values()} == {position.text}
+    )
 
 
 def _instance(member: Member, position: Lsn) -> Instance | None:
@@ -112,7 +168,7 @@ def _created(seen: Survey, table: TableId) -> list[datetime]:
 
 
 def _write(
-    database: Database, seen: Survey, taken: dict[TableId, Instance], position: Lsn, witness: Witness | None
+    database: Database, seen: Survey, taken: Mapping[TableId, Instance], position: Lsn, witness: Witness | None
 ) -> None:
     epoch = seen.facts.epoch
     known = {table: seen.tables[table] for table in taken}

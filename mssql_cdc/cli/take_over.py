@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mssql_cdc.cli.options import config_option, debug_option, epilog, load, opened, warehouse_option
 from mssql_cdc.cli.output import Output
 from mssql_cdc.errors import ConfigurationError, StorageError
+
+if TYPE_CHECKING:
+    from mssql_cdc.capture.take_over import TakeOver
 
 
 @click.command("take-over", epilog=epilog("mssql-cdc take-over --config connectors/shop.json --offsets offsets.json"))
@@ -35,11 +39,12 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
     """Go on where a Debezium connector stood.
 
     Every table streams from the offset of the stopped connector on; no snapshot is taken, but an incremental one that
-    it had not finished is requested anew. Afterwards, `run` captures,
-    and `records --offsets` writes the records behind the offset. Current tables have only rows that change from then
+    it had not finished is requested anew. Nothing is written unless every database can be taken over; one that an
+    earlier call has taken over at the same offset is left as it is. Afterwards, `run` captures,
+    and `records --offsets` writes the records after the offset. Current tables have only rows that change from then
     on, until a snapshot is taken.
     """
-    from mssql_cdc.capture.take_over import take_over as begin_at
+    from mssql_cdc.capture.take_over import prepare
     from mssql_cdc.records.history_file import read_history
     from mssql_cdc.records.offset_files import read_offsets
     from mssql_cdc.run.start import look
@@ -48,6 +53,7 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
         connector = databases[0].connector
         found = read_offsets(offsets, connector, log=output.line)
         known = read_history(history, connector, found) if history is not None else None
+        prepared: list[TakeOver] = []
         for database in databases:
             offset = found.get(database.catalog)
             if offset is None or offset.commit is None or offset.begins_again:
@@ -56,9 +62,13 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
                     "connector finish it, or begin with a snapshot: mssql-cdc run"
                 )
             look(database)
-            for table in begin_at(database, offset):
-                output.line(f"{table} streams from {offset.commit.text} on")
-            versions = database.history().versions.values()
+            prepared.append(prepare(database, offset))
+        for one in prepared:
+            if one.is_done:
+                output.line(f"{one.database.catalog} was taken over there by an earlier call")
+            for table in one.carry_out():
+                output.line(f"{table} streams from {one.commit.text} on")
+            versions = one.database.history().versions.values()
             for line in known.differences([own[-1] for own in versions]) if known is not None else ():
                 output.line(line)
 
@@ -115,8 +125,10 @@ def schema_history(output: Output, *, config: Path, warehouse: str | None) -> No
     One JSON document per change, for FileSchemaHistory, or to be sent to the history topic in this order.
     """
     from mssql_cdc.records.history import schema_history as history_of
-    from mssql_cdc.run.databases import real_names, warehouse_path
+    from mssql_cdc.run.databases import real_names, require_lake, warehouse_path
 
     where = warehouse_path(warehouse)
-    for record in history_of(real_names(load(output, config), warehouse=where), warehouse=where):
+    connector = real_names(load(output, config), warehouse=where)
+    require_lake(connector, warehouse=where)
+    for record in history_of(connector, warehouse=where):
         output.record(json.dumps(record, ensure_ascii=False))

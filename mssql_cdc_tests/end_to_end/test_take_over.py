@@ -351,6 +351,44 @@ def test_a_database_of_which_an_output_has_no_record_is_named(place: Place, caps
     assert place.database.upper() not in said.err
 
 
+@pytest.mark.feature("HA-02")
+def test_databases_are_taken_over_all_or_none_and_a_repetition_goes_on(
+    place: Place, capsys: pytest.CaptureFixture[str]
+):
+    """The first one was taken over, and refused in the next call before the second one was looked at."""
+    other = place.second_database()
+    place.configure(database_names=f"{place.database},{other}")
+    create(place)
+    place.sql("INSERT INTO dbo.b VALUES (1, 1)")
+    place.settle()
+    offset = _newest_offset(place)
+    with control(load_connector(place.config).connection, other) as opened:
+        opened.execute("INSERT INTO dbo.people VALUES (1)", doing="playing the application")
+        asked = "SELECT CONVERT(char(20), MAX(start_lsn), 2) FROM cdc.lsn_time_mapping WHERE tran_id <> 0x00"
+        end = time.monotonic() + place.server.settle_seconds
+        while (position := opened.value(asked, doing="reading")) is None and time.monotonic() < end:
+            time.sleep(0.05)
+    both = {place.database: offset, other: _offset_at(position)}
+    path = place.folder / "offsets.json"
+    path.write_text(offsets_text("shop", {place.database: offset}))
+    assert place.command("take-over", "--offsets", str(path)) == 2
+    assert f"no position of {other} behind a completed snapshot" in capsys.readouterr().err
+    assert not (place.warehouse / "shop").exists()
+
+    place.configure()
+    assert place.command("take-over", "--offsets", str(path)) == 0
+    place.configure(database_names=f"{place.database},{other}")
+    path.write_text(offsets_text("shop", both))
+    capsys.readouterr()
+    assert place.command("take-over", "--offsets", str(path)) == 0
+    said = capsys.readouterr().err
+    assert f"{place.database} was taken over there by an earlier call" in said
+    assert f"{other}.dbo.people streams from" in said
+    path.write_text(offsets_text("shop", {**both, place.database: _offset_at("0" * 19 + "1")}))
+    assert place.command("take-over", "--offsets", str(path)) == 2
+    assert f"already has the state of {place.database}" in capsys.readouterr().err
+
+
 def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, capsys: pytest.CaptureFixture[str]):
     create(place)
     offset = {"snapshot": "INITIAL", "snapshot_completed": False, "commit_lsn": "00000027:00000090:0004"}
