@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mssql_cdc.cli.options import debug_option, epilog, load
+from mssql_cdc.cli.options import debug_option, epilog
 from mssql_cdc.cli.output import Output
 
 _PORT = 15_002
@@ -20,7 +20,7 @@ _PORT = 15_002
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take the options of Spark (spark.*) from this connector configuration.  [default: Spark's own]",
+    help="Take the options of Spark (spark.* but spark.remote) from this connector.  [default: Spark's own]",
 )
 @click.option("--host", default="localhost", metavar="ADDRESS", help="The address to listen at.")
 @click.option("--port", type=click.IntRange(0, 65535), default=_PORT, metavar="N", help="The port; 0: a free one.")
@@ -34,10 +34,14 @@ def spark_server(output: Output, *, config: Path | None, host: str, port: int) -
     Set spark.remote of the connectors to the URL that it shows. SPARK_CONNECT_AUTHENTICATE_TOKEN must hold the same
     secret for the server and for the runs. The server ends with Ctrl+C.
     """
+    from mssql_cdc.config import load_connector
     from mssql_cdc.spark.server import spark_server as served
     from mssql_cdc.spark.session import SparkSettings
 
-    confs = load(output, config).spark.read() if config is not None else {}
+    confs: dict[str, str] = {}
+    if config is not None:
+        connector = load_connector(config)  # Its notices concern the runs.
+        output.redact, confs = connector.redact, connector.spark.read()
     settings = SparkSettings.from_environment(confs=confs, short_lived=False)
     output.line("starting Spark")
     with served(settings, host=host, port=port, quiet=not output.debug) as server:

@@ -53,7 +53,7 @@ def spark_server(
     """Start a server, let it run its first job, and end it with the block.
 
     Args:
-        settings: How to start Spark.
+        settings: How to start Spark; a server that runs attach to (`spark.remote`) is none to start with.
         host: The address to listen at.
         port: The port; 0: a free one.
         quiet: Hide the JVM's output, unless it does not start.
@@ -68,7 +68,7 @@ def spark_server(
             'print(secrets.token_urlsafe(32))"'
         )
     port = _free(host, port)
-    local = start_session(replace(settings, confs=_confs(settings, host, port)), quiet=quiet)
+    local = start_session(replace(settings, remote=None, confs=_confs(settings, host, port)), quiet=quiet)
     try:
         url = f"sc://{LOCALHOST if _is_local(host) else host}:{port}"
         session = attach(url)

@@ -43,9 +43,9 @@ class Served:
 
 
 @contextmanager
-def served() -> Iterator[Served]:
+def served(*options: str) -> Iterator[Served]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "mssql_cdc.cli", "spark-server", "--port", "0"],
+        [sys.executable, "-m", "mssql_cdc.cli", "spark-server", "--port", "0", *options],
         env=WITH_TOKEN,
         stderr=subprocess.PIPE,
         text=True,
@@ -109,6 +109,18 @@ def dies(task: str) -> dict[str, str]:
     if task == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     return {"task": task}
+
+
+def test_a_server_starts_with_the_options_of_a_connector_that_attaches_to_it(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+):
+    """It attached to itself: "sc://localhost:1 does not answer"."""
+    monkeypatch.setenv(remote.TOKEN_VARIABLE, TOKEN)
+    place.configure(spark_remote="sc://localhost:1", spark_sql_debug_maxToStringFields="37")
+    with served("--config", str(place.config)) as found:
+        attached = start_session(SparkSettings(remote=found.url))
+        assert attached.conf.get("spark.sql.debug.maxToStringFields") == "37"
+        attached.stop()
 
 
 @pytest.mark.long
