@@ -13,6 +13,8 @@ from mssql_cdc.cli.output import Output
 if TYPE_CHECKING:
     from mssql_cdc.capture.snapshot.progress import Progress
 
+PATIENCE_SECONDS = 600.0
+
 
 @click.command(
     epilog=epilog(
@@ -28,7 +30,12 @@ if TYPE_CHECKING:
     help="Exit once change logs and current tables contain everything that is in the source now.",
 )
 @click.option("--seconds", type=float, metavar="N", help="Exit after N seconds.  [default: never]")
-@click.option("--timeout", type=float, default=600.0, metavar="SECONDS", help="Time limit of --until-caught-up.")
+@click.option(
+    "--timeout",
+    type=float,
+    metavar="SECONDS",
+    help="End --until-caught-up after so long a wait without progress.  [default: 600]",
+)
 @debug_option
 @click.pass_obj
 def run(
@@ -38,7 +45,7 @@ def run(
     warehouse: str | None,
     until_caught_up: bool,
     seconds: float | None,
-    timeout: float,
+    timeout: float | None,
 ) -> None:
     """Capture changes into the lake.
 
@@ -47,6 +54,8 @@ def run(
     """
     if until_caught_up and seconds is not None:
         raise click.UsageError("--until-caught-up and --seconds cannot be combined")
+    if timeout is not None and not until_caught_up:
+        raise click.UsageError("--timeout requires --until-caught-up; --seconds ends a run after a time")
     from mssql_cdc.run.loop import catch_up, run_for
 
     with (
@@ -59,7 +68,7 @@ def run(
             show(f"snapshot: {progress.text}", total.chunks_done, total.chunks)
 
         if until_caught_up:
-            catch_up(databases, timeout=timeout, progress=tell)
+            catch_up(databases, timeout=PATIENCE_SECONDS if timeout is None else timeout, progress=tell)
             output.line("caught up")
         else:
             run_for(databases, seconds=seconds, progress=tell, beside=True)

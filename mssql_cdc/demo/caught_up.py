@@ -10,7 +10,8 @@ from typing import NoReturn
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.config import load_connector
-from mssql_cdc.run.loop import goal_behind, has_reached
+from mssql_cdc.run.loop import goal_behind
+from mssql_cdc.run.patience import has_reached
 
 POLL_SECONDS = 1.0
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -16,7 +16,6 @@ from mssql_cdc.capture.current_tables import behind_cut, without_key
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.range import mark_status
-from mssql_cdc.capture.survey import Survey
 from mssql_cdc.errors import (
     DataLostError,
     FencedError,
@@ -37,7 +36,9 @@ from mssql_cdc.run.execute import Done
 from mssql_cdc.run.follower import LOOK_AGAIN, Follower, ShowSnapshot
 from mssql_cdc.run.interrupts import require_uninterrupted
 from mssql_cdc.run.lineage import Saw, reported
+from mssql_cdc.run.patience import Patience, has_reached
 from mssql_cdc.run.retries import Retries
+from mssql_cdc.run.snapshot_status import snapshot_status
 from mssql_cdc.run.snapshots import SnapshotThread
 from mssql_cdc.run.standing import loss_text, standings
 from mssql_cdc.run.start import guard_tables, look, start_database
@@ -208,24 +209,26 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
 
     Args:
         databases: The databases.
-        timeout: The time limit in seconds.
+        timeout: For how many seconds one database may wait without coming nearer to its goal.
         progress: Receives the progress of snapshots.
 
     Raises:
-        SourceUnavailableError: The time ran out; the message says what was missing.
+        SourceUnavailableError: Nothing has moved for so long; the message says what was missing.
         DataLostError: The tables in the message lost changes at the source.
         NotCaughtUpError: Tables failed too often.
         MssqlCdcError: One of the databases could not be followed.
     """
-    end = time.monotonic() + timeout
     errors: list[MssqlCdcError] = []
     with reported(databases) as saw:
         guard_tables(databases)
         for database in databases:
-            follower = Follower(database, merge=False, progress=progress, ready=True, saw=partial(saw, database))
+            patience = Patience(timeout, show=progress)
+            follower = Follower(
+                database, merge=False, progress=patience.progress, ready=True, saw=partial(saw, database)
+            )
             try:
                 start_database(database)
-                _catch_up(follower, end, timeout)
+                _catch_up(follower, patience)
             except LoginRefusedError:
                 raise
             except MssqlCdcError as error:
@@ -236,7 +239,7 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
             raise max(errors, key=lambda error: error.exit_code)
 
 
-def _catch_up(follower: Follower, end: float, timeout: float) -> None:
+def _catch_up(follower: Follower, patience: Patience) -> None:
     database = follower.database
     look(database)
     with database.session() as session:
@@ -253,19 +256,39 @@ def _catch_up(follower: Follower, end: float, timeout: float) -> None:
         # A range that begins behind the goal is as good as a wait: a busy source gives no reason to wait.
         settled = isinstance(follower.decision, Wait | Range)
         reached = goal if done and goal and settled and has_reached(done.seen, goal, follower.hopeless) else None
-        if done and reached and _is_cut(done, reached) and not load(database).is_due and _current(database, done):
-            break
+        if done:
+            patience.look(done, goal, follower.hopeless)
+        if done and reached and _is_cut(done, reached) and not load(database).is_due:
+            current, swept = _current(database, done)
+            if current:
+                break
+            if swept:
+                patience.moved()
         if isinstance(follower.decision, Wait) and follower.decision.alarm:
             raise SourceUnavailableError(f"Not caught up: {follower.decision.reason}")
-        if time.monotonic() > end:
+        if patience.is_over(done):
             failed = [f"{table}: {error}" for table, error in follower.errors.items()]
-            what = follower.failure or "; ".join(failed) or getattr(follower.decision, "reason", goal or mark.lsn)
+            waits = _incremental_waits(database) if reached else None
+            what = follower.failure or "; ".join(failed) or waits
+            what = what or getattr(follower.decision, "reason", goal or mark.lsn)
             if goal is None and why and why not in str(what):
                 what = f"capture to pass {mark.lsn}: {why}"
-            raise SourceUnavailableError(f"Not caught up within {timeout:g} s; still waiting for: {what}")
+            raise SourceUnavailableError(
+                f"Not caught up: no progress within {patience.seconds:g} s; still waiting for: {what}"
+            )
         if done is None or done.idle:
             time.sleep(follower.idle_seconds)
     _raise_findings(follower)  # What fails in a range behind the goal, and may be retried, is left to the next call.
+
+
+def _incremental_waits(database: Database) -> str | None:
+    """What an incremental snapshot that is due has not read yet, and why; None: there is none."""
+    found = snapshot_status(database, database.offsets())
+    tables = found.state.tables if load(database).is_due else ()
+    settings = database.connector.snapshot.incremental
+    limits = {"max.lag.seconds": settings.max_lag_s, "max.rows.per.second": settings.max_rows_per_second}
+    held = [f"incremental.snapshot.{name} is {most}" for name, most in limits.items() if most]
+    return "; ".join((*(f"{table}: {found.of(table)}" for table in tables), *held)) if tables else None
 
 
 def _is_cut(done: Done, goal: Lsn) -> bool:
@@ -301,36 +324,19 @@ def goal_or_why(database: Database, mark: LogMark) -> tuple[Lsn | None, str | No
         return (session.captured(), None) if session.passed(mark) else (None, session.held_back())
 
 
-def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
-    """Whether every streaming member has reached the goal and no snapshot is open but those that are paused.
+def _current(database: Database, done: Done) -> tuple[bool, bool]:
+    """Merge the current tables up to the last cut and run due sweeps.
 
-    Args:
-        seen: The survey.
-        goal: The position to reach.
-        hopeless: Tables to ignore because a retry cannot help them.
+    Returns:
+        Whether nothing is left to do, and whether there was a sweep.
     """
-    for member in seen.facts.members:
-        if member.table in hopeless or member.snapshot in seen.facts.paused:
-            continue
-        if member.status in {"new", "snapshot"} and member.instances:
-            return False
-        # A table that was lost or given up does not stream, so it would never open.
-        if member.closed_until is not None and member.status == "streaming":
-            return False
-        behind = member.position is None or member.position < goal
-        if member.status == "streaming" and behind and seen.facts.policy.stream:
-            return False
-    return True
-
-
-def _current(database: Database, done: Done) -> bool:
-    """Merge the current tables up to the last cut and run due sweeps; return whether nothing is left to do."""
     tables, history = done.seen.tables, done.seen.history
     merged = merge_now(database, tables, done.offsets, history)
     merged.raise_failure()
     swept = sweep_due(database, tables, done.offsets, history)
     Merged(errors=swept.errors).raise_failure()
-    return swept.offsets is done.offsets and not behind_cut(database, tables.values(), swept.offsets, history)
+    has_swept = swept.offsets is not done.offsets
+    return not has_swept and not behind_cut(database, tables.values(), swept.offsets, history), has_swept
 
 
 def _raise_findings(

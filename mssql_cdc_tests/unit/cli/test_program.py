@@ -62,6 +62,8 @@ def test_completion_offers_commands():
     "arguments",
     [
         ["run", "--until-caught-up", "--seconds", "5"],
+        ["run", "--timeout", "600"],
+        ["run", "--seconds", "5", "--timeout", "600"],
         ["acknowledge", "--table", "dbo.orders", "--restored"],
         ["maintain", "--retain-hours", "a week"],
         ["snapshot", "--incremental"],
