@@ -15,7 +15,7 @@ from mssql_cdc.lake.retention import RETAIN_HOURS
 
 if TYPE_CHECKING:
     from mssql_cdc.capture.database import Database
-    from mssql_cdc.lake.gaps import Gap
+    from mssql_cdc.run.loss import Acknowledged
 
 
 @click.command(
@@ -94,16 +94,17 @@ def _acknowledge(output: Output, databases: Sequence[Database], tables: Sequence
         raise ConfigurationError(
             f"{', '.join(unknown)} matches no table of the lake; nothing was acknowledged. See mssql-cdc status"
         )
-    done: list[Gap] = []
+    done: list[Acknowledged] = []
     for database in databases:
         if database.catalog not in collected.errors:
             with collected.of(database.catalog):
-                done += acknowledge_named(database, tables, by="mssql-cdc acknowledge")
-    for gap in done:
-        output.line(gap.text)
-    if tables and not done and not collected.errors:
+                done.append(acknowledge_named(database, tables, by="mssql-cdc acknowledge"))
+    lines = [line for one in done for line in one.lines]
+    for line in lines:
+        output.line(line)
+    if tables and not lines and not collected.errors:
         raise ConfigurationError(f"No open gap for {', '.join(tables)}; see the table _gaps")
-    output.line(f"{len(done)} gaps acknowledged")
+    output.line(f"{sum(len(one.gaps) for one in done)} gaps acknowledged")
     collected.raise_worst()
 
 

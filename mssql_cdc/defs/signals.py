@@ -128,7 +128,7 @@ def _control(setup: Setup, database: Database, config: SignalRequest) -> str:
 def _acknowledge(setup: Setup, database: Database, tables: list[str]) -> str:
     chosen = _chosen(setup, tables) if tables else None
     done = acknowledge(database, chosen, by=f"Dagster run {database.run_id}")
-    said = "; ".join(gap.text for gap in done) or "nothing: there is no open gap"
+    said = "; ".join(done.lines) or "nothing: there is no open gap"
     note_signal(database, SignalRow(str(uuid.uuid4()), "acknowledge-gaps", None), "dagster", DONE, said)
     return f"acknowledged {said}"
 

@@ -6,7 +6,7 @@ The planner detects a loss; this module records it. A snapshot repairs it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import mark_status
@@ -95,7 +95,26 @@ def begin_epoch(database: Database, seen: Survey, *, by: str | None) -> Offsets:
     return after
 
 
-def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: str) -> list[Gap]:
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """What an acknowledgment has changed.
+
+    Attributes:
+        gaps: The gaps that were open.
+        given_up: The tables that are excluded from now on, until they are captured again.
+    """
+
+    gaps: Sequence[Gap] = ()
+    given_up: Collection[TableId] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """A line for each of them; none if nothing has changed."""
+        given_up = sorted(table.text for table in self.given_up)
+        return [gap.text for gap in self.gaps] + [f"{name}: given up" for name in given_up]
+
+
+def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: str) -> Acknowledged:
     """Acknowledge the open gaps of these tables.
 
     Tables that the source no longer captures are excluded permanently: if they are captured again later, they start
@@ -105,9 +124,6 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
         database: The database.
         tables: The tables; None: all.
         by: Who acknowledges the gaps.
-
-    Returns:
-        The acknowledged gaps.
     """
     names = None if tables is None else {table.text for table in tables}
     found = database.acknowledge_gaps(names, by=by)
@@ -119,7 +135,7 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
     if retired:
         mark_status(database, seen, retired, "excluded")
         database.log(f"{', '.join(sorted(table.text for table in retired))}: given up; it begins anew if it comes back")
-    return found
+    return Acknowledged(found, retired.keys())
 
 
 def leave_excluded(database: Database) -> list[str]:
@@ -160,16 +176,13 @@ def _is_gone(absent: Absent) -> bool:
     return absent.status == "lost" or (never_streamed and absent.lost)
 
 
-def acknowledge_named(database: Database, names: Collection[str], *, by: str) -> list[Gap]:
+def acknowledge_named(database: Database, names: Collection[str], *, by: str) -> Acknowledged:
     """Acknowledge the open gaps of tables given by name or by regular expression.
 
     Args:
         database: The database.
         names: Names or regular expressions; those that match no table of this database are ignored. Empty: all tables.
         by: Who acknowledges the gaps.
-
-    Returns:
-        The acknowledged gaps.
     """
     if not names:
         return acknowledge(database, None, by=by)
