@@ -128,7 +128,9 @@ def _has_taken(offsets: Offsets, position: Lsn) -> bool:
     """Whether the lake began by taking over at this position."""
     first = next(iter(offsets.snapshot_rows), None)
     return (
-        first is not None and first.partition == _ID and {entry.to for entry in first.tables.values()} == {position.text}
+        first is not None
+        and first.partition == _ID
+        and {entry.to for entry in first.tables.values()} == {position.text}
     )
 
 

@@ -84,7 +84,7 @@ def write_records(
 def _require_tables(
     connector: Connector, databases: Sequence[str], selection: Selection, warehouse: str | None
 ) -> None:
-    """Refuse names that no table of any database has, before the first record; of a lake without a cut none is known."""
+    """Refuse names that no table of any database has, before the first record; without a cut, none is expected yet."""
     if not selection.tables:
         return
     known: dict[TableId, list[TableId]] = {}

@@ -241,7 +241,7 @@ def test_a_refused_login_is_not_repeated_by_every_tick(shop, locate, monkeypatch
     with pytest.raises(dg.Failure, match="Login failed"):
         location.tick()
     for _ in range(3):
-        with pytest.raises(dg.Failure, match="Login failed.* the next one is in"):
+        with pytest.raises(dg.Failure, match=r"Login failed.* the next one is in"):
             location.tick()
     assert len(logins) == 2  # One to the database, one to `master` to tell what was refused.
     location.started = datetime.now(UTC).timestamp() + 1

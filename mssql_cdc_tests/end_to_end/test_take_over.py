@@ -368,6 +368,7 @@ def test_databases_are_taken_over_all_or_none_and_a_repetition_goes_on(
         end = time.monotonic() + place.server.settle_seconds
         while (position := opened.value(asked, doing="reading")) is None and time.monotonic() < end:
             time.sleep(0.05)
+    assert position is not None
     both = {place.database: offset, other: _offset_at(position)}
     path = place.folder / "offsets.json"
     path.write_text(offsets_text("shop", {place.database: offset}))

@@ -66,7 +66,9 @@ def test_a_table_of_one_of_several_databases_is_selected(
     both = Lake(tmp_path, {"database.names": names})
     found = {record["topic"] for record in selected(both, tables=tables)}
     assert sorted(found) == [f"server1.{topic}" for topic in topics]
-    with pytest.raises(ConfigurationError, match=r"No such table: dbo\.none; captured are: other\.dbo\.people, testDB1"):
+    with pytest.raises(
+        ConfigurationError, match=r"No such table: dbo\.none; captured are: other\.dbo\.people, testDB1"
+    ):
         selected(both, tables=("dbo.none", *tables))
 
 
