@@ -21,17 +21,23 @@ from mssql_cdc.source.sqlserver import grants, tls
 
 DEADLOCK = 1205
 
-_RETRIABLE_STATES = ("08", "HYT", "40001", "40003")
+_RETRIABLE_STATES = ("08", "HYT", "IMC", "40001", "40003")
+"""IMC: Microsoft's driver could not restore a connection (`ConnectRetryCount`)."""
 _RETRIABLE_NUMBERS = frozenset(
     {
-        -2, 20, 64, 121, 233, 258, 596, 701, 802, 844, 845, 904, 921, 922, 924, 927, 941, 952, 976, 978, 979, 982, 983,
-        988, 1204, 1221, 1222, 3935, 3960, 3961, 3966, 4221, 6002, 6005, 8628, 8645, 8651, 10053, 10054, 10060, 10061,
-        10928, 10929, 11001, 17142, 17187, 17188, 17197, 17809, 18401, 18451, 18461, 40020, 40143, 40166, 40197, 40501,
-        40540, 40613, 42108, 42109, 49918, 49919, 49920,
+        -2, 20, 64, 121, 233, 258, 596, 601, 615, 617, 669, 701, 802, 844, 845, 904, 921, 922, 924, 927, 941, 952, 976,
+        978, 979, 982, 983, 988, 1203, 1204, 1221, 1222, 3935, 3947, 3948, 3950, 3953, 3957, 3960, 3961, 3966, 4221,
+        6002, 6005, 8628, 8645, 8651, 10053, 10054, 10060, 10061, 10922, 10928, 10929, 10930, 10936, 11001, 17142,
+        17187, 17188, 17197, 17809, 18401, 18451, 18461, 22984, 40020, 40143, 40166, 40189, 40197, 40501, 40540, 40549,
+        40550, 40551, 40552, 40553, 40613, 42108, 42109, 49802, 49918, 49919, 49920,
     }
 )  # fmt: skip
 """Among them are refusals of a login that is good: the server starts, is upgraded, paused or shut down, serves its
-administrators only, or has no connection left. Their SQLSTATE is that of a wrong login, 28000."""
+administrators only, or has no connection left. Their SQLSTATE is that of a wrong login, 28000. The others say "retry",
+and are those which a read can meet of what EF Core's SqlServerTransientExceptionDetector lists: readable secondaries
+(3947, 3948), snapshot isolation, READ UNCOMMITTED (601), sessions that Azure ends (40549 to 40553)."""
+_BROKEN = re.compile(r"terminated by the server|TDS stream|connection (?:is|was) (?:broken|closed|lost)", re.IGNORECASE)
+"""What Microsoft's driver says, with the SQLSTATE of any error (HY000) and no number, of a connection that broke."""
 LOGIN_FAILED = {4060, 18456}
 """A wrong login, or one that the database does not know: FreeTDS reports the first number for both."""
 _LOGIN = {4060, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
@@ -104,7 +110,7 @@ def classify(error: BaseException, doing: str, connection: Connection | None = N
         return kind(f"{shown}. Needed: {grants.needed(found.number, found.text)}")
     if found.state == "IM002" or "Can't open lib" in found.text:
         return ConfigurationError(f"{shown}. Install an ODBC driver, or name one with odbc.Driver")
-    if passing or found.state.startswith(_RETRIABLE_STATES):
+    if passing or found.state.startswith(_RETRIABLE_STATES) or (not found.number and _BROKEN.search(found.text)):
         return SourceUnavailableError(shown)
     advice = _ADVICE.get(found.number)
     return SourceError(f"{shown}; {advice}" if advice else shown)

@@ -73,6 +73,33 @@ def test_an_error_is_classified_by_its_number_or_state(
     assert "while testing" in str(found)
 
 
+@pytest.mark.feature("ERR-02")
+@pytest.mark.parametrize("make", [odbc, arrow])
+@pytest.mark.parametrize(
+    ("state", "number", "text"),
+    [
+        ("IMC06", 0, "The connection is broken and recovery is not possible. No attempt was made to restore it."),
+        ("IMC01", 0, "The connection is broken and recovery is not possible."),
+        ("HY000", 0, "Unspecified error occurred on SQL Server. Connection may have been terminated by the server."),
+        ("HY000", 0, "Protocol error in TDS stream"),
+        ("42000", 3948, "The transaction was terminated because of the availability replica config/state change."),
+        ("42000", 3947, "The transaction was aborted because the secondary compute failed to catch up redo."),
+        ("42000", 601, "Could not continue scan with NOLOCK due to data movement."),
+        ("42000", 40552, "The session has been terminated because of excessive transaction log space usage."),
+    ],
+)
+def test_a_connection_that_broke_and_an_error_that_says_retry_are_retried(
+    make: Callable[[str, int, str], Exception], state: str, number: int, text: str
+) -> None:
+    """A restart of the server ended `mssql-cdc run` if the driver was to restore connections (IMC06)."""
+    assert type(classify(make(state, number, text), "reading")) is SourceUnavailableError
+
+
+def test_a_message_of_the_driver_that_only_mentions_a_connection_is_not_retried() -> None:
+    error = odbc("HY000", 0, "Connection is busy with results for another command")
+    assert type(classify(error, "reading")) is SourceError
+
+
 def test_the_messages_of_both_libraries_have_the_same_parts() -> None:
     text = "Invalid object name 'cdc.x'."
 
