@@ -14,7 +14,7 @@ from mssql_cdc.capture.notices import notices
 from mssql_cdc.capture.snapshot.progress import Progress
 from mssql_cdc.capture.snapshot.unread_requests import answer_unread_requests
 from mssql_cdc.capture.survey import Survey, survey
-from mssql_cdc.errors import FencedError, MssqlCdcError, SourceUnavailableError
+from mssql_cdc.errors import FencedError, MssqlCdcError, SourceError, SourceUnavailableError
 from mssql_cdc.follow.current import Merged
 from mssql_cdc.follow.incremental import IncrementalSnapshots
 from mssql_cdc.follow.incremental_thread import GroupThread
@@ -70,6 +70,8 @@ class Follower:
         starts: The connector starts with the next attempt (`start_database`).
         ready: `preflight` has found no fault.
         require_tables: That no table is captured is a fault.
+        persists: Once a survey has succeeded, every error of the source is retried, as Debezium retries every
+            SQLException (ERR-02): a server says much in passing that `classify` does not know.
         saw: Is told of each survey.
     """
 
@@ -92,6 +94,7 @@ class Follower:
     starts: bool = False
     ready: bool = False
     require_tables: bool = True
+    persists: bool = False
     saw: Callable[[Survey], None] | None = None
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _last_range: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
@@ -109,8 +112,9 @@ class Follower:
     def attempt(self) -> Done | None:
         """Take a step, unless the last one failed a moment ago; None if none was taken or it failed.
 
-        The first attempt begins with the start and with `preflight`. Errors that a retry would meet again propagate,
-        and so does the error that exceeds `errors.max.retries`.
+        The first attempt begins with the start and with `preflight`, and so does the one behind a `SourceError` that is
+        retried. Other errors that a retry would meet again propagate, and so does the error that exceeds
+        `errors.max.retries`.
         """
         require_uninterrupted()
         if time.monotonic() < self._due:
@@ -130,7 +134,11 @@ class Follower:
             self.database.log(f"{error}; surveying again")
             self.failure = error
             return None
-        except SourceUnavailableError as error:
+        except (SourceUnavailableError, SourceError) as error:
+            if isinstance(error, SourceError):
+                if not self.persists or self.seen is None:
+                    raise
+                self.ready = False  # `preflight` names what an operator has to mend.
             self._due = time.monotonic() + retries.wait_seconds(error, self.database.log)
             self.failure = error
             return None

@@ -60,7 +60,7 @@ def run_for(
     require_tables: bool = True,
     beside: bool = False,
 ) -> None:
-    """Follow the databases in turn, and retry after retriable errors.
+    """Follow the databases in turn, and retry after retriable errors; after any of the source once one was surveyed.
 
     A database that cannot be followed does not stop the others; it is retried every minute. A refused login ends all of
     them: another attempt may lock the account.
@@ -106,6 +106,7 @@ def _followers(
             beside=SnapshotThread(database, progress) if beside else None,
             starts=True,
             require_tables=require_tables,
+            persists=True,
             saw=partial(saw, database),
         )
         for database in databases

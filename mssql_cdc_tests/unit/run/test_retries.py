@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import pytest
 
 from mssql_cdc.capture.database import Database
-from mssql_cdc.errors import SourceUnavailableError
+from mssql_cdc.errors import ConfigurationError, MssqlCdcError, SourceError, SourceUnavailableError
 from mssql_cdc.lsn import LsnRange
 from mssql_cdc.plan.decisions import Decision, Range, Snapshot, Wait
 from mssql_cdc.run import loop
@@ -27,11 +27,12 @@ class Down:
     """A source that nobody answers for."""
 
     asked: int = 0
+    error: MssqlCdcError = field(default_factory=lambda: SourceUnavailableError("nobody answers"))
 
     @contextmanager
     def session(self, _catalog: str) -> Generator[NoReturn]:
         self.asked += 1
-        raise SourceUnavailableError("nobody answers")
+        raise self.error
         yield
 
 
@@ -74,6 +75,43 @@ def test_without_a_limit_retries_go_on(tmp_path: Path) -> None:
     stand = Stand.of(tmp_path, retriable_restart_connector_wait_ms=0)
     assert [stand.follower.attempt() for _ in range(20)] == [None] * 20
     assert stand.source.asked == 20
+
+
+@pytest.mark.feature("ERR-02")
+def test_any_error_of_a_source_that_was_surveyed_is_retried_as_often_as_is_allowed(tmp_path: Path) -> None:
+    """Review: the server's word for it ended a run that had streamed for weeks; Debezium retries every SQLException."""
+    stand = Stand.of(tmp_path, errors_max_retries=2, retriable_restart_connector_wait_ms=0)
+    stand.source.error = SourceError("the row object is odd")
+    surveyed: Any = object()
+    stand.follower.persists, stand.follower.seen = True, surveyed
+    assert [stand.follower.attempt() for _ in range(2)] == [None] * 2
+    assert stand.follower.failure is stand.source.error
+    assert not stand.follower.ready, "the next attempt begins with preflight"
+    with pytest.raises(SourceError, match=r"the row object is odd\. Given up after 2 retries"):
+        stand.follower.attempt()
+
+
+@pytest.mark.parametrize(
+    ("persists", "surveyed", "error"),
+    [
+        (True, False, SourceError("no such function")),  # It was never better: an operator has to act.
+        (
+            False,
+            True,
+            SourceError("no such function"),
+        ),  # `--until-caught-up` says what is wrong; Dagster's sensor retries.
+        (True, True, ConfigurationError("CDC is off")),
+    ],
+)
+def test_other_errors_that_a_retry_would_meet_again_are_raised_at_once(
+    tmp_path: Path, *, persists: bool, surveyed: bool, error: MssqlCdcError
+) -> None:
+    stand = Stand.of(tmp_path, retriable_restart_connector_wait_ms=0)
+    stand.source.error = error
+    seen: Any = object() if surveyed else None
+    stand.follower.persists, stand.follower.seen = persists, seen
+    with pytest.raises(type(error)):
+        stand.follower.attempt()
 
 
 DECISIONS = pytest.mark.parametrize(
