@@ -342,6 +342,20 @@ def test_rows_of_any_number_of_tables_are_counted_by_one_statement(
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize("by_function", [False, True], ids=["direct", "function"])
+def test_rows_of_change_tables_are_counted_and_split_by_seeks(
+    counted: Shop, monkeypatch: pytest.MonkeyPatch, *, by_function: bool
+) -> None:
+    """Review: of a wide table the server would have scanned the index for net changes, with all rows that are kept."""
+    lsns = insert(counted, 1, 2, 3)
+    instance = counted.instance("t")
+    instance = replace(instance, change_table=None) if by_function else instance
+    wanted, texts = LsnRange(lsns[0], lsns[-1]), asked(monkeypatch)
+    assert volume.count_rows(counted.control, [(instance, wanted)]) == {"dbo_t": 2}
+    assert len(volume.split(counted.control, instance, wanted, 2)) == 2
+    assert [text.count("[cdc].[dbo_t_CT] WITH (FORCESEEK) ") for text in texts] == [0 if by_function else 1] * 2
+
+
 def test_empty_ranges_are_asked_for_too_unless_a_function_would_refuse_them(
     counted: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,9 +60,24 @@ def _count(number: int, instance: CaptureInstance) -> str:
     at = 2 * LSN_DIGITS * number + 1
     from_, to = (f"CONVERT(binary(10), SUBSTRING(@ranges, {n}, {LSN_DIGITS}), 2)" for n in (at, at + LSN_DIGITS))
     return (
-        f"SELECT {number}, COUNT_BIG(*) FROM {change_source(instance, from_, to)} "
+        f"SELECT {number}, COUNT_BIG(*) FROM {_sought(instance, from_, to)} "
         f"WHERE [__$start_lsn] > {from_} AND [__$start_lsn] <= {to}"
     )
+
+
+def _sought(instance: CaptureInstance, from_: str, to: str) -> str:
+    """What follows FROM in a statement that needs nothing but the commits of rows in a range.
+
+    The bounds are variables, so the server guesses that a share of all rows is between them. It would rather scan the
+    whole index for net changes, which is narrower. Only the clustered index of a change table begins with the commit.
+
+    Args:
+        instance: whose rows.
+        from_: T-SQL of the LSN behind which the range begins.
+        to: T-SQL of its last LSN.
+    """
+    hint = " WITH (FORCESEEK)" if instance.change_table is not None else ""
+    return change_source(instance, from_, to) + hint
 
 
 def measure(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], limit: int, to: Lsn) -> Volume:
@@ -119,7 +134,7 @@ def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: 
     rows = control.rows(
         f"DECLARE @from binary(10) = {LSN}, @to binary(10) = {LSN}; "
         f"SELECT MAX(l) FROM (SELECT [__$start_lsn] AS l, NTILE({int(parts)}) OVER (ORDER BY [__$start_lsn]) AS part "
-        f"FROM {change_source(instance, '@from', '@to')} "
+        f"FROM {_sought(instance, '@from', '@to')} "
         "WHERE [__$start_lsn] > @from AND [__$start_lsn] <= @to) AS tiles GROUP BY part",
         digits(wanted.from_),
         digits(wanted.to),
