@@ -41,8 +41,9 @@ def storage_warning(uri: str) -> str | None:
     scheme = urlparse(uri).scheme.lower()
     if scheme in {"s3", "s3a", "s3n"}:
         return (
-            f"{uri}: Spark commits to S3 safely from one driver only. Run one connector per warehouse and nothing else "
-            "that writes there, or configure Delta's multi-cluster LogStore"
+            f"{uri}: Spark commits to S3 safely from one driver only, and can replace what another writer has just "
+            "committed. Run one connector per warehouse and nothing else that writes there, and stop capture before "
+            "`mssql-cdc maintain`"
         )
     if uri.startswith(("//", "\\\\")) or scheme in {"smb", "nfs"}:
         return f"{uri}: a shared folder may not create files atomically; use a local disk or an object store"

@@ -1,6 +1,7 @@
 """Maintains a database's tables: compacts small files and removes files that no retained version needs.
 
-It is safe while capture runs: it changes no row, no position and no fence (rule A5 allows these operations).
+It is safe while capture runs: it changes no row, no position and no fence (rule A5 allows these operations). Only in
+S3, where Spark does not put its commits if absent, capture has to stop first; a line says so (A10).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mssql_cdc.lake.key_index import remove_unused
 from mssql_cdc.lake.maintenance import optimize, tidy, vacuum
 from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.read import exists
+from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.run.collected import Collected
 
 OWN_TABLES = (
@@ -64,6 +66,9 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
         MssqlCdcError: Tables could not be maintained; all others were.
     """
     collected, storage = Collected(), database.storage
+    warning = storage_warning(database.layout.warehouse)
+    if warning:
+        database.log(warning)
     for name in OWN_TABLES:
         uri = database.layout.own(name)
         done = _done(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +23,9 @@ from mssql_cdc.lake.read import read_table
 from mssql_cdc.lake.retention import RETAIN_HOURS
 from mssql_cdc.lake.small_tables import SMALL_TABLES, SmallTable
 from mssql_cdc.lake.steps import Entry, OffsetRow
+from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lake.tamper import verify_untouched
+from mssql_cdc.run import maintain as run_maintain
 from mssql_cdc.run.maintain import Maintained, maintain
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, neutral, orders
 from mssql_cdc_tests.spark.model_lake import model_database, settled, write_some
@@ -75,6 +78,17 @@ def test_tables_that_cannot_be_maintained_keep_none_of_the_others(spark: SparkSe
     for name in broken:
         assert f"{name}: " in str(raised.value)
         assert next(one.text for one in done if one.name == name).startswith(f"{name}: failed: ")
+
+
+@pytest.mark.parametrize(("warehouse", "warnings"), [("s3://lake/w", 1), ("/lake", 0)])
+def test_maintenance_says_once_that_capture_has_to_stop_where_spark_does_not_put_commits_if_absent(
+    spark: SparkSession, tmp_path: Path, warehouse: str, warnings: int, monkeypatch: pytest.MonkeyPatch
+):
+    # No commit of Spark's is made in an object store here, so the test names one in the place of the folder.
+    monkeypatch.setattr(run_maintain, "storage_warning", lambda _: storage_warning(warehouse))
+    said: list[str] = []
+    list(maintain(replace(model_database(ModelSource(), spark, tmp_path), log=said.append), retain_hours=RETAIN_HOURS))
+    assert len([line for line in said if "stop capture before `mssql-cdc maintain`" in line]) == warnings
 
 
 def test_a_retention_that_delta_refuses_is_named_before_anything_is_compacted(spark: SparkSession, tmp_path: Path):

@@ -37,6 +37,14 @@ def test_storage_without_atomic_commits_causes_a_warning(uri: str):
     assert uri in (storage_warning(uri) or "")
 
 
+def test_advice_for_s3_holds_for_every_writer_of_the_connector():
+    """Delta's multi-cluster LogStore locks among its own users, of which `deltalake`, which commits ranges, is none."""
+    warning = storage_warning("s3://bucket/lake")
+    assert warning is not None
+    assert "LogStore" not in warning
+    assert "stop capture before `mssql-cdc maintain`" in warning
+
+
 @pytest.mark.parametrize("uri", ["/lake", "file:///lake", "abfss://c@a/x", "gs://bucket/x", "hdfs://n/x"])
 def test_storage_with_atomic_commits_causes_no_warning(uri: str):
     assert storage_warning(uri) is None
