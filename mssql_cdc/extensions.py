@@ -16,7 +16,7 @@ from typing import Any
 from mssql_cdc.errors import ConfigurationError
 
 _JAVA_CLASS = re.compile(r"(?:[a-z_]\w*\.)+[A-Z]\w*")
-_DOCUMENTATION = "docs/extensions.md"
+_OF_SNAPSHOTS = ("snapshot", "signal", "notification")
 
 
 def installed_names(group: str) -> tuple[str, ...]:
@@ -88,9 +88,15 @@ def load_extension(
     missing = [method for method in methods if not callable(getattr(made, method, None))]
     if missing:
         raise ConfigurationError(
-            f"{where} makes {type(made).__name__}, which lacks {', '.join(missing)}; see {_DOCUMENTATION}"
+            f"{where} makes {type(made).__name__}, which lacks {', '.join(missing)}; see {_page(group)}"
         )
     return made
+
+
+def _page(group: str) -> str:
+    """The page with the contracts of a group."""
+    named = group.removeprefix("mssql_cdc.")
+    return "docs/snapshot-extensions.md" if named.startswith(_OF_SNAPSHOTS) else "docs/extensions.md"
 
 
 def _is_alike(name: str, other: str) -> bool:
@@ -103,10 +109,10 @@ def _unknown(group: str, name: str) -> str:
     if _JAVA_CLASS.fullmatch(name):
         return (
             f"{name} is a Java class, which cannot run here; write it in Python, name it as an entry point in the "
-            f"group {group} ({listed}) and set the name of that. {_DOCUMENTATION} shows how"
+            f"group {group} ({listed}) and set the name of that. {_page(group)} shows how"
         )
     like = difflib.get_close_matches(name, names, n=1)
-    question = f"did you mean {like[0]}?" if like else f"{_DOCUMENTATION} shows how to install one"
+    question = f"did you mean {like[0]}?" if like else f"{_page(group)} shows how to install one"
     return f"found {name!r}, expected the name of an entry point in the group {group} ({listed}); {question}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.extensions import find_entry_point, installed_names, load_extension
 from mssql_cdc_tests.unit.extension_kit import install
 
+ROOT = Path(__file__).parents[2]
 GROUP = "mssql_cdc.tested"
 SOURCE = """
 class Greeter:
@@ -82,6 +84,14 @@ def test_wrong_extension_is_refused_with_what_to_do(installed: Path, name: str, 
 def test_group_without_an_entry_point_says_so() -> None:
     with pytest.raises(ConfigurationError, match=r"none is installed\); docs/extensions\.md shows how to install one"):
         find_entry_point("mssql_cdc.empty", "any", setting="x")
+
+
+@pytest.mark.parametrize("group", ExtensionGroup)
+def test_the_page_that_is_named_has_the_group(group: ExtensionGroup) -> None:
+    with pytest.raises(ConfigurationError, match=r"docs/[a-z-]+\.md shows how") as raised:
+        find_entry_point(group, "no such name", setting="x")
+    named = re.findall(r"docs/[a-z-]+\.md", str(raised.value))
+    assert [f"`{group}`" in (ROOT / page).read_text(encoding="utf-8") for page in named] == [True]
 
 
 def test_name_that_two_distributions_give_different_targets_is_refused(installed: Path) -> None:
