@@ -271,11 +271,11 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="is ignored, with the reason",
         why="every row is read under the structure that the source has for it; under another one it has wrong values",
     ),
-    "kafka-signals": Difference(
-        about="the signal channel `kafka`",
-        debezium="reads signals from a topic",
-        ours="is left out, with a notice at each start; the other channels work",
-        why="nothing here reads or writes Kafka yet",
+    "controlled-snapshots": Difference(
+        about="the signals `pause-snapshot`, `resume-snapshot` and `stop-snapshot`",
+        debezium="concern incremental snapshots only",
+        ours="concern blocking and initial ones, too, except that an initial one cannot be stopped",
+        why="a long snapshot can be interrupted without losing what it has read",
     ),
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
