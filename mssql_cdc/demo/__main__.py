@@ -72,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the demo and return the exit code, which is 0 if everything expected has happened."""
     wanted = parse(sys.argv[1:] if arguments is None else arguments)
     if importlib.util.find_spec("mssql_sandbox") is None:
-        say("The demo needs the sandbox, which is not installed: pip install 'mssql-cdc[sandbox]'")
+        say("The demo needs the sandbox, which is not installed. In a clone: pip install ./sandbox")
         return 2
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     shutil.rmtree(ROOT, ignore_errors=True)
