@@ -12,7 +12,7 @@ ARGS ?=
 .PHONY: help setup oracle maven lock lint format typing test test-all conformance storm storm-mutants certify coverage bench kills debezium-its debezium-its-follow demo clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
 
 setup: $(STAMP)  ## virtual environment, locked packages, ODBC driver, Java, Delta's jars
 
@@ -59,9 +59,8 @@ storm: $(ORACLE)  ## random schedules of source and connector (ARGS="--world who
 storm-mutants: $(ORACLE)  ## plant known defects one by one and count the schedules that find them (ARGS="--schedules 250")
 	@$(PYTHON) -m mssql_cdc_tests.storm --mutants $(ARGS)
 
-# The connection string contains a password: it travels in the environment, never on a command line of ours.
-certify: export MSSQL_TEST_URL := $(or $(URL),$(MSSQL_TEST_URL))
-certify: $(ORACLE)  ## rule tests, end-to-end tests and statement plans on a real server (MSSQL_TEST_URL, or URL="…")
+# The connection string contains a password: it travels in the environment, never on a command line.
+certify: $(ORACLE)  ## rule tests, end-to-end tests and statement plans on the server of the variable MSSQL_TEST_URL
 	@cd sandbox && ../$(PYTHON) -m pytest -c pyproject.toml tests/cdc $(ARGS)
 	@$(PYTHON) -m pytest mssql_cdc_tests/certify mssql_cdc_tests/end_to_end $(ARGS)
 
@@ -105,4 +104,6 @@ debezium-its-follow: $(STAMP) maven  ## the same tests with `records --follow` i
 		--folder build/debezium-its-follow $(ARGS)
 
 clean:  ## remove the virtual environment and everything that was generated
-	rm -rf $(VENV) .demo .coverage* .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) .demo .coverage* .pytest_cache .ruff_cache .hypothesis .import_linter_cache .tmp_dagster_home_* build \
+		dist *.egg-info sandbox/build sandbox/dist sandbox/*.egg-info sandbox/.pytest_cache sandbox/.hypothesis \
+		sandbox/.import_linter_cache
