@@ -43,8 +43,8 @@ class Changes:
     `before` and `after` are `null` where a change has no such image; a key is meaningless there, and None if the table
     has none. `same_key` says which keys are equal; a text can hide that one is NULL and the other the default.
     `header_before` and `header_after` are the keys as headers show them; None: they look like keys. `unchanged` says
-    which have two equal images, whatever the texts hide; None: nobody asks. Changes that `failed` could not be rendered:
-    they have no images and no records.
+    which have two equal images, whatever the texts hide; None: nobody asks. Changes that `failed` could not be
+    rendered: they have no images and no records.
     """
 
     shape: TableShape

@@ -74,8 +74,8 @@ DIFFERENCES: Mapping[str, Difference] = {
         "`snapshot`, `snapshot_completed` and `commit_lsn`",
         ours="both are null in the source block; the offset is one of the stream: `commit_lsn`, `change_lsn` null, "
         "`event_serial_no` 0, and the open transaction",
-        why="the row is no event of the stream; a consumer that resumes behind it lacks nothing, also where a restarted "
-        "connector writes `snapshot_completed` false",
+        why="the row is no event of the stream; a consumer that resumes behind it lacks nothing, also where a "
+        "restarted connector writes `snapshot_completed` false",
     ),
     "key-of-before": Difference(
         about="the record key of a table with several unique indexes, in a lake that an earlier version began",
