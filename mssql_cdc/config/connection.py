@@ -69,8 +69,8 @@ class Connection:
     """Adds a keyword to the ODBC connection string as it is. `odbc.Driver` chooses the driver by its registered name or
     by the path of its library."""
     connection_timeout_ms: int = prop("database.connection.timeout.ms", 600_000, ge=0)
-    """Limits the wait for a connection in milliseconds. `driver.loginTimeout` wins; when neither is set, the limit is
-    30 s."""
+    """Limits the wait for a connection in milliseconds. `driver.loginTimeout` wins; when neither is set, or it is 0,
+    the limit is 30 s."""
     query_timeout_ms: int = prop("database.query.timeout.ms", 600_000, "ERR-04", ge=0)
     """Limits the time of one statement in milliseconds; 0 = no limit."""
     validation_timeout_ms: int | None = prop("connection.validation.timeout.ms", None, "PRE-05", debezium=60_000, ge=1)
@@ -187,10 +187,10 @@ def _read_now(one: GivenProperty | None, report: Report) -> str | None:
 
 
 def _login_timeout(one: GivenProperty | None, timeout_ms: int | None, report: Report) -> int:
-    """Seconds: `driver.loginTimeout`, else the connection time-out if it is set, else as in JDBC."""
+    """Seconds: `driver.loginTimeout`, else the connection time-out; unset, or 0, as in JDBC."""
     text = _read_now(one, report)
     if one is not None and text is not None:
         if text.strip().isdecimal():
-            return int(text)
+            return int(text) or _JDBC_LOGIN_TIMEOUT_S
         report.complain(one.name, f"found {text!r}, expected a whole number of seconds")
-    return _JDBC_LOGIN_TIMEOUT_S if timeout_ms is None else -(-timeout_ms // 1000)
+    return -(-(timeout_ms or 0) // 1000) or _JDBC_LOGIN_TIMEOUT_S

@@ -34,6 +34,10 @@ class InertSettings:
     # Kafka Connect
     tasks_max: int = _kafka("tasks.max", 1)
     """Limits Kafka Connect's tasks. Here each database has its own assets."""
+    tasks_max_enforce: bool = _kafka("tasks.max.enforce", True)
+    """Makes Kafka Connect refuse more tasks than that."""
+    plugin_version: str | None = _kafka("connector.plugin.version", None)
+    """Selects the version of the connector's plugin that Kafka Connect loads."""
     transforms: Names = _shape("transforms", ())
     """Lists single message transforms, which change records."""
     transforms_settings: Family = _kafka("transforms.*", ())
@@ -106,13 +110,15 @@ class InertSettings:
     """Adds JMX metrics."""
     statistics_metrics: bool = _kafka("statistics.metrics.enabled", True)
     """Adds percentiles of the lag to JMX (newer than 3.3.1)."""
-    connection_factory: str | None = _kafka("connection.factory.class", None)
+    connection_factory: str | None = _kafka("database.connection.factory.class", None)
     """Names the Java class that opens connections."""
+    connection_factory_elsewhere: str | None = _kafka("connection.factory.class", None)
+    """Names it too, as the documentation of Debezium does; Debezium itself reads the other one."""
     column_filter: str | None = _kafka("change.column.filter.override", None)
     """Is internal to Debezium."""
 
     # Schema history
-    history_class: str = _history(_HISTORY, _HISTORY_CLASS)
+    history_class: str = _history(_HISTORY, _HISTORY_CLASS, older=("database.history",))
     """Names the Java class of the store. The history is the table `_schema_history`."""
     history_topic: str | None = _history(f"{_HISTORY}.kafka.topic", None)
     """Names the history topic."""

@@ -10,6 +10,8 @@ from pydantic import ValidationInfo
 
 NO_MEANING = "Kafka and Java settings have no meaning here"
 """What is said of all properties without meaning in the groups that belong to Kafka and Java."""
+_BEFORE_SALT = (r"(?i)(salt\.).+", r"(?i)(mask\.hash\..*?\.with\.).+", r"(?i)(mask\.hash\.(?:v2\.)?[^.]+\.).+")
+"""What comes before a salt in the name of a property, the best match first."""
 _UNRENDERED = "records are not rendered with these settings; capture works"
 
 
@@ -72,5 +74,9 @@ def _line(text: str, names: Sequence[str]) -> str:
 
 
 def shown_name(name: str) -> str:
-    """A property's name as it may be shown: the salt of a mask is left out."""
-    return re.sub(r"(column\.mask\.hash\..*?\.with\.(?:salt\.)?).+", r"\1***", name)
+    """A property's name as it may be shown: the salt of a mask is left out, also if another part is misspelled."""
+    shown = name
+    for before_salt in _BEFORE_SALT:
+        if (shown := re.sub(before_salt, r"\1***", name)) != name:
+            break
+    return shown

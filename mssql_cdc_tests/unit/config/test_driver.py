@@ -7,6 +7,7 @@ from mssql_cdc.config.driver import TWINS, Twin
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.source.sqlserver import connect
 from mssql_cdc.source.sqlserver.connect import connection_string
+from mssql_cdc.source.sqlserver.reach import MOST_SECONDS, probe_seconds
 from mssql_cdc.source.sqlserver.source import SqlServerSource
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of
 
@@ -201,6 +202,13 @@ def test_login_timeout_comes_from_the_driver_setting_then_the_connection_timeout
     assert connector_with({"database.connection.timeout.ms": "1500"}).connection.login_timeout_s == 2
     both = connector_with({"database.connection.timeout.ms": "1500", "driver.loginTimeout": "7"})
     assert both.connection.login_timeout_s == 7
+
+
+@pytest.mark.parametrize("name", ["driver.loginTimeout", "database.loginTimeout", "database.connection.timeout.ms"])
+def test_no_login_is_waited_for_without_end(name: str) -> None:
+    """0 is JDBC's default there; here it took the limit away, and left a server one second to answer."""
+    connection = connector_with({name: "0"}).connection
+    assert (connection.login_timeout_s, probe_seconds(connection)) == (30, MOST_SECONDS)
 
 
 @pytest.mark.feature("HA-06")

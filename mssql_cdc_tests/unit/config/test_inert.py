@@ -52,6 +52,26 @@ def test_every_store_of_the_schema_history_is_accepted_and_none_is_used(store: s
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tasks.max.enforce", "false"),
+        ("connector.plugin.version", "[3.3,)"),
+        ("key.converter.plugin.version", "1"),
+        ("database.connection.factory.class", "com.example.Factory"),
+        ("connection.factory.class", "com.example.Factory"),
+    ],
+)
+def test_properties_of_kafka_connect_are_accepted(name: str, value: str) -> None:
+    assert noticed({name: value}) == f"{name} has no meaning here"
+
+
+@pytest.mark.feature("SCH-04")
+def test_the_history_of_debezium_1_is_known_under_its_older_name() -> None:
+    connector = connector_with({"database.history": "io.debezium.relational.history.KafkaDatabaseHistory"})
+    assert "database.history: older name of schema.history.internal" in connector.notices
+
+
 @pytest.mark.feature("TOP-10")
 def test_groups_that_create_topics_are_accepted_with_one_notice() -> None:
     given: dict[str, object] = {

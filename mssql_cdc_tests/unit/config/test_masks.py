@@ -8,7 +8,7 @@ import pytest
 from mssql_cdc.config import MaskRule
 from mssql_cdc.events import HashMask
 from mssql_cdc.schema.types import SqlServerType
-from mssql_cdc_tests.unit.config.samples import connector_with, sent
+from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with, problems_of, sent
 
 
 def rule_of(name: str) -> MaskRule:
@@ -84,6 +84,24 @@ def test_propagating_the_source_type_never_exposes_a_masked_column() -> None:
         {"column.propagate.source.type": "dbo.a.x", "column.mask.hash.v2.SHA-256.with.salt.s": "dbo.a.x"}
     ).filters
     assert filters.mask_for("testDB", "dbo", "a", "x") is not None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "column.mask.hash.SHA-256.salt.topsecret",
+        "colum.mask.hash.SHA-256.with.salt.topsecret",
+        "column.mask.v2.SHA-256.with.salt.topsecret",
+        "column.mask.hash.SHA-256.with.slat.topsecret",
+        "column.mask.hash.v2.SHA-256.whit.salz.topsecret",
+        "column.mask.hash.SHA-256.topsecret.more",
+        "Column.Mask.Hash.SHA-256.With.Salt.topsecret",
+    ],
+)
+def test_a_salt_is_not_shown_although_its_property_is_misspelled(name: str) -> None:
+    shown = problems_of({**MINIMAL, name: "dbo.a.x"})
+    assert "topsecret" not in shown
+    assert ".***: unknown property" in shown
 
 
 def test_rule_survives_pickling_and_hides_its_salt() -> None:
