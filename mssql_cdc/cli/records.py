@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ INTERRUPTED = 128 + signal.SIGINT
     "--offsets",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Begin behind these source offsets of a connector (Kafka Connect's JSON, or an engine's offsets.dat), unless "
+    help="Begin after these source offsets of a connector (Kafka Connect's JSON, or an engine's offsets.dat), unless "
     "the output has records already.",
 )
 @click.option(
@@ -217,11 +218,10 @@ def _follow(
     from mssql_cdc.serve.control import Control
     from mssql_cdc.serve.serve import serve
 
-    connector = load_connector(config)
+    connector = load_connector(config, used=partial(_as_connect_json, task=task))
     events.redact = connector.redact
     for notice in connector.notices:
         events.log(notice, code=PROPERTY_NOTICE)
-    connector = _as_connect_json(connector, task)
     connector.require_rendered()
     if state_dir is not None:
         state_dir.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -11,10 +12,14 @@ from mssql_cdc.config.read_properties import connector_from_mapping
 from mssql_cdc.errors import ConfigurationError
 
 
-def load_connector(path: str | Path) -> Connector:
+def load_connector(path: str | Path, *, used: Callable[[Connector], Connector] | None = None) -> Connector:
     """The connector of a file: `{"name": …, "config": {…}}`, or the properties alone.
 
     Without a name, the file's stem is the name.
+
+    Args:
+        path: the file.
+        used: changes the connector to what it is used as; notices are about that.
 
     Raises:
         ConfigurationError: the file cannot be read, is not a JSON object, or lists problems of its properties.
@@ -23,7 +28,7 @@ def load_connector(path: str | Path) -> Connector:
     document = _read(path)
     inside = document.get("config")
     if inside is None:
-        return connector_from_mapping(path.stem, document)
+        return connector_from_mapping(path.stem, document, used=used)
     if not isinstance(inside, dict):
         raise ConfigurationError(f'{path}: "config" is not a JSON object; expected {{"name": …, "config": {{…}}}}')
     config = cast("dict[str, object]", inside)
@@ -36,7 +41,7 @@ def load_connector(path: str | Path) -> Connector:
     inner = config.get("name", name)
     if inner != name and "name" in document:
         raise ConfigurationError(f'{path}: "name" is {name!r} outside and {inner!r} inside "config"; keep one')
-    return connector_from_mapping(name, config)
+    return connector_from_mapping(name, config, used=used)
 
 
 def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Path, ConfigurationError]]:

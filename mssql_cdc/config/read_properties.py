@@ -6,7 +6,7 @@ references, properties that exclude each other.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -39,8 +39,15 @@ _NAME_EXTENSIONS = (
 """Each name here is the prefix of further properties, which its extension reads; so is that of a channel."""
 
 
-def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connector:
-    """A connector from flat properties; `name` is used when the mapping has none.
+def connector_from_mapping(
+    name: str, mapping: Mapping[str, object], *, used: Callable[[Connector], Connector] | None = None
+) -> Connector:
+    """A connector from flat properties.
+
+    Args:
+        name: its name if the mapping has none.
+        mapping: the properties.
+        used: changes the connector to what it is used as; notices are about that.
 
     Raises:
         InvalidPropertiesError: listing every problem, each with its property and what was expected.
@@ -71,6 +78,7 @@ def connector_from_mapping(name: str, mapping: Mapping[str, object]) -> Connecto
     for name in names if _REMOTE in names else ():
         if name != _REMOTE:
             report.notice(name, f"no effect with {_REMOTE}: the server has options of its own")
+    connector = used(connector) if used is not None else connector
     report.ineffective.extend(without_effect(connector, given))
     return replace(connector, notices=report.lines(), unrendered=tuple(report.unrendered))
 

@@ -23,6 +23,8 @@ def test_warnings_are_events_with_a_level_and_a_code(place: Place):
         again_type="io.debezium.processors.reselect.ReselectColumnsPostProcessor",
         guardrail_collections_max="1",
         tasks_max="1",
+        schema_name_adjustment_mode="avro",
+        column_propagate_source_type=".*",
     )
     place.create("items", "id int NOT NULL PRIMARY KEY, name nvarchar(50) NULL")
     place.create("others", "id int NOT NULL PRIMARY KEY, name varchar(9) COLLATE Cyrillic_General_CI_AS NULL")
@@ -43,6 +45,8 @@ def test_warnings_are_events_with_a_level_and_a_code(place: Place):
         "signal-ignored": "WARN",
         "signal-log": "INFO",
     }
+    notices = [one["message"] for one in found.events if one.get("code") == "property-notice"]
+    assert notices == ["tasks.max has no meaning here"], "records have schemas here, so the other two have an effect"
     said = {one["code"]: one["message"] for one in found.events if "code" in one}
     assert "2 tables configured for capture" in said["guardrail-exceeded"]
     assert "'dance' is not known" in said["signal-ignored"]
