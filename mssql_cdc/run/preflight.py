@@ -57,7 +57,7 @@ def preflight(
         is_signal_table = connector.filters.tables.is_signal_table
         nothing = all(is_signal_table(*table.table_id.parts) for table in found.tables)
         if nothing and (others or unreadable or not found.tables):
-            problem = _no_table(connector, found.name, others, unreadable, session.hidden())
+            problem = _no_table(connector, found.name, others, unreadable, session.hidden(), session.unstarted())
             if not begun:
                 raise ConfigurationError(problem)
             warn(problem)
@@ -86,8 +86,9 @@ def _no_table(
     others: Sequence[str],
     unreadable: Mapping[TableId, str],
     instances: Sequence[str],
+    unstarted: Sequence[str],
 ) -> str:
-    """Why no table is left: unfit as it is, hidden from the login, left out by the filters, or none under CDC."""
+    """Why no table is left: unfit, hidden, left out by the filters, not captured yet, or none is under CDC."""
     filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
     hidden = f"; {_hidden(instances)}" if instances else ""
     if unreadable:
@@ -102,6 +103,13 @@ def _no_table(
         )
     if instances:
         return f"Database {name!r}: {_hidden(instances)}"
+    if unstarted:
+        one = len(unstarted) == 1
+        tables = "1 table" if one else f"{len(unstarted)} tables"
+        return (
+            f"Database {name!r} has {tables} enabled for CDC ({_listed(unstarted)}), and capture has not begun with "
+            f"{'it' if one else 'them'}: start SQL Server Agent, or check its capture job (EXEC sys.sp_cdc_help_jobs)"
+        )
     return f"Database {name!r} has no table enabled for CDC: run EXEC sys.sp_cdc_enable_table for each table to capture"
 
 

@@ -135,6 +135,10 @@ class SourceSession(Protocol):
         """The capture instances of tables that the login cannot see, by name; the tables' own names are hidden."""
         ...
 
+    def unstarted(self) -> Sequence[str]:
+        """The capture instances, by name, with which capture has not begun: nothing can be read from them yet."""
+        ...
+
     def concealed(self) -> str | None:
         """What to say when the login cannot know whether rows are concealed from it; None when it can."""
         ...

@@ -104,6 +104,10 @@ MISTAKES: dict[str, Mistake] = {
         r"Database '{database}' has no table enabled for CDC: run EXEC sys\.sp_cdc_enable_table",
         statements=("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",),
     ),
+    "tables that capture has not begun with": Mistake(
+        r"Database '{database}' has 1 table enabled for CDC \(dbo_orders\), and capture has not begun with it: start",
+        statements=("EXEC sandbox.capture_pause", "UPDATE cdc.change_tables SET start_lsn = NULL"),
+    ),
     "no CDC for a snapshot only": Mistake(
         r"CDC is not enabled in database '{database}': run EXEC .*initial_only .* only in a database with CDC",
         properties={"snapshot_mode": "initial_only"},

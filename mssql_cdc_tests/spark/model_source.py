@@ -293,6 +293,9 @@ class ModelSession:
     def hidden(self) -> list[str]:
         return []
 
+    def unstarted(self) -> list[str]:
+        return []
+
     def concealed(self) -> str | None:
         """The model conceals nothing."""
 

@@ -356,6 +356,9 @@ class ModelServerSession(ModelSession):
     def hidden(self) -> list[str]:
         return []
 
+    def unstarted(self) -> list[str]:
+        return []
+
     def concealed(self) -> str | None:
         """The model conceals nothing."""
 

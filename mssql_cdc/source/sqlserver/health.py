@@ -31,6 +31,7 @@ _AHEAD = timedelta(minutes=1)
 _HIDDEN = """
 SELECT c.capture_instance FROM cdc.change_tables c WHERE NOT EXISTS
 (SELECT 1 FROM sys.tables t WHERE t.object_id = c.source_object_id) ORDER BY c.capture_instance"""
+_UNSTARTED = "SELECT capture_instance FROM cdc.change_tables WHERE start_lsn IS NULL ORDER BY capture_instance"
 _CLOCKS = "SYSUTCDATETIME() AS utc, GETDATE() AS local"
 # The newest session is that of the largest id: a clock that was set back leaves later times behind. Id 0 is a sum.
 _SCANNED = f"""
@@ -59,6 +60,11 @@ _EDITION, AZURE_SQL_DATABASE = "SELECT CAST(SERVERPROPERTY('EngineEdition') AS i
 def hidden(control: Control) -> list[str]:
     """The capture instances of tables that the login cannot see, by name."""
     return [row[0] for row in control.rows(_HIDDEN, doing="looking for tables that the login cannot see")]
+
+
+def unstarted(control: Control) -> list[str]:
+    """The capture instances, by name, with which capture has not begun."""
+    return [row[0] for row in control.rows(_UNSTARTED, doing="looking for tables that capture has not begun with")]
 
 
 def is_azure_sql_database(control: Control) -> bool:

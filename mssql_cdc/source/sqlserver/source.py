@@ -257,6 +257,10 @@ class SqlServerSession:
         """The capture instances of tables that the login cannot see (`health`)."""
         return health.hidden(self.control)
 
+    def unstarted(self) -> list[str]:
+        """The capture instances with which capture has not begun (`health`)."""
+        return health.unstarted(self.control)
+
     def has_table(self, name: str) -> bool:
         """Whether the login can see a table of this name (`health`)."""
         return health.has_table(self.control, name)
