@@ -57,8 +57,8 @@ def discover(output: Output, *, config: Path) -> None:
 def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool, repair: bool) -> None:
     """Prove that source and lake hold the same.
 
-    Compares every cell of every captured table, and every change log, by a path of its own. The source may change
-    meanwhile: rows that seem to differ are read again behind a fence in its log.
+    Compares every cell of every captured table, and every change log, independently of the capture code. The source may
+    change meanwhile: rows that seem to differ are read again once capture has passed a mark in its log.
     """
     from mssql_cdc.check.check_tables import check_databases
     from mssql_cdc.check.refresh import Refreshed, refresh

@@ -19,10 +19,11 @@ Exit codes:
   0    done
   1    internal error: please report it with the output of --debug
   2    invalid configuration, missing permission, or unreadable file
-  3    source unavailable, time limit reached, or lake not caught up yet
-  4    changes were lost at the source: a new snapshot is needed
+  3    source unavailable, nothing moved for too long, a table failed, or lake not caught up yet
+  4    rows may be missing: changes were lost, or the source went back in time
   5    the check found differences
-  130  interrupted"""
+  75   records --follow only: start it again
+  130  interrupted by Ctrl+C; 143: ended by SIGTERM"""
 
 
 def epilog(*examples: str) -> str:

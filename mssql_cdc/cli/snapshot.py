@@ -33,7 +33,7 @@ from mssql_cdc.errors import ConfigurationError
 @click.option("--tables", "listed", metavar="NAMES", help="The same for several names, separated by commas.")
 @click.option("--incremental", is_flag=True, help="Read chunks while the tables keep streaming.")
 @click.option("--where", metavar="CONDITION", help="Read only the rows that fulfill it.")
-@click.option("--stop", "control", flag_value="stop", help="Give up snapshots, of all tables or of --table.")
+@click.option("--stop", "control", flag_value="stop", help="Give up snapshots, of all tables or of --table/--tables.")
 @click.option("--pause", "control", flag_value="pause", help="Pause snapshots at the next chunk.")
 @click.option("--resume", "control", flag_value="resume", help="Let paused snapshots go on.")
 @debug_option
@@ -51,8 +51,8 @@ def snapshot(
 ) -> None:
     """Request a snapshot, or pause, resume or stop one.
 
-    `mssql-cdc run`, or a run in Dagster, takes it. Those that are requested or have begun are paused or stopped,
-    blocking and incremental ones. The tables must be in the lake already.
+    `mssql-cdc run`, or a run in Dagster, takes it. Pausing and stopping apply to blocking and incremental snapshots
+    that have been requested or have begun. The tables must be in the lake already.
     """
     tables += tuple(name.strip() for name in (listed or "").split(",") if name.strip())
     if control and where:
