@@ -277,7 +277,7 @@ def _keys(rows: pa.RecordBatch, table: Streaming, reading: Reading, image: str) 
 
 def _values(images: pa.StructArray, names: Sequence[str]) -> list[object]:
     """The values of some columns of each image that is there: one that is missing is no row with NULLs."""
-    there = images.drop_null()
+    there = images.filter(images.is_valid())
     return list(zip(*(pc.struct_field(there, name).to_pylist() for name in names), strict=True))
 
 
