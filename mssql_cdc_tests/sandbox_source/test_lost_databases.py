@@ -84,9 +84,31 @@ def test_a_login_is_refused_only_if_the_server_says_so_of_master(
     shop: Shop, monkeypatch: pytest.MonkeyPatch, of_master: int, expected: type[Exception]
 ) -> None:
     """The server may go down between the two questions."""
-    monkeypatch.setattr(connect, "_connect", refusing({shop.catalog: 4060, "master": of_master}))
+    monkeypatch.setattr(connect, "_connect", refusing({shop.catalog: 18456, "master": of_master}))
     with pytest.raises(expected), connect.control(shop.connection, shop.catalog):
         pass
+
+
+@pytest.mark.parametrize(
+    ("opened_before", "of_master", "expected", "says"),
+    [
+        (True, 18456, SourceUnavailableError, "could before"),
+        (False, 18456, ConfigurationError, r"database\.names"),
+        (False, 18401, SourceUnavailableError, "master"),
+    ],
+)
+def test_a_database_that_cannot_be_opened_is_no_refused_login_though_the_login_may_not_open_master(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, *, opened_before: bool, of_master: int, expected: type[Exception],
+    says: str,
+) -> None:  # fmt: skip
+    """As on Azure SQL Database, for a user of one database: a failover ended the run as a wrong login."""
+    monkeypatch.setattr(connect, "_connect", refusing({shop.catalog: 4060, "master": of_master}))
+    with (
+        pytest.raises(expected, match=says) as caught,
+        connect.control(shop.connection, shop.catalog, opened_before=opened_before),
+    ):
+        pass
+    assert type(caught.value) is expected
 
 
 def test_a_password_that_changed_is_a_refused_login(shop: Shop, reader: Shop) -> None:

@@ -38,9 +38,11 @@ and are those which a read can meet of what EF Core's SqlServerTransientExceptio
 (3947, 3948), snapshot isolation, READ UNCOMMITTED (601), sessions that Azure ends (40549 to 40553)."""
 _BROKEN = re.compile(r"terminated by the server|TDS stream|connection (?:is|was) (?:broken|closed|lost)", re.IGNORECASE)
 """What Microsoft's driver says, with the SQLSTATE of any error (HY000) and no number, of a connection that broke."""
-LOGIN_FAILED = {4060, 18456}
-"""A wrong login, or one that the database does not know: FreeTDS reports the first number for both."""
-_LOGIN = {4060, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
+CANNOT_OPEN = 4060
+"""The login is good, and the database cannot be opened: there is none, it fails over, or does not know the login."""
+LOGIN_FAILED = {CANNOT_OPEN, 18456}
+"""A wrong login, or `CANNOT_OPEN`: FreeTDS reports 18456 for both."""
+_LOGIN = {CANNOT_OPEN, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
 _ADVICE = {
     207: "the table's columns changed during the read (the retry uses the new structure), or the filter of a signal or "
     "a SELECT of snapshot.select.statement.overrides names a column that the table does not have",

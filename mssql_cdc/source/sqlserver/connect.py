@@ -24,7 +24,7 @@ from mssql_cdc.config.redaction import literals, redacted
 from mssql_cdc.errors import ConfigurationError, LoginRefusedError, MssqlCdcError, SourceUnavailableError
 from mssql_cdc.source.sqlserver import tls
 from mssql_cdc.source.sqlserver.address import address_pairs
-from mssql_cdc.source.sqlserver.classify import LOGIN_FAILED, classify, driver_message
+from mssql_cdc.source.sqlserver.classify import CANNOT_OPEN, LOGIN_FAILED, classify, driver_message
 from mssql_cdc.source.sqlserver.logins import log_in, too_slow
 from mssql_cdc.source.sqlserver.reach import require_reachable
 
@@ -291,10 +291,13 @@ def refused(
     if driver_message(error).state.startswith(_TIMED_OUT):
         return too_slow(connection, catalog)
     if number in LOGIN_FAILED:
-        of_master = None if catalog.lower() == "master" else _refused_by_master(connection)
+        # Azure SQL Database lets few logins open `master`: its refusal says nothing if the server named the database.
+        is_known, of_master = number == CANNOT_OPEN, None
+        if catalog.lower() != "master" and not (is_known and opened_before):
+            of_master = _refused_by_master(connection)
         if isinstance(of_master, SourceUnavailableError):
             return of_master
-        if catalog.lower() == "master" or of_master is not None:
+        if catalog.lower() == "master" or (of_master is not None and not is_known):
             return LoginRefusedError(without_secrets(connection, str(found)))
         if opened_before:
             return SourceUnavailableError(
