@@ -256,6 +256,17 @@ def test_a_locked_table_blocks_writers_until_the_block_ends(shop: Shop) -> None:
     shop.run("INSERT dbo.t VALUES (2)")
 
 
+def test_a_table_is_locked_by_a_login_that_may_read_only_its_captured_columns(shop: Shop) -> None:
+    """Review: the lock selected all columns, and the advice was to grant one that nothing reads (SNP-22)."""
+    shop.create("t", "a int NULL, ssn varchar(11) NULL", capture=False)
+    shop.enable("t", columns="a")
+    reader = shop.seen_by("reader", "SELECT ON dbo.t (a)")
+    with locked(reader.connection, reader.catalog, [shop.instance("t").schema], 1_000):
+        shop.run("SET LOCK_TIMEOUT 100")
+        with pytest.raises(SourceUnavailableError, match="1222"):
+            shop.run("INSERT dbo.t (a) VALUES (1)")
+
+
 @pytest.mark.timeout(60)
 def test_a_locked_table_is_read_past_a_writer_that_waits_for_the_lock(shop: Shop) -> None:
     shop.create("t", "a int NULL")
