@@ -87,8 +87,6 @@ TWINS: tuple[Twin, ...] = (
     Twin("applicationName", "APP", "APP"),
     Twin("workstationID", "WSID", "WSID"),
     Twin("multiSubnetFailover", "MultiSubnetFailover", None, _YES_NO),
-    Twin("connectRetryCount", "ConnectRetryCount"),
-    Twin("connectRetryInterval", "ConnectRetryInterval"),
     Twin(
         "authentication",
         "Authentication",
@@ -118,6 +116,8 @@ WITHOUT_TWIN: Mapping[str, str] = MappingProxyType(
             enablePrepareOnFirstPreparedStatementCall serverPreparedStatementDiscardThreshold prepareMethod useFmtOnly
             useBulkCopyForBatchInsert calcBigDecimalPrecision delayLoadingLobs ignoreOffsetOnDateTimeOffsetConversion
             xopenStates lastUpdateCount cacheBulkCopyMetadata replication maxResultBuffer lockTimeout""",
+        "the connector opens a connection anew itself: one that the driver restores may lead to another server": """
+            connectRetryCount connectRetryInterval""",
         "it belongs to Java's trust or key store; use the system's certificates or odbc.ServerCertificate": """
             trustStore trustStorePassword trustStoreType trustManagerClass trustManagerConstructorArg ssl.truststore
             ssl.truststore.password ssl.keystore ssl.keystore.password ssl.mode sslProtocol fips clientKeyPassword
@@ -147,6 +147,11 @@ def knows_jdbc_name(name: str) -> bool:
     return name.lower() in {"logintimeout", *_twins(), *_reasons()}
 
 
+def jdbc_reason(name: str) -> str | None:
+    """Why a JDBC setting, in any case, has no effect; None: it may have one."""
+    return _reasons().get(name.lower())
+
+
 def driver_setting(one: GivenProperty, report: Report) -> DriverSetting:
     """Parses `driver.<name>` or `database.<name>`; a notice tells that ODBC cannot take it over.
 
@@ -157,7 +162,7 @@ def driver_setting(one: GivenProperty, report: Report) -> DriverSetting:
     setting = DriverSetting(name, one.value)
     if name.lower() in _twins():
         translate((setting,), "")
-    elif reason := _reasons().get(name.lower()):
+    elif reason := jdbc_reason(name):
         report.notice(one.name, f"no effect: {reason}")
     elif name.lower() != "logintimeout":
         report.notice(

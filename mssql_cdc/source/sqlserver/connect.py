@@ -35,6 +35,8 @@ _SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0; SET TRANSACTION ISO
 """Tables of CDC are never read at READ UNCOMMITTED (rule A2); a snapshot's readers set the level that they need."""
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
+_RESTORING = frozenset({"connectretrycount", "connectretryinterval"})
+"""A connection that the driver restores may lead to another replica than the session was told (`replica`)."""
 _TIMED_OUT = "HYT"
 """The beginning of the SQLSTATEs of a time-out."""
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
@@ -59,7 +61,11 @@ def connection_string(connection: Connection, catalog: str, *, with_login: bool 
         raise ConfigurationError(f"{', '.join(guards)}: {NOT_OF_FREETDS}")
     pairs: list[tuple[str, str]] = [("DRIVER", driver), *address_pairs(connection, freetds=freetds)]
     pairs.append(("DATABASE", catalog))
-    settings = [(one.keyword, one.read()) for one in connection.odbc_settings(driver)]
+    settings = [
+        (one.keyword, one.read())
+        for one in connection.odbc_settings(driver)
+        if one.keyword.lower() not in _RESTORING or freetds
+    ]
     given = {keyword.lower() for keyword, _ in settings}
     for keyword, value in _defaults(freetds=freetds):
         if keyword.lower() not in given:

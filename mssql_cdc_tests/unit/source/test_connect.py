@@ -11,6 +11,7 @@ from mssql_cdc.config import Connection, Secret
 from mssql_cdc.config.driver import DriverSetting, OdbcSetting
 from mssql_cdc.errors import ConfigurationError, MissingSecretError
 from mssql_cdc.source.sqlserver.connect import connection_string, find_driver
+from mssql_cdc_tests.unit.config.samples import connector_with
 
 FREETDS = Connection(hostname="db.example", user=Secret("sa"), password=Secret("p w"), odbc_driver="FreeTDS", port=1444)
 MICROSOFT = replace(FREETDS, odbc_driver="ODBC Driver 18 for SQL Server")
@@ -47,6 +48,17 @@ def test_jdbc_settings_appear_as_their_odbc_equivalents() -> None:
     assert {"Encryption=off", "ApplicationIntent=ReadOnly", "APP=mine"} <= set(freetds)
     assert {"Encrypt=no", "ApplicationIntent=ReadOnly", "APP=mine"} <= set(microsoft)
     assert "APP=mssql_cdc" not in freetds + microsoft
+
+
+@pytest.mark.feature("HA-01")
+def test_the_driver_never_restores_a_connection_by_itself() -> None:
+    """It would lead a session to another readable secondary, whose end of the log is that of no other reader."""
+    given = {"driver.connectRetryCount": "3", "database.connectRetryInterval": "5", "odbc.ConnectRetryCount": "4"}
+    connector = connector_with(given)
+    made = replace(connector.connection, odbc_driver=MICROSOFT.odbc_driver)
+    assert [part for part in parts(made) if part.startswith("ConnectRetry")] == ["ConnectRetryCount=0"]
+    told = " ".join(notice for notice in map(str, connector.notices) if "may lead to another server" in notice)
+    assert all(name.lower() in told.lower() for name in given)
 
 
 @pytest.mark.feature("PRE-09")
