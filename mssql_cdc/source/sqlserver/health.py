@@ -16,6 +16,7 @@ from mssql_cdc.config import Connection
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.replica import is_primary
 from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits, quote
 from mssql_cdc.source.values import CaptureHealth
 
@@ -195,7 +196,8 @@ def _problem(control: Control, connection: Connection, last: _LastScan) -> str |
     if last.ago <= last.patience:
         return None
     is_azure = is_azure_sql_database(control)
-    runs = None if is_azure else agent_runs(control, connection)
+    here = is_primary(control)  # The Agent of a secondary's server has no part in capture.
+    runs = agent_runs(control, connection) if here and not is_azure else None
     if runs is not False and not _is_too_long(control, last, is_azure=is_azure):
         return None
     if is_azure:
@@ -204,6 +206,11 @@ def _problem(control: Control, connection: Connection, last: _LastScan) -> str |
         return (
             f"{_what(last)}: look for what blocks it (sys.dm_exec_requests), or restart the capture job "
             "(EXEC sys.sp_cdc_stop_job, EXEC sys.sp_cdc_start_job)"
+        )
+    if not here:
+        return (
+            f"{_what(last)}, as this readable secondary shows it; check on the primary that SQL Server Agent is "
+            "running, and that the secondary follows it"
         )
     return f"{_what(last)}; {_about_agent(runs)}"
 
