@@ -51,6 +51,7 @@ _WORDS_OF_STATEMENTS = _words("""
     OPENJSON OPENQUERY OPENROWSET OPENXML OPTION ORDER OUTER OUTPUT PIVOT PRINT RAISERROR READTEXT RECONFIGURE RESTORE
     RETURN REVERT REVOKE ROLLBACK SAVE SELECT SET SHUTDOWN THROW TOP TRUNCATE UNION UNPIVOT UPDATE UPDATETEXT USE VALUES
     WAITFOR WHERE WHILE WITH WRITETEXT""")
+_DERIVED = "expected one SELECT: put the rest into a view or a subquery, or leave the hint out"
 _EXPECTED = "expected SELECT * FROM <the table> [WHERE <condition>] [ORDER BY <columns>]"
 
 
@@ -106,6 +107,26 @@ def unordered(statement: str) -> str:
     if ordered == len(words) or "TOP" in words[:4] or not {"OFFSET", "FOR"}.isdisjoint(words[ordered:]):
         return text
     return text[: tokens[ordered].start()].rstrip()
+
+
+def derivable(statement: str) -> str:
+    """The statement of an override, which is read as a derived table: `SELECT … FROM (<statement>) AS t`.
+
+    Raises:
+        ValueError: No derived table may be like it: it begins with WITH, or ends with OPTION. What else is wrong the
+            server judges, and all of a statement with comments.
+    """
+    tokens = [token for token in _TOKEN.finditer(statement) if token.lastgroup != "blank"]
+    if any(token.lastgroup == "comment" for token in tokens):
+        return statement
+    depth, words = 0, [token[0].upper() for token in tokens]
+    for word in words:
+        depth += (word == "(") - (word == ")")
+        if word == "OPTION" and depth == 0:
+            raise ValueError(f"found OPTION behind the query, which a derived table cannot have; {_DERIVED}")
+    if words[:1] == ["WITH"]:
+        raise ValueError(f"found WITH before SELECT, which a derived table cannot have; {_DERIVED}")
+    return statement
 
 
 def rows_with(condition: str, collection: str) -> str:

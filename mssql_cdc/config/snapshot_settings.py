@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, ValidationInfo, model_validator
 
 from mssql_cdc.config.extension_names import ExtensionGroup, require_installed
-from mssql_cdc.config.filter_statement import unordered
+from mssql_cdc.config.filter_statement import derivable, unordered
 from mssql_cdc.config.filters import CollectionFilter, plain_name
 from mssql_cdc.config.property import GivenProperty, Group, iana_zone, members, prop, section
 from mssql_cdc.config.report import Report
@@ -36,7 +36,7 @@ _OVERRIDES = "snapshot.select.statement.overrides"
 
 
 def _statement(one: GivenProperty, _: Report) -> tuple[str, str]:
-    return plain_name(one.parts[0]).lower(), one.text
+    return plain_name(one.parts[0]).lower(), derivable(one.text)
 
 
 def _plain_names(names: tuple[str, ...]) -> tuple[str, ...]:

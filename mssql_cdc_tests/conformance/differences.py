@@ -252,6 +252,12 @@ DIFFERENCES: Mapping[str, Difference] = {
         ours="fail the table that they filter",
         why="who may write a signal would read every table that the connector's login may read, row by row",
     ),
+    "derived-statement": Difference(
+        about="WITH before, or OPTION behind, the SELECT of `snapshot.select.statement.overrides`",
+        debezium="is sent as it is",
+        ours="is refused when the configuration is read: put it into a view or a subquery, leave the hint out",
+        why="the statement is read as a table, whose rows may be read in parts",
+    ),
     "ordered-filter": Difference(
         about="ORDER BY in a filter of `additional-conditions`, and in `snapshot.select.statement.overrides`",
         debezium="orders the rows",

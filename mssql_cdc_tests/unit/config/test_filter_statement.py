@@ -6,8 +6,16 @@ import json
 
 import pytest
 
-from mssql_cdc.config.filter_statement import MOST_CHARACTERS, bounded_statement, check_condition, unordered
+from mssql_cdc.config.filter_statement import (
+    MOST_CHARACTERS,
+    bounded_statement,
+    check_condition,
+    derivable,
+    unordered,
+)
 from mssql_cdc.config.signals import ExecuteSnapshot, Filter, parse_signal
+from mssql_cdc.errors import ConfigurationError
+from mssql_cdc_tests.unit.config.samples import connector_with
 
 TABLE = "shop.dbo.orders"
 
@@ -177,3 +185,32 @@ def test_a_filter_that_is_refused_is_that_of_its_table_alone(kind: str) -> None:
 def test_an_order_that_decides_nothing_is_left_out_of_a_statement(statement: str, expected: str) -> None:
     """Debezium's documented override ends with ORDER BY, which a derived table may not have."""
     assert unordered(statement) == expected
+
+
+@pytest.mark.feature("SNP-23")
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("WITH last AS (SELECT 1 AS x) SELECT * FROM dbo.orders", "WITH before SELECT"),
+        ("SELECT * FROM dbo.orders WHERE id > 5 OPTION (MAXDOP 1);", "OPTION behind the query"),
+    ],
+)
+def test_an_override_that_no_derived_table_can_be_is_refused_with_the_remedy(statement: str, found: str) -> None:
+    """Debezium sends the text as it is; here it failed at the table's snapshot, as a syntax error."""
+    with pytest.raises(ConfigurationError, match=rf"{found}.*a view or a subquery"):
+        connector_with({
+            "snapshot.select.statement.overrides": "dbo.orders",
+            "snapshot.select.statement.overrides.dbo.orders": statement,
+        })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM dbo.orders WITH (NOLOCK) WHERE [option] = 1 AND note = N'OPTION'",
+        "SELECT * FROM dbo.orders -- OPTION (MAXDOP 1)",
+        "SELECT * FROM OPENJSON(@x) WITH (a int)",
+    ],
+)
+def test_other_overrides_are_the_servers_to_judge(statement: str) -> None:
+    assert derivable(statement) == statement
