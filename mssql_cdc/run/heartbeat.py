@@ -22,7 +22,7 @@ def beat(database: Database, last: datetime | None, now: datetime) -> datetime |
         When the statement last ran.
 
     Raises:
-        SourceUnavailableError, SourceError: The statement failed, which Debezium also treats as fatal.
+        SourceUnavailableError, SourceError: The statement failed, and so does the poll.
     """
     settings = database.connector.streaming
     if not is_due(settings.heartbeat_interval_ms, last, now) or settings.heartbeat_query is None:
