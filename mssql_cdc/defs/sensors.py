@@ -221,7 +221,7 @@ class Tick:
         """Take signals from the channels beside the signal table; a run that streams does so itself."""
         settings, looked_at = self.setup.connector.signals, self.memory.signals
         interval = timedelta(milliseconds=settings.poll_interval_ms)
-        if not settings.polled or (looked_at is not None and now - looked_at < interval):
+        if not settings.polled or (looked_at is not None and abs(now - looked_at) < interval):
             return
         self.memory = replace(self.memory, signals=now)
         looked = PolledSignals().look(self.database)
@@ -256,7 +256,7 @@ class Tick:
             streams: Whether a run streams: then only snapshots are the sensor's business.
         """
         looked, merged = self.memory.looked, self.memory.cursor.merged
-        if looked is None or now - looked >= LOOK_AGAIN:
+        if looked is None or abs(now - looked) >= LOOK_AGAIN:
             return None
         active = self.runs.active()
         if streams:

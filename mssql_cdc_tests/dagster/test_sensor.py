@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import pyodbc
@@ -327,3 +327,13 @@ def test_always_requests_a_snapshot_when_the_sensor_is_turned_on_and_not_at_ever
     assert location.tick().skip_message
     location.started = 2_000.0
     assert ask(location).tags[SNAPSHOT_TAG].startswith("snapshot-")
+
+
+def test_a_clock_that_was_far_ahead_puts_off_no_whole_look(streaming):
+    """Until it came to where the last one was noted, ticks only asked whether anything was captured."""
+    assert streaming.tick().skip_message
+    memory = json.loads(streaming.cursor)
+    ahead = (datetime.now(UTC) + timedelta(days=2)).isoformat()
+    streaming.cursor = json.dumps({**memory, "looked": ahead})
+    assert streaming.tick().skip_message
+    assert json.loads(streaming.cursor)["looked"][:10] != ahead[:10]
