@@ -33,7 +33,7 @@ def filled(place: Place, *, azure: bool = False, **properties: str) -> Place:
     """A table with a key of text, which the documented login reads."""
     assert len(RIGHTS) == 4
     assert OF_THE_SERVER in RIGHTS
-    assert f"`GRANT {IN_AZURE} TO mssql_cdc` in the database in the place of `{OF_THE_SERVER}`" in PAGE
+    assert f"`GRANT {IN_AZURE} TO mssql_cdc` in the database instead of `{OF_THE_SERVER}`" in PAGE
     rights = [IN_AZURE if azure and right == OF_THE_SERVER else right for right in RIGHTS]
     reader = f"{place.database}_reader"
     place.create("words", "word varchar(20) NOT NULL PRIMARY KEY, n int NULL, body nvarchar(max) NULL")
