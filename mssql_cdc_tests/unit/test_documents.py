@@ -13,7 +13,11 @@ import pytest
 import yaml
 from click import UsageError
 from dagster._cli import create_dagster_cli
+from dagster._config import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
+from dagster._core.workspace.config_schema import process_workspace_config
+from dagster._daemon.cli import create_dagster_daemon_cli
+from dagster_webserver.cli import create_dagster_webserver_cli
 from mssql_sandbox.command import argument_parser
 
 from mssql_cdc.cli import program
@@ -30,6 +34,7 @@ DOCUMENTS = [
     *sorted((ROOT / "sandbox").rglob("*.md")),
 ]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)")
 SHELL_WORDS = {"curl", "export", "mkdir", "cp", "cd", "eval"}
 
 
@@ -86,6 +91,10 @@ def _check(words: list[str]) -> None:
             argument_parser().parse_args(words[1:])
         case "dagster":
             _check_click(create_dagster_cli(), words)
+        case "dagster-daemon":
+            _check_click(create_dagster_daemon_cli(), words)
+        case "dagster-webserver":
+            _check_click(create_dagster_webserver_cli(), words)
         case other:
             assert other in SHELL_WORDS, f"nothing here knows the command {other}"
 
@@ -143,6 +152,15 @@ def test_the_operations_document_explains_every_setting_of_dagster_yaml() -> Non
     assert not missing
 
 
+def test_settings_of_a_permanent_installation_are_those_of_dagster(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_PASSWORD", "x")
+    blocks = [yaml.safe_load(text) for text in _blocks(ROOT / "docs" / "operations.md", "yaml")]
+    (workspace,) = [one for one in blocks if "load_from" in one]
+    assert process_workspace_config(workspace).success
+    (storage,) = [one["storage"] for one in blocks if "storage" in one]
+    assert process_config(dagster_instance_config_schema(), {"storage": storage}).success
+
+
 def test_the_index_links_to_every_document() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     documents = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
@@ -152,3 +170,23 @@ def test_the_index_links_to_every_document() -> None:
 def test_each_contradiction_of_debezium_is_decided_in_one_place():
     listed = re.findall(r"^\| (DC-\d\d) \|", (ROOT / "docs/debezium-contradictions.md").read_text(), re.MULTILINE)
     assert listed == [f"DC-{number:02}" for number in range(1, 27)]
+
+
+def _anchors(path: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    text = FENCE.sub("", path.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=lambda path: path.name)
+def test_a_link_in_a_document_leads_somewhere(path: Path) -> None:
+    text = re.sub(r"`[^`\n]*`", "", FENCE.sub("", path.read_text(encoding="utf-8")))
+    lost: list[str] = []
+    for target, anchor in LINK.findall(text):
+        if target.startswith(("http:", "https:")):
+            continue
+        file = (path.parent / target).resolve() if target else path
+        if not file.exists() or (anchor and anchor not in _anchors(file)):
+            lost.append(f"{target}#{anchor}")
+    assert not lost
