@@ -82,7 +82,7 @@ class Connection:
     """Matches (as a whole, a regular expression) the messages of further retriable errors of the server."""
     initial_statements: Secret | None = prop("database.initial.statements", None)
     """Runs these statements first on each new connection, separated by `;` (`;;` is a semicolon), such as
-    `EXECUTE AS LOGIN = 'reader'`. They cannot cut rows, or show any that are not committed: `TEXTSIZE`,
+    `EXECUTE AS LOGIN = 'reader'`. They cannot truncate rows or expose uncommitted ones: `TEXTSIZE`,
     `ROWCOUNT` and the isolation level are set after them. `USE` is an error
     because a connection stays in its database. Texts in quotes are hidden in all messages, except such a login and what
     other properties show."""

@@ -51,7 +51,8 @@ class DeltaSettings:
     warehouse: Annotated[str, AfterValidator(_absolute)] = prop("delta.warehouse", "warehouse")
     """Sets the path or URI of the lake. A relative path becomes absolute at once. `--warehouse` wins."""
     storage: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop("delta.storage.*", (), late=True)
-    """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake."""
+    """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake but
+    Spark, which has options of its own (docs/lake.md)."""
     key_secret: Secret | None = prop("delta.key.secret", None)
     """Sets the key of the HMAC that replaces masked key columns in `_key`, and of the seal of snapshots' chunks. Masked
     key columns require it."""

@@ -33,8 +33,8 @@ value and all properties that exclude each other. The column *effect* says what 
 | refused | It is not built, and rows would differ without it. Only its default is accepted. |
 
 A property without one that it needs, such as `heartbeat.action.query` without `heartbeat.interval.ms`, has no effect;
-one notice names them all. Notices appear in the command line, in the log of each Dagster run and sensor, and in the
-metadata of each `schema_history` asset.
+one notice names them all. Notices appear in the command line, in the log of each Dagster run, in that of a sensor
+when it is turned on, and in the metadata of every asset of the lake (`mssql_cdc/notices`).
 
 * Any value may contain `${env:NAME}` and `${file:path:key}`; any other `${provider:…}` is refused. References are
   resolved when the file is loaded. In passwords, users, `driver.*`, `odbc.*`, `spark.*`, `delta.storage.*` and
@@ -42,7 +42,8 @@ metadata of each `schema_history` asset.
 * A list of regular expressions (*regexes*) is separated by commas; `\,` is a comma in an expression. An expression
   matches the whole name and ignores case. Tables are `schema.table`; an expression with two dots or more may name
   `db.schema.table` as well. `discover`, `check-config` and each start name the expressions of tables and columns that
-  match nothing, such as a misspelled column of a mask; of several databases, where the expression names one of them.
+  match nothing, such as a misspelled column of a mask; with several databases, only expressions in the long form
+  (`db.schema.table`) whose database is exactly one of them.
 * The first mask that matches a column wins, in this order: truncate, asterisks, hash version 1, hash version 2.
 """
 

@@ -102,8 +102,8 @@ class IncrementalSettings:
     log positions, with or without these rows."""
     added_columns: bool = prop("incremental.snapshot.added.columns", True, "EVO-09")
     """Requests an incremental snapshot of a table with a key when streaming switches to a capture instance with further
-    columns, or an ALTER COLUMN has rewritten values: only reading the table shows them in the rows of before. Not in
-    modes that read no rows."""
+    columns, or an ALTER COLUMN has rewritten values, because only a new read shows these values in existing rows.
+    Not in modes that read no rows."""
     max_rows_per_second: int = prop("incremental.snapshot.max.rows.per.second", 0, "INC-10", ge=0)
     """Limits the rows that incremental snapshots read per second, on average over some chunks; 0 = no limit."""
     max_lag_s: int = prop("incremental.snapshot.max.lag.seconds", 0, "INC-10", ge=0)
