@@ -47,7 +47,13 @@ class KnownSnapshot:
 
 
 def known_snapshots(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, KnownSnapshot]:
-    """Return the snapshots by number; one that read no rows has none and is known by its partition."""
+    """Return the snapshots by number; one that read no rows has none and is known by its partition.
+
+    Args:
+        offsets: All rows of `_offsets`.
+        cut: The complete cut up to which they count.
+        tables: The database's tables.
+    """
     steps = [step for step in offsets.steps if step.row.number <= cut.number]
     numbers = _numbers_by_partition(steps)
     found: dict[str, KnownSnapshot] = {}

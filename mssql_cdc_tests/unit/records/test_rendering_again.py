@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mssql_cdc.lake.known_states import KnownTables
-from mssql_cdc.lake.offsets import Offsets
+from mssql_cdc.lake.offset_history import OffsetHistory
 from mssql_cdc.records import log_files
 from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.write import Resumed, records_behind
@@ -24,10 +24,10 @@ def rendered(lake: Lake, state: StreamState | None, known: KnownTables | None) -
 def test_records_are_rendered_without_decoding_every_row_of_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """With 100 tables and 500 rows, the announcements alone took 55 s of CPU, at each look of `records --follow`."""
 
-    def every_row(_: Offsets) -> None:
+    def every_row(_: OffsetHistory) -> None:
         raise AssertionError("every row of _offsets is decoded")
 
-    monkeypatch.setattr(Offsets, "rows", property(every_row))
+    monkeypatch.setattr(OffsetHistory, "rows", property(every_row))
     lake = Lake(tmp_path)
     for name in ("a", "b"):
         lake.append(lake.add(table(name)), Change(1, "c", after={"id": 1}))
