@@ -28,9 +28,11 @@ def two(orders: Place) -> Place:
 
 
 def damage(place: Place, table: str) -> None:
-    """Cut the newest commit of a table off."""
-    newest = max((place.warehouse / "shop" / table / "_delta_log").glob("*.json"))
-    newest.write_bytes(newest.read_bytes()[:-20])
+    """Cut the newest commit of a table off, and the checkpoint that would stand for it."""
+    log = place.warehouse / "shop" / table / "_delta_log"
+    newest = max(log.glob("*.json"))
+    for file in (newest, *log.glob(f"{newest.stem}.checkpoint*")):
+        file.write_bytes(file.read_bytes()[:-20])
 
 
 @pytest.mark.parametrize("options", [("--until-caught-up", "--timeout", "60"), ("--seconds", "8")])
