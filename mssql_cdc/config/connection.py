@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import AfterValidator, BeforeValidator, ValidationInfo, model_validator
 
-from mssql_cdc.config.driver import DriverSetting, OdbcSetting, driver_setting, jdbc_reason, translate
+from mssql_cdc.config.driver import RESTORING, DriverSetting, OdbcSetting, driver_setting, jdbc_reason, translate
 from mssql_cdc.config.driver_given import NOT_OF_FREETDS, GivenSetting, conflicts, dropped, given_settings
 from mssql_cdc.config.java_regex import java_pattern
 from mssql_cdc.config.property import Effect, GivenProperty, Group, iana_zone, members, plain, prop, section
@@ -104,7 +104,7 @@ class Connection:
         given, report = cast("dict[str, Any]", data), Report.of(info)
         jdbc = _by_name(given, "driver.*") | _by_name(given, "database.*")
         odbc = _by_name(given, "odbc.*")
-        for keyword in odbc.keys() & {"connectretrycount", "connectretryinterval"}:
+        for keyword in odbc.keys() & RESTORING:
             report.notice(f"odbc.{keyword}", f"no effect: {jdbc_reason(keyword)}")
         intent = odbc.get("applicationintent", jdbc.get("applicationintent"))
         derived: dict[str, Any] = {

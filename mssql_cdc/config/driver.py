@@ -108,6 +108,8 @@ TWINS: tuple[Twin, ...] = (
     Twin("failoverPartner", "Failover_Partner"),
 )
 
+RESTORING = frozenset({"connectretrycount", "connectretryinterval"})
+"""Keywords by which a driver restores a connection, in lower case: it may lead to another replica then."""
 WITHOUT_TWIN: Mapping[str, str] = MappingProxyType(
     {
         "rows are read in bounded pages with typed parameters": """

@@ -104,19 +104,24 @@ class Lives:
 
 def newest_event(instance: dg.DagsterInstance, run_id: str) -> int | None:
     """Return the number of the newest event of a run; None: there is none."""
-    records = instance.get_records_for_run(run_id, limit=1, ascending=False).records
-    return records[0].storage_id if records else None
+    newest = _newest(instance, run_id)
+    return newest.storage_id if newest is not None else None
 
 
 def shows_life(instance: dg.DagsterInstance, run_id: str) -> bool:
     """Whether the newest event of a run is new, by the clocks of both hosts: one look, where an error costs little."""
-    records = instance.get_records_for_run(run_id, limit=1, ascending=False).records
-    return not records or abs(time.time() - records[0].timestamp) < SILENT_SECONDS
+    newest = _newest(instance, run_id)
+    return newest is None or abs(time.time() - newest.timestamp) < SILENT_SECONDS
 
 
 def own_instance(shared: dg.DagsterInstance) -> dg.DagsterInstance:
     """Return an instance for another thread; the same one if it exists in memory only."""
     return dg.DagsterInstance.from_ref(shared.get_ref()) if shared.is_persistent else shared
+
+
+def _newest(instance: dg.DagsterInstance, run_id: str) -> dg.EventLogRecord | None:
+    records = instance.get_records_for_run(run_id, limit=1, ascending=False).records
+    return records[0] if records else None
 
 
 def _has_begun(instance: dg.DagsterInstance, run_id: str) -> bool:

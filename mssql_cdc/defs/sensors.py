@@ -39,7 +39,7 @@ from mssql_cdc.lake.known_states import KnownTables
 from mssql_cdc.plan.decisions import Decision, Lost, Merge, Range, Restored, Snapshot, Wait
 from mssql_cdc.plan.facts import Facts, merge_key
 from mssql_cdc.plan.planner import next_cursor, plan
-from mssql_cdc.plan.waits import backoff
+from mssql_cdc.plan.waits import waits_after
 from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.run.follower import LOOK_AGAIN
 from mssql_cdc.run.heartbeat import beat
@@ -297,10 +297,8 @@ class Tick:
 
     def _is_held_back(self, key: str) -> bool:
         """Whether the wait after the last failure of a run with this key has not ended."""
-        earlier = self.runs.outcome(key)
         wait = timedelta(milliseconds=self.setup.connector.streaming.retry_wait_ms)
-        since = abs(datetime.now(UTC) - earlier.failed_at) if earlier.failed_at else timedelta.max
-        return since < backoff(wait, earlier.failures)
+        return waits_after(self.runs.outcome(key), wait, datetime.now(UTC))
 
     @property
     def _window(self) -> str:

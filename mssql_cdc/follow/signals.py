@@ -35,6 +35,7 @@ from mssql_cdc.config.signals import (
     LogMessage,
     PauseSnapshot,
     ResumeSnapshot,
+    Signal,
     StopSnapshot,
     concerns,
     expand_collections,
@@ -207,10 +208,11 @@ def _applied(
     every = database.connector.databases
     try:
         # Other channels than the signal table are those of all databases: the one with the tables notifies of it.
-        if at is None and not concerns(parse_signal(signal.id, signal.type, signal.data), database.catalog, every):
+        parsed = parse_signal(signal.id, signal.type, signal.data)
+        if at is None and not concerns(parsed, database.catalog, every):
             return IGNORED, "it names tables of other databases only"
         offset = _current_offset(offsets) if at is None else _offset_at(at)
-        return _apply(database, signal, offset, tables, offsets)
+        return _apply(database, signal, parsed, offset, tables, offsets)
     except (MssqlCdcError, *LAKE_ERRORS):
         raise
     except Exception as error:  # noqa: BLE001 - whatever a signal causes is never fatal (SIG-09)
@@ -220,11 +222,11 @@ def _applied(
 def _apply(
     database: Database,
     signal: SignalRow,
+    parsed: Signal,
     offset: Mapping[str, object] | None,
     tables: list[TableName],
     offsets: Offsets,
 ) -> tuple[str, str]:
-    parsed = parse_signal(signal.id, signal.type, signal.data)
     every = table_names(database.history()) if isinstance(parsed, _Naming) else ()
     refused = unreadable(_texts(parsed), (*tables, *every)) if isinstance(parsed, _Naming) else None
     if refused is not None:

@@ -12,9 +12,18 @@ from mssql_cdc.plan.facts import Facts, Outcome
 
 def is_held_back(facts: Facts, earlier: Outcome) -> bool:
     """Whether the wait after the last of the earlier failures has not ended."""
-    if earlier.failed_at is None:
-        return False
-    return abs(facts.now - earlier.failed_at) < backoff(facts.limits.retry_wait, earlier.failures)
+    return waits_after(earlier, facts.limits.retry_wait, facts.now)
+
+
+def waits_after(earlier: Outcome, first: timedelta, now: datetime) -> bool:
+    """Whether the wait after the last of the earlier failures has not ended.
+
+    Args:
+        earlier: The outcome of the runs before.
+        first: The wait after one failure.
+        now: The current time.
+    """
+    return earlier.failed_at is not None and abs(now - earlier.failed_at) < backoff(first, earlier.failures)
 
 
 def retry_at(facts: Facts) -> datetime:

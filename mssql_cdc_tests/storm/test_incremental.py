@@ -106,11 +106,8 @@ def test_chunks_are_read_although_the_table_was_advanced_past_the_newest_transac
     assert reading.staged
 
 
-def test_a_blocking_snapshot_of_an_idle_database_replaces_rows_of_an_incremental_one():
-    """Its rows stood at the newest transaction, behind which idle tables are advanced: they counted as the older ones.
-
-    What changes here is what CDC misses, such as a partition switch; `check` advises such a snapshot.
-    """
+def read_while_idle() -> Incremental:
+    """An incremental snapshot has read a table that was advanced past the newest transaction."""
     schedule = Incremental()
     schedule.begin_with_rows([])
     schedule.step(0)
@@ -120,6 +117,15 @@ def test_a_blocking_snapshot_of_an_idle_database_replaces_rows_of_an_incremental
     schedule.quiet_days(0)
     schedule.incremental_snapshot_is_asked_for("orders")
     takes(schedule, 0)
+    return schedule
+
+
+def test_a_blocking_snapshot_of_an_idle_database_replaces_rows_of_an_incremental_one():
+    """Its rows stood at the newest transaction, behind which idle tables are advanced: they counted as the older ones.
+
+    What changes here is what CDC misses, such as a partition switch; `check` advises such a snapshot.
+    """
+    schedule = read_while_idle()
     rows = schedule.world.server.tables["orders"].rows
     del rows[4]
     rows |= {6: "changed", 7: "switched in"}
@@ -133,15 +139,7 @@ def test_a_blocking_snapshot_of_an_idle_database_replaces_rows_of_an_incremental
 
 def test_a_repair_of_an_idle_table_whose_change_log_was_restored_replaces_rows_of_an_incremental_snapshot():
     """Its stream does not go on, so that the repair stood at the newest transaction, before what the sweep is about."""
-    schedule = Incremental()
-    schedule.begin_with_rows([])
-    schedule.step(0)
-    schedule.transaction([("orders", 1, "a")])
-    schedule.world.scan(500)
-    schedule.step(0)
-    schedule.quiet_days(0)
-    schedule.incremental_snapshot_is_asked_for("orders")
-    takes(schedule, 0)
+    schedule = read_while_idle()
     database = schedule.world.database
     with schedule.stack:
         assert restore_change_log(database, "orders", 2)

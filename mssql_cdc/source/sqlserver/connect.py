@@ -18,7 +18,7 @@ import arrow_odbc
 import pyodbc
 
 from mssql_cdc.config import Connection, Secret
-from mssql_cdc.config.driver import DriverSetting, is_freetds, twin_of, twin_of_keyword
+from mssql_cdc.config.driver import RESTORING, DriverSetting, is_freetds, twin_of, twin_of_keyword
 from mssql_cdc.config.driver_given import NOT_OF_FREETDS, dropped
 from mssql_cdc.config.redaction import literals, redacted
 from mssql_cdc.errors import ConfigurationError, LoginRefusedError, MssqlCdcError, SourceUnavailableError
@@ -35,8 +35,6 @@ _SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0; SET TRANSACTION ISO
 """Tables of CDC are never read at READ UNCOMMITTED (rule A2); a snapshot's readers set the level that they need."""
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
-_RESTORING = frozenset({"connectretrycount", "connectretryinterval"})
-"""A connection that the driver restores may lead to another replica than the session was told (`replica`)."""
 _TIMED_OUT = "HYT"
 """The beginning of the SQLSTATEs of a time-out."""
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
@@ -64,7 +62,7 @@ def connection_string(connection: Connection, catalog: str, *, with_login: bool 
     settings = [
         (one.keyword, one.read())
         for one in connection.odbc_settings(driver)
-        if one.keyword.lower() not in _RESTORING or freetds
+        if one.keyword.lower() not in RESTORING or freetds
     ]
     given = {keyword.lower() for keyword, _ in settings}
     for keyword, value in _defaults(freetds=freetds):

@@ -63,6 +63,11 @@ def _spoiled(type_name: str, collation: str | None, database_collation: str) -> 
     return known is not None and known.code_page and collation not in {None, database_collation}
 
 
+def key_order(row: Any) -> tuple[bool, bool, str]:
+    """Sorts the unique indexes of a table: Debezium's key is the primary key, else what `sp_statistics` has first."""
+    return not row.is_primary_key, row.index_id != 1, row.index_name
+
+
 def shown_key(indexes: Iterable[Any], columns: Sequence[Column], key: Sequence[str]) -> tuple[str, ...]:
     """Return what records show as their key: Debezium's, whether or not it identifies a row.
 
@@ -77,7 +82,7 @@ def shown_key(indexes: Iterable[Any], columns: Sequence[Column], key: Sequence[s
     """
     by_index: Mapping[tuple[bool, bool, str], list[Any]] = defaultdict(list)
     for row in indexes:
-        by_index[not row.is_primary_key, row.index_id != 1, row.index_name].append(row)
+        by_index[key_order(row)].append(row)
     if not by_index:
         return ()
     captured = {column.name: not column.excluded or column.name in key for column in columns}

@@ -13,6 +13,7 @@ from mssql_cdc.schema import Column, TableId, TableStructure
 from mssql_cdc.source.sqlserver import catalog_statements as statements
 from mssql_cdc.source.sqlserver.catalog import sql_type
 from mssql_cdc.source.sqlserver.connect import Control
+from mssql_cdc.source.sqlserver.keys import key_order
 
 
 def structures(control: Control) -> list[TableStructure]:
@@ -45,8 +46,7 @@ def _keys(control: Control) -> Mapping[int, Sequence[str]]:
     """The primary key of each table, or else its first unique index, as `sp_statistics` sorts them."""
     indexes: dict[int, dict[tuple[bool, bool, str], list[str]]] = defaultdict(lambda: defaultdict(list))
     for row in control.rows(statements.STRUCTURE_KEYS, doing="reading the keys of all tables"):
-        order = (not row.is_primary_key, row.index_id != 1, row.index_name)
-        indexes[row.object_id][order].append(row.column_name)
+        indexes[row.object_id][key_order(row)].append(row.column_name)
     return {number: own[min(own)] for number, own in indexes.items()}
 
 
