@@ -33,6 +33,7 @@ SURVIVORS = (
 """The mutants that no test found when the code was reviewed, and those that were not run then."""
 FINDINGS = [*(str(number) for number in range(1, 28)), *(f"D{number}" for number in range(1, 12)), *SURVIVORS]
 _NAMED = re.compile(r"`((?:[\w]+/)*test_\w+(?:\.py)?)(?:::(test_\w+))?`")
+_SELECTED = re.compile(r"`((?:\w+/)*test_\w+\.py)(?:`, `| )-k \"?([\w ]+)\"?`")
 
 
 def _rows() -> list[list[str]]:
@@ -80,3 +81,14 @@ def test_tests_that_the_page_names_exist():
     cells += [line for line in PAGE.partition("## The storm")[2].splitlines() if line.startswith("| ")]
     missing = {cell: names for cell in cells if (names := _missing(cell))}
     assert not missing
+
+
+def test_selections_of_tests_that_the_page_names_select_some():
+    selections = _SELECTED.findall(PAGE)
+    assert len(selections) > 90
+    for name, expression in selections:
+        path = _file(name)
+        assert path is not None, name
+        text = path.read_text(encoding="utf-8")
+        for word in set(expression.split()) - {"and", "or", "not"}:
+            assert word in text, f"{name} -k {expression}"
