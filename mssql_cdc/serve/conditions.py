@@ -38,7 +38,7 @@ CONDITIONS = (
     Condition(
         "property-without-object",
         "WARN",
-        "a property names what is not there",
+        "a property names something that does not exist",
         ("has no captured table of this name", "its heartbeats reach no change log"),
     ),
     Condition(
@@ -64,7 +64,7 @@ CONDITIONS = (
     Condition(
         "agent-not-running",
         "ERROR",
-        "SQL Server Agent stands, so nothing is captured",
+        "SQL Server Agent is stopped, so nothing is captured",
         ("Agent is not running",),
         logger="io.debezium.connector.sqlserver.SqlServerStreamingChangeEventSource",
     ),
@@ -78,12 +78,10 @@ CONDITIONS = (
     Condition(
         "partitions-switched",
         "WARN",
-        "a partitioned table may lose rows that CDC captures nothing of",
+        "a partitioned table may lose or gain rows that CDC does not capture",
         ("allows ALTER TABLE … SWITCH",),
     ),
-    Condition(
-        "column-not-masked", "WARN", "a mask names a column that is no text", ("matches it; only text is. Its values",)
-    ),
+    Condition("column-not-masked", "WARN", "a mask names a non-text column", ("matches it; only text is. Its values",)),
     Condition(
         "column-continued",
         "WARN",
@@ -93,7 +91,7 @@ CONDITIONS = (
     Condition(
         "streaming-disabled",
         "INFO",
-        "`snapshot.mode` streams no changes: the connector ends behind its snapshot",
+        "`snapshot.mode` streams no changes: the connector ends after its snapshot",
         ("Streaming is disabled for snapshot mode",),
         logger="io.debezium.connector.sqlserver.SqlServerStreamingChangeEventSource",
     ),
@@ -124,7 +122,7 @@ CONDITIONS = (
     Condition(
         "reselect-failed",
         "WARN",
-        "ReselectColumns could not ask the source",
+        "ReselectColumns could not query the source",
         ("Failed to re-select columns",),
         logger="io.debezium.processors.reselect.ReselectColumnsPostProcessor",
     ),
@@ -168,11 +166,14 @@ CONDITIONS = (
     Condition(
         "table-failed",
         "ERROR",
-        "a table could not be read or written; the others go on",
+        "a table could not be read or written; the others continue",
         (" failed: ", "failed and will be retried: "),
     ),
     Condition(
-        "database-left-out", "ERROR", "one of several databases cannot be followed now", ("is left out for a minute",)
+        "database-left-out",
+        "ERROR",
+        "one of several databases cannot be followed at the moment",
+        ("is left out for a minute",),
     ),
     Condition("overtaken", "WARN", "another process writes to the same lake", ("; surveying again",)),
     Condition(
@@ -188,10 +189,10 @@ CONDITIONS = (
         "restores or rival writers could go unnoticed",
         ("recovery fork: a restore", "safely from one driver only", "may not create files atomically"),
     ),
-    Condition("command-refused", "WARN", "a line of standard input is no command", ("A command was refused",)),
+    Condition("command-refused", "WARN", "a line of standard input is not a command", ("A command was refused",)),
     Condition("reader-gone", "WARN", "standard output was closed", ("The reader of the records has gone",)),
     Condition(ENDED, "INFO", "SIGTERM has ended the process; the message says within how many seconds"),
-    Condition(ENDED_BY_FORCE, "INFO", "the process did not end by itself in time, and was ended; nothing is lost"),
+    Condition(ENDED_BY_FORCE, "INFO", "the process did not end by itself in time and was killed; nothing is lost"),
 )
 
 

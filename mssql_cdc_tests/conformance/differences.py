@@ -48,7 +48,7 @@ class Difference:
 
 DIFFERENCES: Mapping[str, Difference] = {
     "no-converter": Difference(
-        about="records without any property of a converter",
+        about="records without any converter property",
         debezium="the converter of the Kafka Connect worker, or of the engine, decides",
         ours="JSON without schemas; NULL is null, and `source.snapshot` is `false`",
         why="the lake has no worker. No setting of Connect's converter shows both values as they are",
@@ -56,8 +56,8 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "rows-without-cdc": Difference(
         about="rows of a table without CDC that the filters let through, in modes that stream",
-        debezium="are read by the initial snapshot; their changes never follow",
-        ours="are not read; records describe the table. `initial_only` reads them",
+        debezium="the initial snapshot reads them; their changes never follow",
+        ours="they are not read; records describe the table. `initial_only` reads them",
         why="a copy that nothing updates is wrong from its first minute on",
         adapt=without_rows_of_snapshots,
     ),
@@ -74,14 +74,14 @@ DIFFERENCES: Mapping[str, Difference] = {
         "`snapshot`, `snapshot_completed` and `commit_lsn`",
         ours="both are null in the source block; the offset is one of the stream: `commit_lsn`, `change_lsn` null, "
         "`event_serial_no` 0, and the open transaction",
-        why="the row is no event of the stream; a consumer that resumes behind it lacks nothing, also where a "
+        why="the row is not an event of the stream; a consumer that resumes after it misses nothing, even if a "
         "restarted connector writes `snapshot_completed` false",
     ),
     "key-of-before": Difference(
         about="the record key of a table with several unique indexes, in a lake that an earlier version began",
-        debezium="the primary key, else the first unique index by name, whatever its filter",
-        ours="the index that tells rows apart in the lake, until the table gets another key or is made anew; in lakes "
-        "that begin now as Debezium",
+        debezium="the primary key, otherwise the first unique index by name, whatever its filter",
+        ours="the index that identifies rows in the lake, until the table gets another key or is re-created; in new "
+        "lakes, the same key as Debezium",
         why="consumers know the rows by this key",
     ),
     "excluded-key": Difference(
@@ -93,13 +93,13 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "masked-key": Difference(
         about="a masked column in record keys",
-        debezium="shows it in the clear",
+        debezium="shows it unmasked",
         ours="shows it masked, as everywhere",
         why="a value that must be hidden stays hidden: it reaches neither the lake nor a record",
         adapt=masked_keys,
     ),
     "column-of-a-database": Difference(
-        about="`column.exclude.list` and `column.include.list` with the database in front",
+        about="`column.exclude.list` and `column.include.list` with the database name in front",
         debezium="match no column",
         ours="match the column",
         why="a column that must be left out is left out; masks and key columns take both forms in Debezium, too",
@@ -112,10 +112,10 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="rendering records again gives the same records",
     ),
     "shared-offset": Difference(
-        about="a start behind an offset that several records share, as a delete and its tombstone do",
-        debezium="goes on behind the last of them: a consumer that had only the first never gets the others",
-        ours="goes on behind the first of them: the others come again",
-        why="a record that comes twice is harmless, one that is lost is not",
+        about="a start after an offset that several records share, as a delete and its tombstone do",
+        debezium="resumes after the last of them: a consumer that had only the first never gets the others",
+        ours="resumes after the first of them: the others are sent again",
+        why="a record that is sent twice is harmless, one that is lost is not",
     ),
     "once": Difference(
         about="a delayed or repeated start",
@@ -125,59 +125,58 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "dropped-instance": Difference(
         about="a capture instance that is dropped before a newer one exists",
-        debezium="goes on with the new one; what happened in between is missing",
-        ours="stops with the gap, until a blocking snapshot closes it",
-        why="a change must never be missing unseen",
+        debezium="continues with the new one; what happened in between is missing",
+        ours="stops at the gap until a blocking snapshot closes it",
+        why="a change must never be missing unnoticed",
         adapt=until_first_alter,
     ),
     "new-table": Difference(
         about="a table that is captured while the connector streams, or that the filters let through at a later start",
-        debezium="its changes from the capture instance's start on, or from where the connector stands",
-        ours="a snapshot of the table, then its changes; with `no_data` as Debezium",
-        why="rows from before would be missing",
+        debezium="its changes from the capture instance's start on, or from the connector's current position",
+        ours="a snapshot of the table, then its changes; with `no_data` the same as Debezium",
+        why="older rows would be missing",
         adapt=with_a_snapshot,
     ),
     "renamed-table": Difference(
         about="a table that is renamed while the connector streams",
         debezium="keeps the topic of its former name until the connector is restarted, and then shows a new table",
-        ours="has the topic of its new name from the range behind the rename on",
+        ours="has the topic of its new name from the range after the rename on",
         why="when a connector is restarted is not part of the stream",
         adapt=renamed,
     ),
     "failed-conversion": Difference(
         about="a column whose type changes under its capture instance",
-        debezium="goes on with the type that it knows: a value that is none of it is left unset, and where the column "
-        "may not be NULL, its change is handled as `event.processing.failure.handling.mode` says",
-        ours="a schema change, and the values as they are; what cannot be rendered all the same is handled as the mode "
-        "says",
-        why="a NULL that the source does not have is a wrong value, and a change that is left out a lost one",
+        debezium="continues with the type that it knows: a value that does not fit it is left unset, and if the column "
+        "may not be NULL, the change is handled as `event.processing.failure.handling.mode` says",
+        ours="a schema change, and the values as they are; what still cannot be rendered is handled as the mode says",
+        why="a NULL that the source does not have is a wrong value, and a change that is left out is lost",
         adapt=under_its_structure,
     ),
     "unknown-structure": Difference(
         about="a change of a table whose structure is not known",
-        debezium="is handled as `event.processing.failure.handling.mode` says, and counted as erroneous",
-        ours="stops the records in every mode",
-        why="a structure is kept before the rows that have it; where it is missing, the lake is damaged, and every "
-        "later change of the table would be left out unseen",
+        debezium="handles it as `event.processing.failure.handling.mode` says, and counts it as erroneous",
+        ours="stops records in every mode",
+        why="a structure is stored before the rows that have it; if it is missing, the lake is damaged, and every "
+        "later change of the table would be left out unnoticed",
     ),
     "old-dates": Difference(
         about="days from 1582-10-05 to 1582-10-14; `datetimeoffset` before 1582-10-15, and before 1970 with a fraction",
-        debezium="shows them ten days later; that of a Julian date; one second later",
+        debezium="shows them ten days later; as the Julian date; one second later",
         ours="shows what the source has",
         why="Debezium's driver reads another day or second than the source has",
         adapt=as_the_source_has_it,
     ),
     "tasks": Difference(
         about="the task that context headers name, with `tasks.max` above 1 and several databases",
-        debezium="deals the databases to its tasks in turn; each names itself",
+        debezium="distributes the databases among its tasks in turn; each names itself",
         ours="`task.id` for all of them; a process of `records --follow` has its `--task-id`",
-        why="one process reads all databases; who wants several gives each its databases and its id",
+        why="one process reads all databases; if you run several, give each its databases and its id",
     ),
     "simultaneous-changes": Difference(
-        about="capture instances of several tables that begin in one poll",
-        debezium="changes between their beginnings can lack the new columns, and the schema changes come late",
+        about="capture instances of several tables that start within one poll",
+        debezium="changes between their starts can lack the new columns, and the schema changes come late",
         ours="each schema change, then the changes of its instance",
-        why="Debezium takes the tables in an order that says nothing about where they begin",
+        why="Debezium processes the tables in an order that is unrelated to where the instances start",
         adapt=under_its_structure,
     ),
     "sweep": Difference(
@@ -189,55 +188,55 @@ DIFFERENCES: Mapping[str, Difference] = {
     "read-uncommitted": Difference(
         about="snapshots at READ UNCOMMITTED",
         debezium="may contain rows that are rolled back",
-        ours="are read at READ COMMITTED",
+        ours="read at READ COMMITTED",
         why="such rows were never in the table",
     ),
     "snapshot-locks": Difference(
         about="the locks of a snapshot",
         debezium="exclusive ones (TABLOCKX) on all tables: with `repeatable_read` while it reads their structure, "
-        "with `exclusive` to its end; otherwise none, also on tables without a key",
+        "with `exclusive` to its end; otherwise none, even on tables without a key",
         ours="shared ones (TABLOCK): with `exclusive` on all tables, and in every mode on those without a key, each "
         "while it is read. Where locks are not allowed (`snapshot.locking.mode=none`, a secondary), these are refused",
-        why="structure is verified by the reader itself; rows of a keyed table that change meanwhile come again in the "
-        "stream, which those of a table without a key cannot replace",
+        why="structure is verified by the reader itself; rows of a keyed table that change meanwhile arrive again in "
+        "the stream, which cannot replace rows of a table without a key",
     ),
     "repeatable-read": Difference(
         about="`snapshot.isolation.mode=repeatable_read`",
-        debezium="keeps the locks of all rows that it has read to the end of the snapshot",
+        debezium="keeps the locks of all rows that it has read until the snapshot ends",
         ours="reads at READ COMMITTED, chunk by chunk",
-        why="the locks would escalate to the table's and keep writers out; the stream corrects what changes meanwhile",
+        why="the locks would escalate to a table lock and keep writers out; the stream corrects what changes meanwhile",
     ),
     "lock-timeout": Difference(
         about="`snapshot.lock.timeout.ms`",
-        debezium="counts with `repeatable_read` and `exclusive`, until the snapshot has ended; not while an "
-        "incremental one reads",
+        debezium="applies with `repeatable_read` and `exclusive`, until the snapshot has ended; not to incremental "
+        "snapshots",
         ours="limits the wait for tables and rows that others have locked, in every mode and for incremental "
-        "snapshots, too; the read is tried again",
-        why="a writer that holds a row must not hold the stream for `database.query.timeout.ms`",
+        "snapshots, too; the read is retried",
+        why="a writer that holds a row must not delay the stream for `database.query.timeout.ms`",
     ),
     "heartbeats": Difference(
         about="when there is a heartbeat",
         debezium="at the end of a snapshot; by time, while it polls",
         ours="at the end of a snapshot; at complete cuts and, with `--follow`, at polls that find nothing, at least "
-        "`heartbeat.interval.ms` apart; the same records, where the stream stands",
-        why="the lake knows the cuts; what polled in vain is not written anywhere",
+        "`heartbeat.interval.ms` apart; the same records, at the stream's position",
+        why="the lake knows the cuts; polls that found nothing are not recorded anywhere",
     ),
     "notifications": Difference(
-        about="where the notifications of a snapshot stand",
-        debezium="among its rows; those of an initial snapshot have an id each",
-        ours="around its rows: beginning and progress before them, ends behind them; all have one id",
+        about="where the notifications of a snapshot appear",
+        debezium="among its rows; each notification of an initial snapshot has its own id",
+        ours="around its rows: beginning and progress before them, ends after them; all have one id",
         why="rows are read together, and rendered later",
     ),
     "notified_keys": Difference(
         about="keys in notifications (`last_processed_key`, `maximum_key`)",
-        debezium="in every channel, masked columns in the clear",
+        debezium="in every channel, masked columns unmasked",
         ours="not in the channel `log`; `***` for a column with a mask or a column filter",
-        why="values of rows enter no log, and a value that must be hidden stays hidden",
+        why="row values are never logged, and a value that must be hidden stays hidden",
     ),
     "interrupted_snapshot": Difference(
         about="a snapshot that is interrupted",
-        debezium="`ABORTED`, where it can tell; an initial one begins anew, a blocking one is forgotten",
-        ours="goes on from its commits: one `STARTED`, and `ABORTED` only if it cannot be read",
+        debezium="`ABORTED`, if it can tell; an initial one starts over, a blocking one is forgotten",
+        ours="continues from its commits: one `STARTED`, and `ABORTED` only if a table cannot be read",
         why="what is committed is not read twice",
     ),
     "stopped_snapshot": Difference(
@@ -247,21 +246,21 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="a snapshot that was stopped is not complete",
     ),
     "filters": Difference(
-        about="subqueries, joins, comments, variables and calls of functions of users in `additional-conditions`",
-        debezium="run with the connector's rights",
+        about="subqueries, joins, comments, variables and calls of user-defined functions in `additional-conditions`",
+        debezium="run with the connector's permissions",
         ours="fail the table that they filter",
-        why="who may write a signal would read every table that the connector's login may read, row by row",
+        why="anyone who may write a signal could read every table that the connector's login may read, row by row",
     ),
     "derived-statement": Difference(
-        about="WITH before, or OPTION behind, the SELECT of `snapshot.select.statement.overrides`",
-        debezium="is sent as it is",
-        ours="is refused when the configuration is read: put it into a view or a subquery, leave the hint out",
+        about="WITH before, or OPTION after, the SELECT of `snapshot.select.statement.overrides`",
+        debezium="sends it as it is",
+        ours="refuses it when the configuration is read: put it into a view or a subquery, leave the hint out",
         why="the statement is read as a table, whose rows may be read in parts",
     ),
     "ordered-filter": Difference(
         about="ORDER BY in a filter of `additional-conditions`, and in `snapshot.select.statement.overrides`",
         debezium="orders the rows",
-        ours="has no effect: rows come as the server finds them",
+        ours="has no effect: rows are read as the server finds them",
         why="the statement is read as a table, whose rows may be read in parts",
     ),
     "missing-columns": Difference(
@@ -274,18 +273,18 @@ DIFFERENCES: Mapping[str, Difference] = {
         about="the signal `schema-changes`",
         debezium="writes the structure that the signal describes to the schema history, shows it as a schema change, "
         "and reads later events under it",
-        ours="is ignored, with the reason",
+        ours="ignores it, with the reason",
         why="every row is read under the structure that the source has for it; under another one it has wrong values",
     ),
     "controlled-snapshots": Difference(
         about="the signals `pause-snapshot`, `resume-snapshot` and `stop-snapshot`",
-        debezium="concern incremental snapshots only",
-        ours="concern blocking and initial ones, too, except that an initial one cannot be stopped",
+        debezium="apply to incremental snapshots only",
+        ours="also apply to blocking and initial ones, except that an initial one cannot be stopped",
         why="a long snapshot can be interrupted without losing what it has read",
     ),
     "queue": Difference(
         about="`max.queue.size`, `max.queue.size.in.bytes`, `max.batch.size`",
-        debezium="bound what is read and not yet taken by the consumer",
+        debezium="bound what is read but not yet taken by the consumer",
         ours="`max.queue.size` bounds the records that wait for the reader of `records --follow`; a slow reader never "
         "holds back the capture",
         why="what is captured waits in the lake",
@@ -293,7 +292,7 @@ DIFFERENCES: Mapping[str, Difference] = {
     "guardrail": Difference(
         about="the tables that `guardrail.collections.max` counts",
         debezium="all that the filters let through",
-        ours="those of them that are captured",
+        ours="those of these that are captured",
         why="a table without CDC costs this connector nothing",
     ),
     "skipped-operations": Difference(
@@ -304,14 +303,14 @@ DIFFERENCES: Mapping[str, Difference] = {
     ),
     "reselected": Difference(
         about="what ReselectColumns reads again",
-        debezium="masked columns in the clear; values that no custom converter has seen",
+        debezium="masked columns unmasked; values to which no custom converter was applied",
         ours="no masked column; values that look like all others",
         why="a value that must be hidden stays hidden, and a column has one form",
     ),
     "late-metadata": Difference(
         about="transaction metadata of transactions before it was enabled",
         debezium="none",
-        ours="a new output has it for all, one that goes on for later ones",
+        ours="a new output has it for all, one that is continued only for later ones",
         why="records are rendered from the whole change log",
     ),
     "mask-and-type": Difference(
@@ -321,28 +320,28 @@ DIFFERENCES: Mapping[str, Difference] = {
         why="a value that must be hidden stays hidden",
     ),
     "snapshot-threads": Difference(
-        about="`snapshot.max.threads` that is not set",
+        about="`snapshot.max.threads`, if it is not set",
         debezium="one reader",
         ours="as many as Spark has cores",
         why="a snapshot reads chunks under READ COMMITTED, so that more readers lock no more; set 1 to be gentle",
     ),
     "binary-keys": Difference(
         about="`last_processed_key` and `maximum_key` of a binary key in notifications",
-        debezium="`[B@25c8b71b`: where the array lies in Java's memory",
+        debezium="`[B@25c8b71b`: the identity of the array in Java's memory",
         ours="the hexadecimal digits",
-        why="the former says nothing, and is another one each time",
+        why="the former means nothing, and differs each time",
     ),
     "default-notations": Difference(
-        about="defaults of dates and times in notations other than ISO's",
+        about="defaults of dates and times that are not in ISO format",
         debezium="lets the server parse them",
         ours="shows no default",
         why="rendering records needs no server",
     ),
     "lineage": Difference(
-        about="what OpenLineage is told of",
+        about="what is reported to OpenLineage",
         debezium="output datasets are topics, which a transform names; `debezium_config` shows passwords",
         ours="output datasets are the change log and the current table in the lake; secrets are hidden",
-        why="there are no topics, transforms do not run here, and a secret leaves nowhere",
+        why="there are no topics, transforms do not run here, and no secret leaves the process",
     ),
 }
 
