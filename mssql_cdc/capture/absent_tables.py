@@ -1,6 +1,6 @@
-"""The tables of the lake that cannot be captured now, for a survey: which they are, and what the source says of them.
+"""The tables of the lake that cannot be captured now, for a survey: which ones, and what the source says about them.
 
-What becomes of them is the planner's (`plan/planner.lost`).
+The planner decides what becomes of them (`plan/planner.lost`).
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class _Missing:
 
     Attributes:
         table: Its last name.
-        number: Its object id; None: another table has it now (behind a restore).
+        number: Its object id; None: another table has it now (after a restore).
         entry: Its newest entry.
         former: Whether another table has its name now.
-        gap: The status of its gap then; None: it has none.
+        gap: The status of its gap in that case; None: it has none.
     """
 
     table: TableId
@@ -43,7 +43,7 @@ class _Missing:
 
     @property
     def position(self) -> Lsn | None:
-        """Where its stream stands. One that never streamed and has no name of its own has lost everything."""
+        """The position of its stream. A table that never streamed and has no name of its own has lost everything."""
         return Lsn.parse(self.entry.to) if self.entry.to else Lsn(bytes(10)) if self.former else None
 
     def absent(self, absence: Absence) -> Absent:
@@ -65,9 +65,9 @@ def absent_tables(
 ) -> Iterator[tuple[Absent, Entry]]:
     """Find the tables that the lake streams but the source does not show, with the reason and their newest entries.
 
-    Tables whose last known name the filters now exclude do not count, and tables that are shown under another name. If
-    another table has the name of one, its loss is recorded once, as a gap (B15), and told until that is acknowledged:
-    nothing else of it goes by the name now.
+    Tables whose last known name the filters now exclude do not count, nor do tables that are shown under another name.
+    If another table has the name of one, its loss is recorded once, as a gap (B15), and reported until that gap is
+    acknowledged: nothing else about it uses the name now.
 
     Args:
         session: A session on the source.
@@ -89,7 +89,7 @@ def absent_tables(
 
 
 def unfit_tables(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[Absent]:
-    """The tables that the source shows and that cannot be captured as they are: the others go on without them.
+    """The tables that the source shows but that cannot be captured as they are: the others continue without them.
 
     Args:
         offsets: The offsets.
@@ -102,9 +102,9 @@ def unfit_tables(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[
 
 
 def apart(tables: Sequence[CapturedTable], offsets: Offsets) -> tuple[list[CapturedTable], list[Absent]]:
-    """Tables, and those whose full names read like that of another one: `[a].[b.c]` and `[a.b].[c]`.
+    """Separate tables from those whose full names read like that of another one: `[a].[b.c]` and `[a.b].[c]`.
 
-    Of such, one can be captured: the one that the lake has, else the one that was made first.
+    Only one of such tables can be captured: the one that the lake has, otherwise the one that was created first.
 
     Args:
         tables: The captured tables.
@@ -137,16 +137,16 @@ def _under_their_names(
         newest = history.versions[name][-1]
         table, number = newest.table_id, newest.object_id
         if database.connector.filters.tables.matches(*table.parts):
-            # Behind a restore, another table may have its identity; one that was renamed has its versions.
+            # After a restore, another table may have its identity; a table that was renamed has its versions.
             yield _Missing(table, None if number in present else number, entry)
 
 
 def _under_former_names(
     database: Database, offsets: Offsets, history: SchemaHistory, shown: Collection[str], present: Collection[int]
 ) -> Iterator[_Missing]:
-    """Tables whose names others have taken since, and may have left again.
+    """Tables whose names others have taken since, and may have given up again.
 
-    Of those that had a name that nobody has now, the last one goes by it: the others are former ones still.
+    Of the tables that had a name that no table has now, the last one goes by it: the others are still former ones.
     """
     numbers = [number for number in history.former if number not in present]
     found = dict[int, tuple[TableId, Entry]]()

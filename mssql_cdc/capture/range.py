@@ -31,17 +31,17 @@ from mssql_cdc.spark.tasks import TaskResult, described, in_threads, run_tasks
 ROWS_PER_TASK = 250_000
 MOST_TASKS = 64
 LITTLE_ROWS = 100_000
-"""A range with at most so many rows is read in this process: a Spark job over fifty tables takes seconds. Memory holds
-a page for each of its connections, however many rows there are."""
+"""A range with at most this many rows is read in this process: a Spark job over fifty tables takes seconds. Memory
+holds a page for each of its connections, however many rows there are."""
 WIDE_ROW = 5
-"""A row with values of unlimited size counts as so many."""
+"""A row with values of unlimited size counts as this many."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
     """The result of a range for one table. With an `error`, the table stays at its old position.
 
-    `batch` is the number of its own commit, behind which `state` may have others; None: it has made none.
+    `batch` is the number of its own commit, after which `state` may have others; None: it has made none.
     """
 
     slice: Slice
@@ -94,7 +94,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
         decision: The range to read.
 
     Raises:
-        SourceUnavailableError, SourceError: the source could not be asked at all; nothing was written.
+        SourceUnavailableError, SourceError: the source could not be queried at all; nothing was written.
         FencedError: another run has written the offsets of these tables; their commits remain and are found again.
     """
     outcomes: dict[TableId, TableOutcome] = {}
@@ -102,8 +102,8 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
     with database.session() as session:
         if decision.slices:
             session.require_visible(decision.range.to)
-        # Before the commits, which have it, too: if this run dies behind them, nothing else tells of their history.
-        # Also of a range that only opens tables: detect a source that goes back right after its first snapshot.
+        # Before the commits, which also store it: if this run dies after them, nothing else shows their history. Also
+        # for a range that only opens tables: detect a source that goes back right after its first snapshot.
         witness = survey.witness(session, decision.range.to)
         if decision.slices:
             counts = _counts(session, survey, decision)
@@ -150,9 +150,9 @@ def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, st
 
 
 def _counts(session: SourceSession, survey: Survey, decision: Range) -> dict[TableId, int]:
-    """Change rows of each slice, those that the look has counted not again; tables without any are not read.
+    """Change rows of each slice, without recounting what the survey has counted; tables without any are not read.
 
-    Their minimum is checked all the same.
+    The minimum of such tables is still checked.
     """
     parts = {
         s.table: (
@@ -288,7 +288,7 @@ def _commit(
         if after.batch == own:
             database.current_logs.appended(after, written.files)
         else:
-            database.current_logs.forget(after.uri)  # Another writer's commit lies behind: its files are not known.
+            database.current_logs.forget(after.uri)  # Another writer's commit follows: its files are not known.
     except MssqlCdcError as error:
         return TableOutcome(part, error=error)
     except (OSError, ValueError) as error:

@@ -77,8 +77,9 @@ class Fence:
         Raises:
             SourceUnavailableError: that took too long.
         """
-        entry = member.entry_in(self.database.offsets())
-        if self.restored is None and entry is not None and entry.to is not None:
+        offsets = self.database.offsets()
+        entry = member.entry_in(offsets)
+        if self.restored is None and entry is not None and entry.to is not None and entry.epoch == offsets.epoch:
             to, end = Lsn.parse(entry.to), time.monotonic() + PATIENCE
             self._until(lambda: session.shows(to) or None, end, f"the server that is read shows {to}, as the lake does")
 
@@ -115,11 +116,12 @@ class Fence:
 
     def _reached(self, member: LakeTable, goal: Lsn) -> bool:
         # Its newest entry may be under a former name, and that of its name another table's (B15).
-        entry = member.entry_in(self.database.offsets()) or member.entry
+        offsets = self.database.offsets()
+        entry = member.entry_in(offsets) or member.entry
         if entry is None or entry.status not in {"streaming", "failed"}:
             status = entry.status if entry else "unknown"
             raise DataLostError(f"{member.table} is not streaming: its status is {status}")
-        return entry.to is not None and Lsn.parse(entry.to) >= goal
+        return entry.to is not None and entry.epoch == offsets.epoch and Lsn.parse(entry.to) >= goal
 
     def _until(self, look: Callable[[], T | None], end: float, what: str) -> T:
         while True:

@@ -55,7 +55,7 @@ def _ended(tables: Iterable[LakeTable], offsets: Offsets) -> Iterator[tuple[Tabl
             continue
         instances = sorted(member.captured.instances, key=lambda one: one.start_lsn)
         entry = member.entry_in(offsets)
-        if entry is None or entry.to is None or entry.status != "streaming":
+        if entry is None or entry.to is None or entry.status != "streaming" or entry.epoch != offsets.epoch:
             continue
         reached = Lsn.parse(entry.to)
         for older, newer in pairwise(instances):

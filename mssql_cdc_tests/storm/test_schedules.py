@@ -825,3 +825,19 @@ def test_of_two_tables_that_had_a_name_last_one_is_missed_under_it(storm: Storm)
     storm.drop_and_create("people")
     storm.come_to_rest()
     storm.name_of_a_lost_table_is_taken(["people", "orders"], [(3, "v63")], before=0, looks=3)
+
+
+def test_position_of_an_earlier_epoch_does_not_count_for_a_table_that_is_lost_when_a_new_one_begins(storm: Storm):
+    """It became the position of `orders` in the new history, far beyond what is captured there."""
+    storm.come_to_rest()
+    storm.back_up()
+    storm.backlog("orders", 200)
+    storm.come_to_rest()
+    storm.restore()
+    storm.disable("orders")
+    storm.look(4)
+    storm.transaction([("orders", 0, "while it was off")])
+    storm.come_to_rest()
+    for value in ("a", "b"):
+        storm.change_arrives([("orders", 0, value)])
+        storm.come_to_rest()
