@@ -36,13 +36,13 @@ def _connector(path: Path, connector: Connector) -> dg.Definitions:
         return build_definitions(connector.with_real_names(found), tables=tables, since=read_since(path))
     except ConfigurationError as error:
         return _not_loaded(path, error)
-    except Exception as error:  # noqa: BLE001 (any: the other connectors go on)
+    except Exception as error:  # noqa: BLE001 (any: the other connectors still load)
         text = connector.redact(f"{type(error).__name__}: {error}")
         return _not_loaded(path, ConfigurationError(f"{text}; run mssql-cdc discover --config {path}"))
 
 
 def _not_loaded(path: Path, error: ConfigurationError) -> dg.Definitions:
-    """Return an external asset that tells why there is nothing else of this connector."""
+    """Return an external asset that shows why the connector has no other assets."""
     dg.get_dagster_logger().error("%s is not loaded: %s", path.name, error)
     key = dg.AssetKey([NOT_LOADED, encode(path.stem)])
     text = f"{path.name} is not loaded: {error}. Then reload the code location."

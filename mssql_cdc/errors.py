@@ -1,4 +1,4 @@
-"""Every exception of the project, grouped by what the caller can do about it, and how others are named in logs.
+"""The project's exceptions, grouped by what the caller can do about them, and how other exceptions are named in logs.
 
 A message states what was found, what was expected and what to do. `source/` converts driver errors to these classes;
 `run/` handles them.
@@ -44,7 +44,7 @@ class AccessDeniedError(ConfigurationError):
 
 
 class LoginRefusedError(ConfigurationError):
-    """The server refuses the login itself, so that each further attempt fails, too, and may lock the account."""
+    """The server refuses the login itself: every further attempt would fail as well and might lock the account."""
 
 
 class StorageError(ConfigurationError):
@@ -70,11 +70,11 @@ class DeadlockError(SourceUnavailableError):
 
 
 class StaleReaderError(SourceUnavailableError):
-    """The connection reads a replica that does not see the end of the range yet (rule A2)."""
+    """The connection reads from a replica that does not see the end of the range yet (rule A2)."""
 
 
 class StaleStructureError(SourceUnavailableError):
-    """A table's columns are not those that it was read with: it is planned anew from what they are now."""
+    """A table's columns are no longer those that it was read with: it is planned again from its present columns."""
 
 
 class NotCaughtUpError(MssqlCdcError):
@@ -95,7 +95,8 @@ class SourceError(MssqlCdcError):
 class SchemaError(MssqlCdcError):
     """A table's schema, the configuration and the schemas of its Delta tables do not fit together.
 
-    The configuration mends that, such as by leaving out a column, or the lake's tables have to be restored: no bug.
+    Not a bug: a change to the configuration, such as leaving out a column, resolves it, or the lake's tables have to be
+    restored.
     """
 
     exit_code = 2
@@ -114,7 +115,7 @@ class TaskError(MssqlCdcError):
 
 
 class WorkerError(TaskError):
-    """A task ended its Spark job, which no exception of Python does: its worker was killed, or native code crashed."""
+    """A task brought down its Spark job, as no Python exception can: its worker was killed, or native code crashed."""
 
 
 # -- Another run is or was active ------------------------------------------------------------------
@@ -163,6 +164,6 @@ def error_named(name: str, message: str) -> MssqlCdcError:
 
 
 def placed(error: BaseException) -> str:
-    """Name an error and where it was raised, without its message: errors of conversions and of users quote values."""
+    """Name an error and where it was raised, without its message: errors in conversions or user code quote values."""
     frames = traceback.extract_tb(error.__traceback__)
     return f"{type(error).__name__}{f' at {frames[-1].filename}:{frames[-1].lineno}' if frames else ''}"

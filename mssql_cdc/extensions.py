@@ -1,8 +1,8 @@
-"""Extensions: code of users that takes part through Python's entry points, as Debezium's do through Java's classes.
+"""Extensions: user code that is plugged in through Python entry points, as Debezium's is through Java classes.
 
-A distribution names its classes in a group of entry points, such as `mssql_cdc.post_processors`; a property names one
-of them. Here: finding and loading an entry point by group and name, and the errors that tell which are installed. Not
-here: the contracts of the single groups, which stand beside the code that calls them.
+A distribution registers its classes in an entry point group, such as `mssql_cdc.post_processors`; a property names one
+of them. This module finds and loads an entry point by group and name, and its errors list which are installed. The
+contracts of the individual groups are next to the code that calls them.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _OF_SNAPSHOTS = ("snapshot", "signal", "notification")
 
 
 def installed_names(group: str) -> tuple[str, ...]:
-    """The names that the installed distributions give in a group, sorted, each once."""
+    """The names that the installed distributions register in a group, sorted, without duplicates."""
     return tuple(sorted({one.name for one in entry_points(group=group)}))
 
 
 def find_entry_point(group: str, name: str, *, setting: str, any_case: bool = False) -> EntryPoint:
-    """The entry point of a group by its name. Nothing of it is imported.
+    """Find an entry point of a group by its name, without importing it.
 
     Args:
         group: the group of entry points.
-        name: the name in it.
+        name: its name in the group.
         setting: the property that names it, for the error.
-        any_case: the case of the name does not count.
+        any_case: whether to ignore the case of the name.
 
     Raises:
         ConfigurationError: no entry point has the name, or several with different targets have it.
@@ -57,15 +57,15 @@ def load_extension(
     arguments: Mapping[str, Any] | None = None,
     any_case: bool = False,
 ) -> Any:
-    """The object that an entry point makes: it names a class, or a function without arguments of its own.
+    """Create the object of an entry point, which names a class, or a function without arguments of its own.
 
     Args:
         group: the group of entry points.
-        name: the name in it.
+        name: its name in the group.
         setting: the property that names it, for errors.
         methods: the methods that the object must have.
         arguments: keyword arguments for the class or function.
-        any_case: the case of the name does not count.
+        any_case: whether to ignore the case of the name.
 
     Raises:
         ConfigurationError: the entry point is not installed, cannot be imported or called, or its object lacks a

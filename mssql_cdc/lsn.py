@@ -62,7 +62,7 @@ class Lsn:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> Any:
-        """In JSON an LSN is its text. Only pydantic calls this, so that importing this module stays cheap."""
+        """In JSON an LSN is its text. Only pydantic calls this, so importing this module stays cheap."""
         from pydantic_core import core_schema  # noqa: PLC0415
 
         return core_schema.json_or_python_schema(
@@ -118,7 +118,7 @@ class LsnRange:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """The position of one change row in the total order (rule B11), as its parts."""
+    """The position of one change row in the total order (rule B11), split into its parts."""
 
     epoch: int
     commit_lsn: Lsn
@@ -147,7 +147,7 @@ def snapshot_position_text(epoch: int, commit: Lsn, *, number: int, chunk: int =
     With chunk and row 0 it is also the bound `(epoch, lsn, MAX, number)` of the sweep (rule C19).
 
     Args:
-        epoch: how often the source was restored before the snapshot.
+        epoch: how many times the source was restored before the snapshot.
         commit: the position whose changes the rows include.
         number: the snapshot's number in its table, up to 6 hexadecimal digits.
         chunk: the chunk's number, up to 6 hexadecimal digits.

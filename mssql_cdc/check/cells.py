@@ -1,4 +1,4 @@
-"""The rows of one bucket in one key range, a *cell*: which of them differ, and the lake's rows of these.
+"""A *cell*, the rows of one bucket in one key range: which cells differ, and the lake's rows in them.
 
 Only the server knows in which key range a key is. So the checksums of all rows are compared by bucket, and only the
 lake's rows of buckets that differ are placed in ranges by the server: then a difference is known to be in a few rows of
@@ -24,16 +24,16 @@ from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import Checksum, Chunk
 
 PLACED_TOGETHER = 10_000
-"""About so many rows of the lake are in memory until the server has placed them in ranges."""
+"""About how many rows of the lake are held in memory until the server has placed them in ranges."""
 Lanes = tuple[int, int, int]
-"""Rows, and the sums of the two lanes of a checksum without what carries over."""
+"""The number of rows, and the sums of the two lanes of a checksum without the carry."""
 _LANE = 1 << 64
 _CELL = "_cell"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A key range by its place, a bucket, and how many rows the larger side has there."""
+    """A key range (by its place), a bucket, and the number of rows that the larger side has there."""
 
     range: int
     bucket: int
@@ -42,7 +42,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class SourceCells:
-    """The source's checksums: of whole buckets in memory, of cells in a folder."""
+    """The source's checksums: those of whole buckets in memory, those of cells in a folder."""
 
     folder: Path
     buckets: Sums = field(default_factory=dict[int, Checksum])
@@ -57,7 +57,7 @@ class SourceCells:
         self.rows.append(sum(one.rows for one in sums.values()))
 
     def of(self, place: int, buckets: Collection[int]) -> dict[int, Lanes]:
-        """Rows and lanes of some buckets of a range."""
+        """The number of rows and the lanes of some buckets of a range."""
         lanes = np.load(self._file(place))
         mine = lanes[np.isin(lanes[:, 0], np.array(sorted(buckets), np.uint64))]
         return {number: (rows, low, high) for number, rows, low, high in mine.tolist()}
@@ -68,9 +68,9 @@ class SourceCells:
 
 @dataclass(frozen=True, slots=True)
 class LakeCells:
-    """The lake's rows of some buckets in a file, each with its cell.
+    """The lake's rows of some buckets in a file, each row with its cell.
 
-    `sums` are rows and lanes by bucket of each range.
+    `sums` has the number of rows and the lanes of each bucket, by range.
     """
 
     file: Path
@@ -99,16 +99,16 @@ def stage(
     count: int,
     ranges: Sequence[Chunk],
 ) -> LakeCells:
-    """Write the lake's rows of some buckets to a file, each with its cell.
+    """Write the lake's rows of some buckets to a file, each row with its cell.
 
     Args:
         session: Places keys in ranges.
         compared: The columns to compare.
-        rows: Reads them from the current table.
+        rows: Reads these columns from the current table.
         pinned: The current table.
         file: Where the rows go.
-        buckets: Some of the buckets.
-        count: How many there are.
+        buckets: The buckets whose rows to write.
+        count: How many buckets there are in all.
         ranges: The key ranges.
     """
     sums: Sums = {}

@@ -1,9 +1,9 @@
-"""Is the change log of a table with a key one story, and does it end in the current table?
+"""Checks that the change log of a table with a key tells one consistent story, which ends in the current table.
 
-From the last whole snapshot on, per key in order of position: no position twice; the `before` of an update or a delete
-is the `after` that precedes it; nothing changes that was not there, nothing is created twice; the last row of each key
-is the current table's. Together these say that after minus before adds up to the table. Values are compared as Arrow
-has them, without `_exact`, whose texts the comparison with the source covers.
+From the last whole snapshot on, for each key in order of position: no position occurs twice; the `before` of an update
+or a delete is the preceding `after`; no row that does not exist changes, and none is created twice; the last row of
+each key is the current table's. Together these mean that after minus before adds up to the table. Values are compared
+as Arrow holds them, without `_exact`, whose texts the comparison with the source covers.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mssql_cdc.lake.storage import Storage
 from mssql_cdc.schema import current_names, former_names
 
 SHOWN = 5
-"""Keys that a finding names."""
+"""How many keys a finding names."""
 _COLUMNS = ("_pos", "_key", "_schema", "op", "before", "after", "_snapshot", "_unavailable")
 
 
 @dataclass
 class Findings:
-    """What was found, each with its number of keys and the first of them."""
+    """The findings, each with its number of keys and the first of them."""
 
     keys: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     counts: dict[str, int] = field(default_factory=dict[str, int])
@@ -44,20 +44,20 @@ class Findings:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """A line each."""
+        """One line per finding."""
         return tuple(
             f"change log: {what} ({self.counts[what]} rows, _key {', '.join(keys)})" for what, keys in self.keys.items()
         )
 
 
 def check_log(uri: str, pinned: PinnedTable, story: Story, storage: Storage) -> tuple[str, ...]:
-    """What is wrong with a change log up to the commit that the current table stands at, a line each.
+    """What is wrong with a change log up to the commit that the current table is at, one line per finding.
 
     Args:
         uri: the change log.
-        pinned: the current table that it is to end in.
-        story: what it is to tell.
-        storage: how to reach it.
+        pinned: the current table that the change log must end in.
+        story: what the change log must contain.
+        storage: the options of the object store.
     """
     found = Findings()
     total = 0
@@ -97,7 +97,7 @@ def _chain(first: pa.RecordBatch, rest: Iterable[pa.RecordBatch]) -> Iterator[pa
 
 @dataclass(frozen=True, slots=True)
 class _DeltaColumn:
-    """A Delta column of a source column: the name of that, its own in the change log and in the current table."""
+    """A Delta column: the name of its source column, and its own in the change log and in the current table."""
 
     name: str
     logged: str
@@ -127,13 +127,13 @@ class _Part:
         self._unavailable = _named(log.column("_unavailable"))
 
     def judge(self, found: Findings) -> None:
-        """Each row against the one before it."""
+        """Check each row against the one before it."""
         if not self._rows:
             return
         previous = np.concatenate([[""], self._ops[:-1]])
         late = self._positions > self._story.judged
         alive = self._same & (previous != "d")
-        # A sweep's deletes are made of the current table's rows, which may have been wrong.
+        # A sweep's deletes are made from the current table's rows, which may have been wrong.
         made = np.array(
             [bool(mark) and mark.startswith("sweep:") for mark in self._log.column("_snapshot").to_pylist()]
         )
@@ -153,7 +153,7 @@ class _Part:
         found.add("the before image differs from the preceding after image", self._keys[linked[broken]])
 
     def _wrongly_unavailable(self) -> Iterator[np.ndarray]:
-        """The rows that lack a compared column although their version's is delivered, or they were read themselves."""
+        """The rows that lack a compared column although CDC delivers it in their version or they were read directly."""
         for name, rows in self._unavailable.items():
             column = name.removeprefix("before.")
             if column in self._story.columns:
@@ -161,7 +161,7 @@ class _Part:
                 yield rows[~may_lack | (self._ops[rows] == "r")]
 
     def _broken(self, rows: np.ndarray) -> np.ndarray:
-        """Which of these rows have a `before` that is not the row above's `after`."""
+        """Which of these rows have a `before` that differs from the `after` of the row above."""
         broken = np.zeros(len(rows), bool)
         if not len(rows):
             return broken
@@ -170,7 +170,7 @@ class _Part:
             name, logged = column.name, column.logged
             if before.type.get_field_index(logged) < 0:
                 continue
-            # Between two versions that an ALTER COLUMN rewrote values between, both images may be right.
+            # If an ALTER COLUMN rewrote values between two versions, both images may be right.
             life, life_before = (self._life(logged, some, of_values=True) for some in (rows, rows - 1))
             known = (life > 0) & (life == life_before) & ~self._lacks(name, rows, image="before")
             known &= ~self._lacks(name, rows - 1, image="after")
@@ -182,7 +182,7 @@ class _Part:
         return broken
 
     def compare_with(self, current: pa.Table, columns: Sequence[_DeltaColumn], found: Findings) -> None:
-        """The last row of each key against the current table."""
+        """Compare the last row of each key with the current table."""
         last = np.ones(self._rows, bool)
         last[:-1] = ~self._same[1:]
         ends = np.flatnonzero(last & (self._ops != "d"))
@@ -214,7 +214,7 @@ class _Part:
         return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
 
     def _life(self, logged: str, rows: np.ndarray, *, of_values: bool = False) -> np.ndarray:
-        """Which life of the Delta column the rows were written in; 0: their structure has no values of it."""
+        """The life of the Delta column in which each row was written; 0: the row's structure has no values of it."""
         found = np.zeros(len(rows), np.int64)
         for version, life in self._story.lives(logged, of_values=of_values).items():
             found[self._versions[rows] == version] = life
@@ -223,7 +223,7 @@ class _Part:
     def _lacks(self, name: str, rows: np.ndarray, *, image: str) -> np.ndarray:
         """Whether CDC did not deliver the column in this image of the row.
 
-        An update says `before.c` of its before image and `c` of the other; a delete says `c` of the only one.
+        In an update, `before.c` refers to the before image and `c` to the other; in a delete, `c` to the only one.
         """
         named = self._unavailable.get(name, _NONE)
         if image == "after":
@@ -236,7 +236,7 @@ _NONE = np.array([], np.int64)
 
 
 def _named(lists: pa.ChunkedArray) -> Mapping[str, np.ndarray]:
-    """The rows that name each column."""
+    """For each column, the rows whose list names it."""
     chunks = lists.chunks
     whole = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else None
     if whole is None or not len(whole.flatten()):

@@ -1,7 +1,7 @@
-"""The check of whole databases: every captured table's source against its current table and its change log.
+"""Checks whole databases: every captured table at the source against its current table and its change log.
 
-It reads by a path of its own and writes nothing; only while something seems to differ it follows the source, so that
-changes made meanwhile are told from differences. A table's error is that table's result.
+The check has a read path of its own and writes nothing; only while something seems to differ does it follow the source,
+to distinguish changes made in the meantime from differences. An error with a table becomes that table's result.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ from mssql_cdc.schema import TableId, TableSchema, current_names
 from mssql_cdc.source.registry import check_source
 
 Progress = Callable[[str, int, int], None]
-"""What is looked at, how much of it is done, how much there is: tables of a database, then rows of a large table."""
+"""What is being checked, how much is done, how much there is: tables of a database, then rows of a large table."""
 
 
 def check_databases(
     databases: Sequence[Database], refreshed: Mapping[str, Refreshed], *, progress: Progress, repair: bool = False
 ) -> Iterator[TableCheck | NotLookedAt]:
-    """Check every captured table of every database, one after the other; then name what was not looked at.
+    """Check every captured table of every database, one after another; then list what was not checked.
 
     Args:
         databases: what to check.
-        refreshed: what became of their current tables before, by the names of the databases.
-        progress: is told before each table, and after each key range of a table.
-        repair: read the rows that differ again, and check their tables once more.
+        refreshed: the outcome of merging their current tables beforehand, by database name.
+        progress: called before each table, and after each key range of a table.
+        repair: re-read the rows that differ, and check their tables once more.
 
     Raises:
-        NotCaughtUpError: nothing was captured yet.
+        NotCaughtUpError: nothing has been captured yet.
     """
     for database in databases:
         with check_source(database.source).check_session(database.catalog) as session:
@@ -72,7 +72,7 @@ def check_databases(
 
 
 def _repaired(looked: Looked, member: LakeTable, found: TableCheck) -> TableCheck:
-    """The result after the repair, from a look that knows nothing of the one before."""
+    """The result after the repair, from a new look at the database that reuses nothing from the first one."""
     try:
         rows = repair_table(looked, member, found.differences)
     except Exception as error:  # noqa: BLE001 - the others are still checked
@@ -83,12 +83,12 @@ def _repaired(looked: Looked, member: LakeTable, found: TableCheck) -> TableChec
 
 
 def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unseen) -> TableCheck:
-    """Check one table; an error of it is its result.
+    """Check one table; an error becomes its result.
 
     Args:
-        looked: What is known of the database.
+        looked: What is known about the database.
         member: The table.
-        progress: Is told how many rows of how many are compared.
+        progress: Called with the number of rows compared so far and of all rows.
     """
     status, reason = looked.statuses.get(member.table.text, ("equal", ""))
     notes = [reason] if reason else []
@@ -119,7 +119,7 @@ def check_table(looked: Looked, member: LakeTable, progress: RowProgress = unsee
 
 
 def _not_updated(error: MssqlCdcError | None) -> MssqlCdcError | None:
-    """The error of a merge as the result of its table, whatever the change log adds up to."""
+    """The error of a merge as its table's result, whatever the change log adds up to."""
     return None if error is None else type(error)(f"the current table could not be updated: {error}")
 
 
@@ -132,7 +132,7 @@ def _failed(table: TableId, status: Status, notes: Sequence[str], error: Excepti
 
 
 def _known(error: Exception) -> MssqlCdcError:
-    """The error as one of the project's; a defect's message may hold values of rows, and stays out."""
+    """The error as one of the project's; the message of a defect may contain row values, so it is omitted."""
     if isinstance(error, MssqlCdcError):
         return error
     if isinstance(error, FileNotFoundError):
@@ -249,7 +249,7 @@ def _keyless(looked: Looked, member: LakeTable, compared: Compared, *, stale: bo
 
 
 def _require_settled(looked: Looked, member: LakeTable) -> None:
-    """Nothing is compared before the first rows are there, and none while a snapshot fills them in."""
+    """Refuse to compare a table before its first rows are there, or while a snapshot is filling them in."""
     entry = member.entry
     if entry is None:
         raise NotCaughtUpError(
@@ -271,7 +271,7 @@ def _unproven(compared: Compared, recorded: TableSchema) -> Sequence[str]:
 def _more(look: Look, why: str | None) -> Sequence[str]:
     if not look.partial:
         return []
-    # A snapshot would leave out the same rows, or bring those that are not to be in the lake.
+    # A snapshot would leave out the same rows, or add rows that are not meant to be in the lake.
     remedy = "take a new snapshot of the table" if why is None else "repeat mssql-cdc check --repair until none does"
     return [f"more than {MOST_DIFFERENCES} rows differ and the rest was not compared; {remedy}"]
 

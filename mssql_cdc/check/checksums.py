@@ -1,9 +1,10 @@
-"""Checksums of the lake's rows, by bucket of their key's hash, as the source adds up its own.
+"""Checksums of the lake's rows, by bucket of their key's hash, computed as the source computes its own.
 
-A row is the bytes of its compared columns: per column 0x00 for NULL, or 0x01, four bytes of length, the value's bytes.
+A row is the bytes of its compared columns: for NULL 0x00; for a value 0x01, four bytes of length, and its bytes.
 Its SHA-256 gives two 8-byte numbers, whose sums over a bucket are compared with the source's: 128 bits, in any order.
-Buckets are hashes of keys and no ranges of keys: the order of a collation or of a uniqueidentifier exists on the server
-only, while both sides can hash any key. The source adds up key range by key range, which keeps its statements short.
+Buckets are based on hashes of keys, not on key ranges: only the server knows the order of a collation or of a
+uniqueidentifier, while both sides can hash any key. The source sums one key range at a time, which keeps its statements
+short.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ Sums = dict[int, Checksum]
 
 
 def bucket_count(rows: int) -> int:
-    """How many buckets a table of so many rows gets: a power of two, so that a differing one holds few rows."""
+    """The number of buckets for a table of this size: a power of two, such that a differing bucket holds few rows."""
     wanted = max(_FEWEST, min(_MOST, rows // _ROWS_PER_BUCKET))
     return 1 << (wanted - 1).bit_length()
 
 
 def add(sums: Sums, more: Mapping[int, Checksum]) -> None:
-    """Add the checksums of a further part."""
+    """Add the checksums of another part."""
     for number, one in more.items():
         sums[number] = sums.get(number, Checksum()) + one
 
@@ -127,7 +128,7 @@ Exacts = Sequence[Mapping[str, str] | None]
 
 
 def encode(column: Column, values: pa.Array, exacts: Exacts) -> pa.Array:
-    """The bytes of a column's values, as the source's own expression makes them; NULL stays NULL.
+    """The bytes of a column's values, as the source's own expression produces them; NULL stays NULL.
 
     Args:
         column: The column.
@@ -174,7 +175,7 @@ def _utf16(values: pa.Array, exacts: Sequence[str | None]) -> pa.Array:
 
 
 def _stored(value: str | None, exact: str) -> bytes:
-    """The bytes of an exact text; with a byte behind them when the value beside it is not the same text."""
+    """The bytes of an exact text, followed by an extra byte if the value stored beside it is not the same text."""
     text = bytes.fromhex(exact.removeprefix("utf16:")).decode("utf-16-be", "surrogatepass")
     stored = text.encode("utf-16-le", "surrogatepass")
     return stored if value in {None, _LONE.sub("\ufffd", text)} else stored + b"?"
@@ -199,7 +200,7 @@ def _moment(values: pa.Array, exacts: Sequence[str | None], zone: str = "") -> p
 
 
 def _exact_moment(exact: str, micros: int | None, *, zoned: bool) -> str:
-    """The text of an exact one with all digits; with a word behind it when the value beside it is another."""
+    """An exact text with all digits, followed by a suffix if the value stored beside it is a different moment."""
     moment = Moment.parse(exact)
     day, _, rest = exact.partition(" ")
     time, _, offset = rest.partition(" ")

@@ -1,7 +1,7 @@
-"""Which columns of a table a check compares, and the name and the reason of each one that it does not.
+"""Which columns of a table a check compares, and the name of each one that it does not, with the reason.
 
-The structure comes from the source's own catalog; what the lake has recorded of it is held against it, and what does
-not fit is said.
+The structure comes from the source's own catalog; what the lake has recorded is compared with it, and mismatches are
+reported.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Unknown = Mapping[Texts, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What is compared of a table.
+    """What a check compares in a table.
 
     Attributes:
         schema: the source's structure, cut down to the compared columns; its key is the lake's.
         left_out: the columns that are not compared, with the reason.
-        structure: what the lake has recorded of the structure and the source does not have so.
-        keyed: whether every column of the key is compared, so that rows can be told apart by it.
-        sought: the source's whole structure with the key that ranges are made of: the lake's, where it is unique at the
-            source, so that an index has its order.
+        structure: what the lake has recorded about the structure that differs from the source.
+        keyed: whether every column of the key is compared, so that the key identifies rows.
+        sought: the source's whole structure with the key that ranges are formed from: the lake's, where it is unique at
+            the source, so that an index has its order.
     """
 
     schema: TableSchema
@@ -43,16 +43,16 @@ class Compared:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the compared columns."""
         return tuple(column.name for column in self.columns)
 
     @property
     def sought_by_key(self) -> bool:
-        """Whether the source finds rows by the texts of their keys; as `sql_variant`, no text equals a number."""
+        """Whether the source can find rows by the texts of their keys; in `sql_variant`, no text equals a number."""
         return self.keyed and all(column.type.has_bounds for column in self.schema.keys)
 
     def key(self, texts: Texts) -> Texts:
-        """The key's texts of a row; none of a table whose rows are not told apart."""
+        """The texts of a row's key; empty for a table whose rows no key identifies."""
         if not self.keyed:
             return ()
         named = dict(zip(self.names, texts, strict=True))
@@ -86,12 +86,12 @@ class Compared:
 def compared_of(
     table: SourceTable, lake: TableSchema, *, connector: Connector, masked: Collection[str], stored: Collection[str]
 ) -> Compared:
-    """What is compared of a table.
+    """What a check compares in a table.
 
     Args:
         table: the table as the source describes it.
         lake: the newest structure that the lake has recorded.
-        connector: its filters leave columns out.
+        connector: its filters exclude columns.
         masked: columns with a mask.
         stored: the columns, by the source's names, that the lake's table has.
     """
@@ -102,10 +102,10 @@ def compared_of(
     for column in table.columns:
         known = recorded.get(column.name)
         if known is not None and lake.object_id == table.object_id and known.position != column.position:
-            known = None  # Another column, which was dropped.
+            known = None  # A different column, which was dropped.
         reason = _reason(column, known, connector, table, masked, stored)
         if not reason and not lake.key_columns and known is not None and known.former:
-            # What counts a row twice would not be recognized: it has the value in another column, of another type.
+            # A second image of a row would not be recognized: it has the value in another column, of another type.
             reason = f"its type changed: rows have it in {known.former[-1].name} or in {known.stored_name}"
         if reason or known is None:
             left_out.append(f"{column.name} ({reason})")
@@ -133,7 +133,7 @@ def _reason(
     masked: Collection[str],
     stored: Collection[str],
 ) -> str | None:
-    """Why the column is not compared; None when it is."""
+    """Why the column is not compared; None if it is."""
     captured = {instance.get(column.name) for instance in table.captured}
     if column.position not in captured:
         return "not captured" if captured <= {None} else "not captured: dropped and added again"

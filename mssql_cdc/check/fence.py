@@ -1,8 +1,8 @@
-"""Fences: ends of the source's log that the lake is to have passed before it is judged.
+"""Fences: ends of the source's log that the lake must have passed before it is judged.
 
-Only while something seems to differ: then the check follows the database as `mssql-cdc run` does, without merging.
-Every step is fenced, so another run beside it does no harm. A source that went back in time is not followed: to begin
-another epoch is the business of a run.
+Only while something seems to differ does the check follow the database, as `mssql-cdc run` does, but without merging.
+Every step is fenced, so a concurrent run does no harm. A source that went back in time is not followed: beginning
+another epoch is up to a run.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from mssql_cdc.source.values import LogMark
 
 T = TypeVar("T")
 PATIENCE = 120.0
-"""Seconds until a mark that capture does not pass is an error."""
+"""Seconds until a mark that capture has not passed is an error."""
 
 
 @dataclass
 class Fence:
-    """Brings change logs of a database behind marks of the source's log.
+    """Advances change logs of a database past marks in the source's log.
 
-    `restored` is what a source that went back in time stands for: positions of the lake say nothing about its log.
+    `restored` is the error of a source that went back in time: positions in the lake say nothing about its log.
     """
 
     database: Database
     restored: MssqlCdcError | None = None
 
     def mark(self) -> LogMark:
-        """The end of the source's log now."""
+        """The current end of the source's log."""
         with self.database.session() as session:
             return session.mark()
 
@@ -57,8 +57,8 @@ class Fence:
             member: The table.
 
         Raises:
-            SourceUnavailableError: that took too long.
-            DataLostError: the table is not followed any more.
+            SourceUnavailableError: it took too long.
+            DataLostError: the table is no longer followed.
             SourceRestoredError, NotCaughtUpError: the source went back in time (`restored`).
         """
         if self.restored is not None:
@@ -75,7 +75,7 @@ class Fence:
             member: The table.
 
         Raises:
-            SourceUnavailableError: that took too long.
+            SourceUnavailableError: it took too long.
         """
         offsets = self.database.offsets()
         entry = member.entry_in(offsets)
@@ -84,16 +84,16 @@ class Fence:
             self._until(lambda: session.shows(to) or None, end, f"the server that is read shows {to}, as the lake does")
 
     def follow(self, until: Callable[[], bool], table: TableId, what: str) -> None:
-        """Follow the database until something holds of a table.
+        """Follow the database until a condition holds for a table.
 
         Args:
-            until: Whether it holds.
+            until: Returns whether the condition holds.
             table: The table.
-            what: What it is; completes "waiting until …".
+            what: The condition in words; completes "waiting until …".
 
         Raises:
-            SourceUnavailableError: That took too long.
-            MssqlCdcError: The table cannot be followed any more.
+            SourceUnavailableError: It took too long.
+            MssqlCdcError: The table can no longer be followed.
         """
         self._follow(until, table, time.monotonic() + PATIENCE, what)
 
@@ -106,7 +106,7 @@ class Fence:
             try:
                 follower.step().raise_failure()
             except (FencedError, SourceUnavailableError):
-                return None  # Another run does the same, or the source rests: both pass.
+                return None  # Another run is doing the same, or the source is unavailable: both pass.
             error: MssqlCdcError | None = follower.hopeless.get(table)
             if error is not None:
                 raise error
@@ -115,7 +115,7 @@ class Fence:
         self._until(arrived, end, what)
 
     def _reached(self, member: LakeTable, goal: Lsn) -> bool:
-        # Its newest entry may be under a former name, and that of its name another table's (B15).
+        # The table's newest entry may be under a former name, and the one under its name another table's (B15).
         offsets = self.database.offsets()
         entry = member.entry_in(offsets) or member.entry
         if entry is None or entry.status not in {"streaming", "failed"}:

@@ -1,6 +1,6 @@
 """Compares one table with a key: checksums by bucket of the key, then the rows of the cells that differ.
 
-What seems to differ may have changed at the source meanwhile; `settle` says which of it is a difference.
+Rows that seem to differ may have changed at the source in the meantime; `settle` says which of them do differ.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from mssql_cdc.source.protocol import CheckSession
 from mssql_cdc.source.values import Buckets, Checksum, Chunk, Texts
 
 RANGE_ROWS = 500_000
-"""Rows of a key range whose checksums one statement adds up."""
+"""How many rows a key range has; one statement adds up its checksums."""
 HELD_ROWS = 200_000
 """About how many rows of differing cells are held at a time, for each side."""
 MOST_DIFFERENCES = 10_000
-"""A table with more differences is not compared to its end."""
+"""A table with more differences is not compared to the end."""
 _MODULUS = 1 << 64
 
 
@@ -47,7 +47,7 @@ class Fetched:
 
 
 RowProgress = Callable[[int, int], None]
-"""How many rows are compared, and about how many there are."""
+"""How many rows have been compared, and about how many there are."""
 
 
 def unseen(_done: int, _of: int) -> None:
@@ -58,8 +58,9 @@ def unseen(_done: int, _of: int) -> None:
 class KeyedTable:
     """A table with a key, and the version of its current table that it is compared with.
 
-    `progress` is told how many rows are compared: after each key range, then as ranges that differ are read again.
-    `unread` counts the rows of the source that the lake was never to have; None: it should have every row.
+    `progress` is called with the number of rows compared so far: after each key range, then as ranges that differ are
+    read again. `unread` counts the rows of the source that the lake was never meant to have; None: it should have every
+    row.
     """
 
     session: CheckSession
@@ -80,7 +81,7 @@ class KeyedTable:
 class Suspects:
     """Rows that seem to differ.
 
-    `unknown` are the cells that CDC never delivered, `positions` the `_pos` of the lake's rows among them.
+    `unknown` has the cells that CDC never delivered, `positions` the `_pos` of the suspect rows that the lake has.
     """
 
     differences: Sequence[Difference]
@@ -89,14 +90,14 @@ class Suspects:
 
 
 Settle = Callable[[Suspects], Sequence[Difference]]
-"""Says which of the rows that seem to differ do."""
+"""Says which of the rows that seem to differ do differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
     """What a comparison found.
 
-    `lacking` are the columns whose cells CDC never delivered in some rows, `lacking_rows` how many rows these are;
+    `lacking` are the columns whose cells CDC never delivered in some rows, `lacking_rows` is the number of these rows;
     `partial`: so many rows differ that not all were compared.
     """
 
@@ -110,8 +111,8 @@ def compare_keyed(table: KeyedTable, settle: Settle) -> Look:
     """Compare the rows at the source with the pinned current table.
 
     Args:
-        table: What is compared.
-        settle: Says which of the rows that seem to differ do.
+        table: What to compare.
+        settle: Says which of the rows that seem to differ do differ.
     """
     ranges = table.session.ranges(table.compared.sought, RANGE_ROWS)
     if not table.compared.keyed:
@@ -127,7 +128,7 @@ def compare_keyed(table: KeyedTable, settle: Settle) -> Look:
 
 
 def _source_cells(table: KeyedTable, ranges: Sequence[Chunk], folder: Path) -> SourceCells | None:
-    """The source's checksums; None where only rows can be compared."""
+    """The source's checksums; None if only rows can be compared."""
     cells, buckets = SourceCells(folder), bucket_count(table.pinned.rows)
     for number, chunk in enumerate(ranges):
         if number:
@@ -172,7 +173,7 @@ def _look(result: Comparison, unknown: Unknown, *, partial: bool = False) -> Loo
 
 
 def _without_keys(table: KeyedTable, ranges: Sequence[Chunk]) -> Look:
-    """Compare a table whose key is not compared: whatever cell a row lacks, the other rows have theirs."""
+    """Compare a table whose key is not compared: every cell that a row has counts, whatever other rows lack."""
     lacking, count = frozenset[str](), 0
     for _, names in table.current.partial(table.pinned.read()):
         lacking, count = lacking | names, count + 1
@@ -191,9 +192,9 @@ def _without_keys(table: KeyedTable, ranges: Sequence[Chunk]) -> Look:
 def _unequal(
     table: KeyedTable, ranges: Sequence[Chunk], source: SourceCells, suspects: Sequence[int], unknown: Unknown
 ) -> Iterator[tuple[Sequence[Difference], dict[Texts, str]]]:
-    """Rows that seem to differ, some at a time, and the positions of the lake's among them."""
+    """Rows that seem to differ, some at a time, and the positions of those that the lake has."""
     count = bucket_count(table.pinned.rows)
-    # Each bucket has a difference, unless its rows were changed meanwhile: the first of them may be enough.
+    # Each bucket has a difference unless its rows changed in the meantime, so the first buckets may be enough.
     for buckets in (suspects[: MOST_DIFFERENCES + 1], suspects[MOST_DIFFERENCES + 1 :]):
         if not buckets:
             continue
@@ -212,7 +213,7 @@ def _unequal(
 
 
 def _held(cells: Sequence[Cell]) -> Iterator[list[Cell]]:
-    """The cells, as many at a time as memory holds the rows of."""
+    """The cells, in groups whose rows fit in memory together."""
     some: list[Cell] = []
     rows = 0
     for cell in cells:
@@ -228,7 +229,7 @@ def _held(cells: Sequence[Cell]) -> Iterator[list[Cell]]:
 def _rows_of(
     table: KeyedTable, ranges: Sequence[Chunk], lake: LakeCells, cells: Sequence[Cell], unknown: Unknown
 ) -> tuple[Found, Found, dict[Texts, str]]:
-    """The rows of both sides in these cells, and the positions of the lake's."""
+    """The rows of both sides in these cells, and the positions of the lake's rows."""
     left: Found = {}
     right: Found = {}
     positions: dict[Texts, str] = {}
@@ -248,7 +249,7 @@ def _rows_of(
 
 
 def _by_rows(table: KeyedTable, ranges: Sequence[Chunk], unknown: Unknown) -> Comparison:
-    """Every row of both sides, for tables whose server-side bytes the lake cannot make again."""
+    """Compare every row of both sides, for tables whose server-side bytes the lake cannot reproduce."""
     compared = table.compared
 
     def row(texts: Texts) -> Row:
@@ -269,7 +270,7 @@ def _source_rows(table: KeyedTable, ranges: Sequence[Chunk]) -> Iterator[Texts]:
 
 
 def _with_positions(table: KeyedTable, found: Sequence[Difference], unknown: Unknown) -> Suspects:
-    """The rows that seem to differ with the positions of the lake's among them."""
+    """The rows that seem to differ, with the positions of those that the lake has."""
     wanted = {difference.key for difference in found}
     positions: dict[Texts, str] = {}
     for batch in table.pinned.read() if wanted else ():

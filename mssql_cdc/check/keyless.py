@@ -1,8 +1,8 @@
 """Compares a table without a key: the source's rows against what its change log adds up to since its last snapshot.
 
-Rows cannot be told apart, so on a moving source the second look reads the table under a shared lock, at a log end E;
-the log then counts up to E. While writers wait, rows go to a file, so that a table of any size is held as long as it
-takes to send it, and never in memory.
+Rows cannot be told apart, so while the source changes, a second look reads the table under a shared lock, at a log end
+E; the log then counts up to E. While writers wait, rows go to a file, so that a table of any size is locked only as
+long as it takes to send it, and is never held in memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COLUMNS = ("before", "after", "_exact")
 
 @dataclass(frozen=True, slots=True)
 class KeylessLook:
-    """What a comparison found, what of the table was compared, and how many rows the lake was never to have."""
+    """What a comparison found, what it compared, and how many rows the lake was never meant to have."""
 
     result: Comparison
     compared: Compared
@@ -60,14 +60,14 @@ def compare_keyless(
     Args:
         session: Reads the source.
         compared: The columns to compare.
-        fence: Waits until the change log has passed an end of the source's log; None: the log is not followed any
-            more, so the first comparison stands.
+        fence: Waits until the change log has passed an end of the source's log; None: the log is no longer followed,
+            so the first comparison stands.
         member: The table in the lake.
         start: The smallest `_pos` of the change log that counts (`story.log_start`).
         epoch: The current epoch.
         storage: The options of the object store.
         fetched: Counts the rows that the source sends.
-        whole: Whether the lake is to have every row of the table (`unread`).
+        whole: Whether the lake should have every row of the table (`unread`).
 
     Raises:
         SourceUnavailableError: The lock was not granted, or the lake did not pass the fence in time.
@@ -107,7 +107,7 @@ def compare_keyless(
 
 
 def _adding_up(compared: Compared, lacking: Collection[str]) -> Compared:
-    """What is compared without the columns that some images lack."""
+    """What to compare, without the columns that some images lack."""
     left = compared.without(lacking)
     if not left.columns:
         raise SchemaError(f"No column of {compared.schema.table_id} can be compared: {', '.join(left.left_out)}")
@@ -117,9 +117,9 @@ def _adding_up(compared: Compared, lacking: Collection[str]) -> Compared:
 def lacking_columns(
     uri: str, compared: Compared, storage: Storage, *, start: str, bound: str | None = None
 ) -> frozenset[str]:
-    """The compared columns that some images lack, since CDC need not deliver them: they do not add up.
+    """The compared columns that some images lack because CDC need not deliver them: they do not add up.
 
-    A column that CDC always delivers is none of them: without its cells, rows differ.
+    A column that CDC always delivers is not among them: without its cells, rows differ.
 
     Args:
         uri: The change log.

@@ -1,4 +1,4 @@
-"""What is known of a database before its tables are compared: read once, from the lake and from the source."""
+"""What is known about a database before its tables are compared: read once, from the lake and from the source."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ NOTHING_FAILED = Refreshed()
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What is known of a database before its tables are compared.
+    """What is known about a database before its tables are compared.
 
-    `statuses` are those of the members that may lack rows, `absent` those of the tables that are no members: the
-    source does not show them any more, or they cannot be captured; each with the reason. `unmerged` are those whose
-    current tables could not be updated. `restored` is what a source that went back in time stands for, `error` why the
-    database could not be looked at as a run does.
+    `statuses` are those of the members that may lack rows, `absent` those of the tables that are not members: the
+    source no longer shows them, or they cannot be captured; each with the reason. `unmerged` are those whose current
+    tables could not be updated. `restored` is the error of a source that went back in time, `error` why the database
+    could not be surveyed as a run does.
     """
 
     database: Database
@@ -56,11 +56,11 @@ class Looked:
         object.__setattr__(self, "fence", Fence(self.database, self.restored))
 
     def recorded(self, member: LakeTable) -> TableSchema:
-        """The newest structure that the lake has of the table."""
+        """The newest structure that the lake has for the table."""
         return self.versions(member)[-1]
 
     def versions(self, member: LakeTable) -> Sequence[TableSchema]:
-        """Every structure that the lake has of the table, oldest first, under every name that it has had."""
+        """Every structure that the lake has for the table, oldest first, under every name that it has had."""
         return self.history.versions.get(member.table.text) or (member.captured.newest.schema,)
 
     def structure(self, member: LakeTable) -> SourceTable:
@@ -79,12 +79,12 @@ class Looked:
 
 
 def look_at(database: Database, session: CheckSession, refreshed: Refreshed = NOTHING_FAILED) -> Looked:
-    """Look at a database.
+    """Gather what is known about a database.
 
     Args:
         database: The database.
-        session: Asks its source.
-        refreshed: What became of its current tables.
+        session: Queries its source.
+        refreshed: The outcome of merging its current tables.
 
     Raises:
         NotCaughtUpError: nothing of it is in the lake.
@@ -122,7 +122,7 @@ def look_at(database: Database, session: CheckSession, refreshed: Refreshed = NO
             f"Not caught up yet: nothing of {database.catalog!r} is in {database.layout.root}; "
             "run mssql-cdc run --until-caught-up"
         )
-    # What is not captured was read once (SNP-03): nothing says what it has become since.
+    # Tables that are not captured were read once (SNP-03): nothing shows how they have changed since.
     members = {table: member for table, member in members.items() if member.captured.newest.streams}
     structures = {one.object_id: one for one in session.tables()}
     return Looked(
@@ -144,10 +144,10 @@ def look_at(database: Database, session: CheckSession, refreshed: Refreshed = NO
 
 
 def _statuses(seen: Survey | None, members: Iterable[LakeTable]) -> dict[str, tuple[Status, str]]:
-    """The tables whose rows may be missing, with the reason and the remedy, also where no run has met the loss yet.
+    """The tables that may lack rows, with the reason and the remedy, even if no run has met the loss yet.
 
-    The entry of a table that was renamed is under its former name until a row names it otherwise (B15); and what the
-    table has lost that had a name before is no loss of the one that has it now.
+    The entry of a renamed table is under its former name until a row has the new one (B15); and a loss of the table
+    that used to have a name is not a loss of the table that has it now.
     """
     found: dict[str, tuple[Status, str]] = {
         member.table.text: _status(entry.status, entry.reason or "")
@@ -166,9 +166,9 @@ def _status(status: str, reason: str) -> tuple[Status, str]:
 
 
 def _absent(seen: Survey | None, structures: Iterable[SourceTable]) -> dict[TableId, tuple[Status, str]]:
-    """`gone` is what the source does not show any more, `failed` what it shows and cannot be captured as it is.
+    """`gone` are tables that the source no longer shows, `failed` those it shows that cannot be captured as they are.
 
-    One whose name another table has now is told from that by its object id.
+    A table whose name another table has now is distinguished from that table by its object id.
     """
     captured = {one.table_id for one in structures if one.captured}
     return {
@@ -178,30 +178,30 @@ def _absent(seen: Survey | None, structures: Iterable[SourceTable]) -> dict[Tabl
 
 
 def wanted(looked: Looked) -> list[LakeTable]:
-    """Every captured table but the signal table, whose rows are never snapshotted (SNP-27).
+    """Every captured table except the signal table, whose rows are never snapshotted (SNP-27).
 
     Args:
-        looked: What is known of the database.
+        looked: What is known about the database.
     """
     is_signal_table = looked.database.connector.filters.tables.is_signal_table
     return [member for table, member in looked.members.items() if not is_signal_table(*table.parts)]
 
 
 def absent_tables(looked: Looked) -> Iterator[TableCheck]:
-    """The tables that the lake has and the source does not show, and those that cannot be captured as they are.
+    """The tables that the lake has but the source does not show, and those that cannot be captured as they are.
 
     Args:
-        looked: What is known of the database.
+        looked: What is known about the database.
     """
     for table, (status, reason) in looked.absent.items():
         yield TableCheck(table=table, status=status, notes=(reason,))
 
 
 def not_looked_at(looked: Looked) -> NotLookedAt:
-    """The tables that no check looks at.
+    """The tables that no check covers.
 
     Args:
-        looked: What is known of the database.
+        looked: What is known about the database.
     """
     members = {member.captured.object_id for member in looked.members.values()}
     others = [

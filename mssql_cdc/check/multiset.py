@@ -18,7 +18,7 @@ from mssql_cdc.check.row_files import Row
 from mssql_cdc.source.values import Texts
 
 Found = dict[Texts, Counter[Texts]]
-"""Rows by key, each with how often it is there."""
+"""Rows by key, each with how often it occurs."""
 
 BUCKETS = 4096
 _MODULUS = 1 << 128
@@ -26,7 +26,7 @@ _MODULUS = 1 << 128
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One key at which the sides differ; `columns` are those whose texts differ (all, when a side lacks the row)."""
+    """One key at which the sides differ; `columns` are those whose texts differ (all, if a side lacks the row)."""
 
     key: Texts
     kind: str
@@ -37,9 +37,9 @@ class Difference:
 
 @dataclass
 class Unread:
-    """Counts the rows of the source that the lake was never to have, which are no differences.
+    """Counts the rows of the source that the lake was never meant to have, which are not differences.
 
-    `told` says whether the change log tells of a key: then the lake should have its row.
+    `told` says whether the change log mentions a key: if so, the lake should have its row.
     """
 
     told: Callable[[Texts], bool] = lambda _: False
@@ -68,13 +68,13 @@ def compare(
     columns: tuple[str, ...],
     unread: Unread | None = None,
 ) -> Comparison:
-    """Compare two sides; each is called once, and a second time only when they differ.
+    """Compare two sides; each is called once, and a second time only if they differ.
 
     Args:
         source: Reads the rows of the source; may be called more than once.
         lake: Reads the rows of the lake; may be called more than once.
         columns: The names of the compared columns.
-        unread: Counts the rows that the lake was never to have; None: it should have every row.
+        unread: Counts the rows that the lake was never meant to have; None: it should have every row.
     """
     ours, theirs = Sums(source()), Sums(lake())
     whole = Comparison(ours.rows, theirs.rows, ours.total, theirs.total)
@@ -99,7 +99,7 @@ def differences(
         source: The rows of the source by key.
         lake: The rows of the lake by key.
         columns: The names of the compared columns.
-        unread: Counts the rows that the lake was never to have; None: it should have every row.
+        unread: Counts the rows that the lake was never meant to have; None: it should have every row.
     """
     for key in sorted(source.keys() | lake.keys(), key=_sorted_by):
         ours, theirs = source.get(key, Counter()), lake.get(key, Counter())
@@ -108,7 +108,7 @@ def differences(
         missing = [row for row, count in ours.items() if count > theirs.get(row, 0)]
         surplus = [row for row, count in theirs.items() if count > ours.get(row, 0)]
         if unread is not None and (not key or (not theirs and not unread.told(key))):
-            # Without a key, changes of rows that were never read may take away what nothing has brought.
+            # Without a key, changes to rows that were never read may subtract rows that nothing has added.
             unread.rows += sum(ours[row] - max(theirs.get(row, 0), 0) for row in missing)
             missing = []
         else:
@@ -149,7 +149,7 @@ class Sums:
 def _in_parts(
     source: Iterable[Row], lake: Iterable[Row], suspects: Collection[int], parts: int
 ) -> Iterator[tuple[Found, Found]]:
-    """The rows of both sides in these buckets, so many parts one after the other."""
+    """The rows of both sides in these buckets, in this many parts, one after another."""
     sides = [(row for row in side if _place(row) in suspects) for side in (source, lake)]
     if parts == 1:
         left, right = map(_collected, sides)
@@ -184,7 +184,7 @@ def bucket(texts: Texts) -> int:
 
 
 def digest_of(key: Texts, values: Texts) -> bytes:
-    """A digest of 128 bits of the texts of a row."""
+    """A 128-bit digest of the texts of a row."""
     state = hashlib.blake2b(digest_size=16)
     for text in (*key, *values):
         raw = b"" if text is None else text.encode("utf-8", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Rows of Delta tables in temporary files by a hash of their key, so that any table fits in memory part by part."""
+"""Splits rows of Delta tables into temporary files by a hash of the key, so that any table fits in memory in parts."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.ipc as ipc
 
 PART_ROWS = 250_000
-"""About so many rows are in memory at once."""
+"""About how many rows are in memory at once."""
 OPEN_FILES = 32
-"""So many files are written at a time, far below what a process may open; more parts take a second turn."""
+"""How many files are written at a time, far fewer than a process may open; more parts take another pass."""
 TOGETHER_ROWS = 4096
 TOGETHER_BYTES = 2**20
-"""Rows of a part that are written together: batches of a few rows take several times the space."""
+"""How much of a part is written together, in rows and bytes: batches of a few rows take several times the space."""
 
 
 @contextmanager
 def partitioned(sides: Iterable[tuple[pa.Schema, Iterable[pa.RecordBatch]]], parts: int) -> Generator[list[list[Path]]]:
-    """Per part one file of each side; rows with equal `_key` are in the same part. Gone when the block ends.
+    """Yield one file per part and side, until the block ends; rows with equal `_key` are in the same part.
 
     Args:
         sides: the schema and the batches of each side, with a column `_key`.
@@ -44,7 +44,7 @@ def load(path: Path) -> pa.Table:
 
 
 class _Part:
-    """The file of some parts; rows wait until there are enough of them."""
+    """The file of some parts; rows are buffered until there are enough of them."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._waiting = list[pa.RecordBatch]()
@@ -75,7 +75,7 @@ class _Part:
 def _written(
     prefix: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], mine: Sequence[int], parts: int
 ) -> list[Path]:
-    """The files of some of the parts, whose rows these are, in their order."""
+    """Write rows that belong to some of the parts, and return the files of these parts in order."""
     width = -(-len(mine) // OPEN_FILES)
     groups = [mine[start : start + width] for start in range(0, len(mine), width)]
     paths = [prefix.with_name(f"{prefix.name}-{group[0]}-{len(group)}.arrow") for group in groups]
@@ -96,7 +96,7 @@ def _written(
 
 
 def _consumed(path: Path) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, which is removed behind them."""
+    """The rows of a file, which is removed after the last one."""
     with ipc.open_file(path) as reader:
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)

@@ -1,8 +1,8 @@
 """Merges the current tables that are behind before they are compared, and keeps what could not be merged.
 
-The comparison takes what the change log adds up to for the row of a key that has changed (`settle`). So it does not see
-that a current table lacks a row for good: that a merge has failed is a result of its own. So is that a repair broke off
-behind its commit, where its rows cannot be merged before the next complete cut.
+For a key that has changed, the comparison uses the row that the change log adds up to (`settle`). So it does not notice
+that a current table permanently lacks a row: a failed merge is a result of its own. So is a repair that was interrupted
+after its commit, if its rows cannot be merged before the next complete cut.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What became of a database's current tables.
+    """The outcome of merging a database's current tables.
 
     Attributes:
         errors: The tables that could not be updated, with the reasons.
-        error: Why no table could be updated; None: each could but for these.
+        error: Why no table could be updated; None: all tables not in `errors` could.
     """
 
     errors: Mapping[TableId, MssqlCdcError] = field(default_factory=dict[TableId, MssqlCdcError])
@@ -38,7 +38,7 @@ def refresh(database: Database) -> Refreshed:
         database: The database.
 
     Raises:
-        MssqlCdcError: The source, or another run, is in the way, and a retry may help.
+        MssqlCdcError: The source or another run prevented it, and a retry may help.
     """
     try:
         seen = survey(database)

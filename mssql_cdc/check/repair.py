@@ -1,12 +1,13 @@
-"""Reads the rows that differ again, by the staged chunks of correctness C: few keys at a time, exact at a log end E.
+"""Re-reads the rows that differ, as the staged chunks of correctness C: a few keys at a time, exact at a log end E.
 
-The rows are staged in memory until the table's change log has passed E; only then do they stand for something that
+The rows are staged in memory until the table's change log has passed E; only then do they represent something that
 every reader of the log sees in order. They are recorded as `r` at `(epoch, E, MAX, n)` with `_snapshot` `repair:<n>`,
-which Debezium's records show as rows of an incremental snapshot; rows that the source does not have as `d` with
-`_snapshot` `sweep:<n>`, which records omit. Where the stream stands before E, since nothing behind it is captured, they
-have its position: every later snapshot is newer. A key that has changed behind E is left to the stream, and so is a row
-to delete that has changed since the current table was read. What a run commits before it is interrupted is right by
-itself: the next run or check merges it (`capture/current_tables`), and the next repair reads what still differs.
+which Debezium's records show as rows of an incremental snapshot; rows that the source does not have are recorded as `d`
+with `_snapshot` `sweep:<n>`, which records omit. If the stream is at a position before E because nothing after it has
+been captured, the rows get that position: every later snapshot is newer. A key that has changed after E is left to the
+stream, and so is a row to delete that has changed since the current table was read. What a run commits before it is
+interrupted is correct by itself: the next run or check merges it (`capture/current_tables`), and the next repair reads
+what still differs.
 """
 
 from __future__ import annotations
@@ -46,17 +47,17 @@ from mssql_cdc.source.protocol import ChunkRead
 from mssql_cdc.source.values import LogMark, Texts
 
 KEYS_TOGETHER = 50
-"""Rows that are locked at a time."""
+"""How many rows are locked at a time."""
 STAGED_BYTES = 32 * 2**20
-"""Rows that are held in memory, in bytes, while the change log comes behind them: one wait serves them all."""
+"""Bytes of rows that are held in memory until the change log has passed them: one wait serves them all."""
 STAGED_CHUNKS = 100
 ATTEMPTS = 5
-"""How often a commit is tried that other runs of the table, such as one that reads its ranges, come before."""
+"""How often a commit is tried if other runs of the table, such as one that reads its ranges, commit first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """One chunk of rows, read while nobody could change them; itself the reader of a write task."""
+    """One chunk of rows, read while nobody could change them; it also serves as the reader of a write task."""
 
     keys: Sequence[Texts]
     batches: tuple[pa.RecordBatch, ...]
@@ -73,16 +74,16 @@ class Staged:
 
 
 def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Difference]) -> int:
-    """Read the rows that differ again, and merge them; how many keys that were.
+    """Re-read the rows that differ, and merge them; return the number of keys.
 
     Args:
-        looked: what is known of the database.
+        looked: what is known about the database.
         member: the table.
-        differences: what differs, settled.
+        differences: the settled differences.
 
     Raises:
-        ConfigurationError: the table's rows cannot be told apart, or it takes part in no streaming.
-        SourceUnavailableError: rows stayed locked, or the lake did not come behind the rows in time.
+        ConfigurationError: the table's rows cannot be told apart, or it is not streaming.
+        SourceUnavailableError: rows stayed locked, or the lake did not pass the rows' marks in time.
         FencedError: another run repairs or snapshots the table.
         SourceRestoredError: the source was restored while the rows waited.
     """
@@ -113,7 +114,7 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
         return not waits_for_cut(state, mergeable_batch(member.table, offsets, entry), state.batch)
 
     looked.fence.follow(is_open, member.table, f"a complete cut has all changes of {member.table} that were read")
-    # The rows belong to no range, so no cut would bring them.
+    # The rows belong to no range, so no cut would include them.
     merge_table(database, member, history, state.batch)
     database.log(f"{member.table}: {len(keys)} rows that differed were read again (repair:{number})")
     return len(keys)
@@ -121,7 +122,7 @@ def repair_table(looked: Looked, member: LakeTable, differences: Sequence[Differ
 
 @dataclass
 class _Writer:
-    """Commits staged chunks. `after`: the `_batch` behind which changes of their keys are looked for."""
+    """Commits staged chunks. `after`: the `_batch` after which to look for changes to their keys."""
 
     looked: Looked
     member: LakeTable
@@ -135,13 +136,13 @@ class _Writer:
 
     @retry(retry=retry_if_exception_type(FencedError), stop=stop_after_attempt(ATTEMPTS), reraise=True)
     def commit(self, together: Sequence[Staged]) -> TableState:
-        """Commit chunks once the change log has passed their marks; again if another run was faster."""
+        """Commit chunks once the change log has passed their marks; try again if another run was faster."""
         looked, database = self.looked, self.looked.database
         looked.fence.wait(together[-1].mark, self.member)
         state = prepared(database, self.member, self.schema, SNAPSHOT)
         changed, reached = changed_keys(state, after=self.after), _stream_end(looked, self.member)
         files, keys = list[DataFile](), self.compared.schema.keys
-        # On a source that rests all groups have one position, so their deletes are counted together.
+        # On an idle source, all groups have the same position, so their deletes are numbered together.
         deleted = self.deleted
         for staged in together:
             behind, position = cut_text(looked.offsets.epoch, staged.mark.lsn), min(staged.mark.lsn, reached)
@@ -152,7 +153,7 @@ class _Writer:
             read = list(log_rows(task, staged.batches))
             files += write_files((moved(without(batch, newer), position) for batch in read), state.target)
             absent = frozenset(staged.keys).difference(*(image_texts(batch, "after", keys) for batch in read))
-            # The event that has changed a row since it was stored has another image of it.
+            # An event that has changed a row since it was stored has another image of the row.
             stored = (without(batch, changed) for batch in self.stored.of(absent))
             deletes = Deletes(self.number, looked.offsets.epoch, position, self.at, first=deleted)
             gone = write_files(delete_rows(stored, state, self.schema, deletes), state.target)
@@ -167,7 +168,7 @@ class _Writer:
 
 
 def _require_marks(looked: Looked, chunks: Sequence[Staged]) -> None:
-    """The source still has the history that the rows were read from: it is asked as it is by every other writer (A7).
+    """Require that the source still has the history that the rows were read from, as every other writer does (A7).
 
     Raises:
         SourceRestoredError: It was restored, or a failover lost transactions.
@@ -178,7 +179,7 @@ def _require_marks(looked: Looked, chunks: Sequence[Staged]) -> None:
 
 
 def _stream_end(looked: Looked, member: LakeTable) -> Lsn:
-    """Where the table's stream stands, which the fence has waited for."""
+    """The position of the table's stream, for which the fence has waited."""
     entry = member.entry_in(looked.database.offsets())
     assert entry is not None  # It streams.
     assert entry.to is not None
@@ -186,7 +187,7 @@ def _stream_end(looked: Looked, member: LakeTable) -> Lsn:
 
 
 def held_together(chunks: Iterable[Staged]) -> Iterator[Sequence[Staged]]:
-    """The staged chunks by the groups that wait for the change log together; marks only grow, so the last one counts.
+    """The staged chunks in groups that wait for the change log together; marks only grow, so the last one counts.
 
     Args:
         chunks: The chunks in the order in which they are read.
@@ -232,10 +233,10 @@ def _stage(
     begun: Lsn,
     at: datetime,
 ) -> Staged:
-    """Read rows by a statement that locks them, and take the log's end before it lets them go.
+    """Read rows with a statement that locks them, and take the log's end before it releases them.
 
-    One statement does both: a reader beside the lock's holder would have to pass writers that wait for it, without a
-    lock of its own, and might see what one of them has written of an index that the holder has not read.
+    One statement does both: a reader other than the lock's holder would have to pass writers that wait for the lock,
+    without one of its own, and might see what one of them has written to an index that the holder has not read.
     """
     database, marks = looked.database, list[LogMark]()
     with database.session() as asked:
@@ -259,7 +260,7 @@ def _stage(
 def _stored(
     looked: Looked, member: LakeTable, compared: Compared, schema: TableSchema, differences: Sequence[Difference]
 ) -> tuple[StoredRows, int | None]:
-    """The lake's rows that the source did not have, and the `_batch` that they stand at; None: there are none."""
+    """The lake's rows that the source did not have, and the `_batch` that they are at; None: there are none."""
     wanted = frozenset(difference.key for difference in differences if difference.source is None)
     database = looked.database
     pinned = pin_current(member.home, schema, spark=database.spark, storage=database.storage) if wanted else None

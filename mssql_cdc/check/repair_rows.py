@@ -1,4 +1,4 @@
-"""The rows of a repair's commit: those that were read, at their position of the log, and deletes of the lake's own."""
+"""The rows of a repair's commit: those that were read, at their position in the log, and deletes of the lake's rows."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class StoredRows:
 
 
 def stored_rows(pinned: PinnedTable, compared: Compared, recorded: TableSchema, keys: Collection[Texts]) -> StoredRows:
-    """Read the rows with these keys by one pass over the table.
+    """Read the rows with these keys in one pass over the table.
 
-    They are kept in memory, as the texts of the differences are that they stand in: there are at most so many.
+    They are kept in memory, like the texts of their differences: there are at most as many.
 
     Args:
         pinned: The current table.
-        compared: What is compared of it.
+        compared: What is compared in the table.
         recorded: The table's newest structure.
         keys: The canonical texts of the keys.
     """
@@ -57,12 +57,12 @@ def stored_rows(pinned: PinnedTable, compared: Compared, recorded: TableSchema, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletes(Sweep):
-    """The deletes of one group of keys: `first` is how many rows those of the groups before it have."""
+    """The deletes of one group of keys; `first` is the number of deletes in the groups before it."""
 
     first: int
 
     def position(self, row: int) -> str:
-        """Return `_pos` of the row-th delete of the group."""
+        """Return the `_pos` of the row-th delete of the group."""
         return Sweep.position(self, self.first + row)
 
 
@@ -75,7 +75,7 @@ def delete_rows(
         stored: The rows of the current table.
         state: The state of the change log.
         schema: The table's newest structure.
-        deletes: Where they stand.
+        deletes: Their positions.
     """
     shape = file_schema(state.schema_json, change_log_schema(schema), physical=False)
     some = (batch for batch in stored if batch.num_rows)
@@ -83,7 +83,7 @@ def delete_rows(
 
 
 def changed_keys(state: TableState, *, after: int) -> Mapping[str, str]:
-    """The keys with events in commits behind a `_batch`, and the newest `_pos` of each.
+    """The keys with events in commits after a `_batch`, and the newest `_pos` of each.
 
     Args:
         state: The state of the change log.
@@ -99,7 +99,7 @@ def changed_keys(state: TableState, *, after: int) -> Mapping[str, str]:
 
 
 def without(rows: pa.RecordBatch, keys: Collection[str]) -> pa.RecordBatch:
-    """The rows of other keys.
+    """The rows with other keys.
 
     Args:
         rows: Rows with a `_key`.
@@ -109,7 +109,7 @@ def without(rows: pa.RecordBatch, keys: Collection[str]) -> pa.RecordBatch:
 
 
 def moved(rows: pa.RecordBatch, position: Lsn) -> pa.RecordBatch:
-    """The rows of the change log at another commit position.
+    """The rows of the change log, moved to another commit position.
 
     Args:
         rows: The rows.

@@ -1,4 +1,4 @@
-"""What a check found, as values, and the error that stands for it all at the end."""
+"""What a check found, as values, and the error that represents all of it at the end."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class TableCheck:
     Attributes:
         table: its name.
         status: `lost`, `failed` and `gone` tables may lack rows, whatever the comparison says; of a table that was
-            `never read` the lake has no row, as it is configured.
+            `never read`, the lake has no row, as configured.
         source_rows: rows at the source, as far as they were compared.
         lake_rows: rows in the lake.
         checksum: of the source's rows.
         differences: rows that differ.
-        log: what is wrong with the change log, a line each.
+        log: what is wrong with the change log, one line per finding.
         left_out: columns that were not compared, with the reason.
-        notes: what else is to be said: structure, gaps, reasons of the status.
+        notes: other remarks: structure, gaps, reasons for the status.
         fetched: rows that the source had to send.
         repaired: rows that differed and were read again; everything else was found afterwards.
-        error: why the table could not be compared, or its current table not be updated before.
+        error: why the table could not be compared, or its current table could not be updated beforehand.
     """
 
     table: TableId
@@ -54,10 +54,10 @@ class TableCheck:
 
 @dataclass(frozen=True, slots=True)
 class NotLookedAt:
-    """Tables of a database that no check looks at: the source has them, the lake does not.
+    """Tables of a database that no check covers: the source has them, the lake does not.
 
-    `stopped` is what `run` ends with for the database, whatever its tables hold. `error` is why it could not be looked
-    at as a run does, or its current tables not be updated: what was found of its tables may not be all.
+    `stopped` is the error that `run` ends with for the database, whatever its tables hold. `error` is why the database
+    could not be surveyed as a run does, or its current tables could not be updated: the findings may not be complete.
     """
 
     catalog: str
@@ -69,18 +69,18 @@ class NotLookedAt:
 
 
 def raise_findings(checks: Sequence[TableCheck], others: Sequence[NotLookedAt] = ()) -> None:
-    """Raise what the command has to end with; what may be lost comes first.
+    """Raise the error that the command has to end with; possible losses come first.
 
     Args:
-        checks: what was found of each table.
-        others: what was found of each database.
+        checks: what was found about each table.
+        others: what was found about each database.
 
     Raises:
         SourceRestoredError: a source went back in time, and an operator has to decide.
         DataLostError: a table is lost, was given up, or is gone from the source.
         CheckDiffersError: a table differs.
         NotCaughtUpError: the lake has nothing of a table yet.
-        MssqlCdcError: a table could not be compared or updated, or a database not be looked at.
+        MssqlCdcError: a table could not be compared or updated, or a database could not be surveyed.
     """
     for other in others:
         if other.stopped is not None:

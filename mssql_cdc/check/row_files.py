@@ -1,4 +1,4 @@
-"""Rows of a comparison in temporary files, which take the place of memory."""
+"""Rows of a comparison, kept in temporary files instead of memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.ipc as ipc
 from mssql_cdc.source.values import Texts
 
 Row = tuple[Texts, Texts, int]
-"""Key, columns, and how often the row counts: 1, or -1 for one that takes another away."""
+"""Key, columns, and how often the row counts: 1, or -1 for one that cancels another."""
 _TEXTS = pa.list_(pa.binary())
 SCHEMA = pa.schema([("_key", pa.string()), ("key", _TEXTS), ("values", _TEXTS), ("count", pa.int64())])
 """How rows are stored; equal `_key` keeps rows together (`partitions`)."""

@@ -1,9 +1,9 @@
-"""Which of the rows that seem to differ do differ, on a source that goes on changing (correctness F31).
+"""Which of the rows that seem to differ do differ, on a source that keeps changing (correctness F31).
 
-A key that no change has touched between the lake's state and a fence behind the source's read had one value throughout:
-there the difference is one. The other keys are read again, few at a time and locked, so that their rows are exact at a
-log end E; the lake's row at E is the pinned one with the changes up to E from the change log. Where the source cannot
-seek rows by the texts of their keys, the whole table is locked and read again.
+A key that no change has touched between the lake's state and a fence after the source was read had one value
+throughout: its difference is real. The other keys are read again, a few at a time and locked, so that their rows are
+exact at a log end E; the lake's row at E is the pinned one plus the changes up to E from the change log. Where the
+source cannot seek rows by the texts of their keys, the whole table is locked and read again.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import LogMark, Texts
 
 KEYS_TOGETHER = 50
-"""Rows that are locked at a time."""
+"""How many rows are locked at a time."""
 _NEWEST = (1 << 62) - 1
 _COLUMNS = ["_pos", "_batch", "op", "before", "after", "_unavailable", "_exact"]
 
 
 @dataclass(frozen=True, slots=True)
 class LakeRow:
-    """A row of the lake: its position, its texts (None: deleted), the columns that CDC never delivered."""
+    """A row of the lake: its position, its texts (None: deleted), and the columns that CDC never delivered."""
 
     pos: str
     texts: Texts | None
@@ -42,7 +42,7 @@ class LakeRow:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of the change log: the key that it is about, and what becomes of that key's row."""
+    """A row of the change log: its key, and what becomes of that key's row."""
 
     pos: str
     op: str
@@ -54,18 +54,18 @@ class Change:
 def settle(
     table: KeyedTable, found: Suspects, *, fence: Fence, member: LakeTable, epoch: int, storage: Storage
 ) -> tuple[Difference, ...]:
-    """The differences that are none of a change made meanwhile.
+    """The differences that are not due to changes made in the meantime.
 
     Args:
         table: what was compared.
         found: what seems to differ.
-        fence: brings the change log behind ends of the source's log.
+        fence: advances the change log past ends of the source's log.
         member: the table in the lake.
-        epoch: the present epoch.
-        storage: how to reach them.
+        epoch: the current epoch.
+        storage: the options of the object store.
 
     Raises:
-        SourceUnavailableError: the lake did not come behind the fence in time, so nothing can be said.
+        SourceUnavailableError: the lake did not pass the fence in time, so nothing can be said.
     """
     suspects = {difference.key: difference for difference in found.differences}
     if not suspects:
@@ -95,7 +95,7 @@ def settle(
 def changes_of(
     uri: str, compared: Compared, keys: Collection[Texts], *, after: int, storage: Storage
 ) -> Mapping[Texts, Sequence[Change]]:
-    """The change-log rows of these keys in commits behind `after`, in order of position.
+    """The change-log rows of these keys in commits later than `after`, in order of position.
 
     Args:
         uri: The change log.
@@ -114,11 +114,11 @@ def changes_of(
 
 
 def at(base: LakeRow | None, changes: Sequence[Change], bound: str, names: Sequence[str]) -> LakeRow | None:
-    """The lake's row of a key behind all of its changes up to a position.
+    """The lake's row of a key after all of its changes up to a position.
 
     Args:
-        base: the row before them.
-        changes: in order of position.
+        base: the row before these changes.
+        changes: the changes, in order of position.
         bound: the position; later changes do not count.
         names: the columns of the texts.
     """
@@ -132,7 +132,7 @@ def at(base: LakeRow | None, changes: Sequence[Change], bound: str, names: Seque
 
 
 def _merged(change: Change, kept: LakeRow | None, names: Sequence[str]) -> tuple[Texts | None, frozenset[str]]:
-    """The new texts; a cell that the change does not know keeps what was known of it."""
+    """The new texts; a cell that the change does not know keeps what was known about it."""
     if change.texts is None or kept is None or kept.texts is None or not change.unknown:
         return change.texts, change.unknown
     cells = zip(names, change.texts, kept.texts, strict=True)
@@ -167,7 +167,7 @@ def _groups(keys: Sequence[Texts], together: int) -> Iterator[Sequence[Texts]]:
 
 
 def _held(table: KeyedTable, keys: Sequence[Texts], asked: SourceSession) -> tuple[dict[Texts, Texts], LogMark]:
-    """The source's rows of these keys, and the end of the log while nobody could change them."""
+    """The source's rows with these keys, and the end of the log while nobody could change them."""
     compared, wanted = table.compared, frozenset(keys)
     with table.session.held(compared.schema, keys if compared.sought_by_key else None) as rows:
         read = ((compared.key(texts), texts) for texts in table.fetched.counted(rows))

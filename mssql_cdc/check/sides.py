@@ -16,7 +16,7 @@ from mssql_cdc.schema import Column, TableSchema, current_names
 from mssql_cdc.source.values import Texts
 
 _WIDE = Context(prec=100)
-"""Holds every number of SQL Server in every scale."""
+"""Holds every SQL Server number at every scale."""
 
 
 class CurrentRows:
@@ -44,7 +44,7 @@ class CurrentRows:
         return {self._compared.key(row): names for row, names in self.partial(batches)}
 
     def partial(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Texts, frozenset[str]]]:
-        """The rows with cells that CDC never delivered, and the columns of those."""
+        """The rows with cells that CDC never delivered, and the columns of these cells."""
         for batch in batches:
             some = batch.filter(pc.greater(pc.fill_null(pc.list_value_length(batch.column("_unavailable")), 0), 0))
             if some.num_rows:
@@ -67,7 +67,7 @@ def image_texts(batch: pa.RecordBatch, image: str, columns: Sequence[Column]) ->
 
 
 def names_elsewhere(batch: pa.RecordBatch, image: str, columns: Sequence[Column]) -> Iterator[frozenset[str]]:
-    """The columns of each row whose value is in a Delta column of before: the row is older than the present type.
+    """The columns of each row whose value is in a former Delta column: the row is older than the present type.
 
     Args:
         batch: Rows of the change log.
@@ -111,10 +111,10 @@ def exact_maps(exact: pa.Array) -> list[dict[str, str] | None]:
 
 
 def in_scale(column: Column, array: pa.Array) -> list[Any]:
-    """`python_values`; numbers with as many digits behind the point as the column has at the source now.
+    """Like `python_values`, but numbers have as many decimal places as the column has at the source now.
 
-    A column may have got another scale since the lake stored its values, which are the same numbers. One that the scale
-    does not hold keeps its own digits: it is another number at the source.
+    The scale of a column may have changed since the lake stored its values, which are the same numbers. A number that
+    the scale cannot hold keeps its own digits: it is another number at the source.
 
     Args:
         column: The column as the source has it.
@@ -131,7 +131,7 @@ def in_scale(column: Column, array: pa.Array) -> list[Any]:
 
 
 def python_values(array: pa.Array) -> list[Any]:
-    """Values as Python has them; times as numbers, since not all of SQL Server's fit `datetime`."""
+    """Values as Python objects; times as numbers, since not all of SQL Server's fit `datetime`."""
     if pa.types.is_date32(array.type):
         return array.cast(pa.int32()).to_pylist()
     if pa.types.is_timestamp(array.type):

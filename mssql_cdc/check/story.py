@@ -1,4 +1,4 @@
-"""What a change log is to tell: its structures, and where its last snapshots begin and end, as `_offsets` says."""
+"""What a change log must contain: its structures, and where its last snapshots begin and end, as `_offsets` says."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ WholeReads = frozenset[tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What a change log is to tell.
+    """What a change log must contain.
 
     Attributes:
         versions: every structure of the table, oldest first.
         columns: the columns that are compared.
-        low: positions below belong to the time before the last whole snapshot.
-        judged: behind this position every change must fit what precedes it. Up to it a snapshot was being read, whose
+        low: positions below it belong to the time before the last whole snapshot.
+        judged: after this position, every change must fit what precedes it. Up to it, a snapshot was being read, whose
             rows may be newer than their positions.
         whole: whether a whole snapshot was ever taken, so that every row has been seen.
-        present: the name and the position of each column that the source has now; None: nobody has looked.
+        present: the name and the position of each column that the source has now; None: not known.
     """
 
     versions: Sequence[TableSchema]
@@ -41,9 +41,9 @@ class Story:
     present: Collection[tuple[str, int]] | None = None
 
     def gone(self, name: str) -> list[int]:
-        """The versions whose column of this name was dropped since: their instance goes on, and CDC supplies NULL.
+        """The versions whose column of this name has since been dropped: their instance remains, and CDC supplies NULL.
 
-        Another column may have the name since then, at another position.
+        Another column may have taken the name since then, at another position.
         """
         if self.present is None:
             return []
@@ -51,7 +51,7 @@ class Story:
         return [version for version, column in columns if (name, column.position) not in self.present]
 
     def undelivered(self, name: str) -> list[int]:
-        """The versions in whose changes CDC may leave the column of this name out: a LOB, or computed."""
+        """The versions in whose changes CDC may omit the column of this name: it is a LOB, or computed."""
         columns = [(one.version, c) for one in self.versions for c in one.columns if c.name == name]
         return [version for version, c in columns if c.computed or c.type.before_image != "always"]
 
@@ -108,8 +108,8 @@ def compared_columns(versions: Sequence[TableSchema], hidden: Collection[str]) -
 def log_start(versions: Sequence[TableSchema], *, folder: str, offsets: Offsets) -> str:
     """The smallest `_pos` of the change-log rows that add up to a table without a key: those of its last snapshot.
 
-    Such a table is read whole, at one position; earlier changes are part of what was read, and no sweep can name the
-    rows that are gone (C21). A snapshot that was stopped has read a part only. Empty: it was never read.
+    Such a table is read whole, at one position; earlier changes are part of what was read, and no sweep can identify
+    the rows that are gone (C21). A snapshot that was stopped has read only a part. Empty: the table was never read.
 
     Args:
         versions: The table's structures, oldest first, under every name that it has had.
@@ -129,8 +129,8 @@ def ended_snapshots(
 ) -> Iterator[tuple[OffsetRow, SnapshotEnded]]:
     """The table's snapshots that have ended, in order.
 
-    The table is told by its identity, since it may be renamed since then, and another one have its name (B15); and by
-    its folder, since behind a restore the source may give its identity to another table.
+    The table is recognized by its identity, since it may have been renamed in the meantime and another one may have its
+    name (B15); and by its folder, since after a restore the source may give its identity to another table.
 
     Args:
         versions: The table's structures, oldest first, under every name that it has had.

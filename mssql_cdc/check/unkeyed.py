@@ -1,7 +1,7 @@
-"""Compares rows that no key tells apart, and of which some lack cells: each cell that is known counts.
+"""Compares rows that no key tells apart and some of which lack cells: each cell that is known counts.
 
-A row of the lake that lacks cells stands for one row of the source that has all of its other cells. Rows are put
-together by the cells that every row has, so that no more of them are held than could stand for each other.
+A row of the lake that lacks cells matches one row of the source that has all of its other cells. Rows are grouped by
+the cells that every row has, so that no more of them are held than could match each other.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def compare_unkeyed(
     lacking: Collection[str],
     unread: Unread | None = None,
 ) -> Comparison:
-    """Compare two sides; each is called once, and a second time where they differ or rows lack cells.
+    """Compare two sides; each is called once, and a second time if they differ or rows lack cells.
 
     Args:
         source: Reads the rows of the source; may be called more than once.
         lake: Reads the rows of the lake; may be called more than once.
         columns: The names of the compared columns.
         lacking: The columns whose cells some rows of the lake lack.
-        unread: Counts the rows that the lake was never to have; None: it should have every row.
+        unread: Counts the rows that the lake was never meant to have; None: it should have every row.
 
     Returns:
         The comparison, with the first difference of each kind.
@@ -83,7 +83,7 @@ def compare_unkeyed(
 
 def _differences(group: _Group, columns: Sequence[str], unread: Unread | None) -> Iterator[Difference]:
     """What differs between the two sides of a group."""
-    # Equal rows stand for each other first: whichever of them is left lacks no cell that another one has.
+    # Equal rows match each other first: whichever of them is left lacks no cell that another one has.
     missing, surplus = group.source - group.whole, group.whole - group.source
     partial = _unmatched(missing, group.partial, columns)
     lonely: list[Partial] = [*((texts, frozenset[str]()) for texts in surplus.elements()), *partial]
@@ -100,11 +100,10 @@ def _differences(group: _Group, columns: Sequence[str], unread: Unread | None) -
 
 
 def _unmatched(missing: Counter[Texts], partial: Counter[Partial], columns: Sequence[str]) -> list[Partial]:
-    """Take the rows that these ones stand for out of `missing`; the rows for which there is none.
+    """Remove from `missing` the rows that these rows match; return the rows that match none.
 
-    A row that lacks fewer cells fits fewer others, so it is matched first. That is the most that can be matched where
-    each set of columns holds the ones before it; where two do not, both rows are compared without the columns of
-    either.
+    A row that lacks fewer cells fits fewer others, so it is matched first. This matches as many as possible if each set
+    of columns contains the ones before it; where two do not, both rows are compared without the columns of either.
     """
     widened = _chain({lacking for _, lacking in partial})
     by_columns: dict[frozenset[str], list[Partial]] = defaultdict(list)
@@ -126,7 +125,7 @@ def _unmatched(missing: Counter[Texts], partial: Counter[Partial], columns: Sequ
 
 
 def _chain(sets: Collection[frozenset[str]]) -> Mapping[frozenset[str], frozenset[str]]:
-    """A superset of each of these sets, so that of any two supersets one holds the other."""
+    """A superset of each of these sets, such that of any two supersets one contains the other."""
     chain: list[tuple[frozenset[str], list[frozenset[str]]]] = []
     for one in sorted(sets, key=lambda names: (len(names), sorted(names))):
         if chain and not chain[-1][0] <= one:

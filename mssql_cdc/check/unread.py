@@ -1,8 +1,8 @@
-"""Which rows of a table the lake was never to have: no snapshot has read them, and none of them has changed since.
+"""Which rows of a table the lake was never meant to have: no snapshot has read them, and none has changed since.
 
-The configuration says so: a statement that stands for the table, a mode that reads no rows, a take-over. Such rows are
-counted and named; they are no differences, and no repair brings them. A key that the change log tells of is none of
-them. Where the log has every row of the table, each one that the lake lacks is a difference.
+The configuration says so: a statement that replaces the table, a mode that reads no rows, a take-over. Such rows are
+counted and reported; they are not differences, and no repair adds them. A key that the change log mentions is not one
+of them. Where the log has every row of the table, each one that the lake lacks is a difference.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from mssql_cdc.source.values import Texts
 
 
 def why_unread(looked: Looked, member: LakeTable) -> str | None:
-    """Why there may be rows that the lake was never to have; None: every row was read.
+    """Why there may be rows that the lake was never meant to have; None: every row was read.
 
     Args:
-        looked: What is known of the database.
+        looked: What is known about the database.
         member: The table.
     """
     versions, offsets = looked.versions(member), looked.offsets
@@ -58,12 +58,12 @@ def _read_by_chunks(looked: Looked, member: LakeTable) -> bool:
 
 
 def unread_of(looked: Looked, member: LakeTable, compared: Compared) -> Unread:
-    """Counts the rows of a table with a key that the lake was never to have.
+    """Return a counter for the rows of a table with a key that the lake was never meant to have.
 
     Args:
-        looked: What is known of the database.
+        looked: What is known about the database.
         member: The table.
-        compared: What is compared of it.
+        compared: What is compared in the table.
     """
     deleted = _DeletedKeys(member.home.changes, compared, looked.offsets.epoch, looked.database.storage)
     return Unread(deleted.holds)
@@ -72,7 +72,7 @@ def unread_of(looked: Looked, member: LakeTable, compared: Compared) -> Unread:
 class _DeletedKeys:
     """The keys that the change log has deleted in this epoch, by their digests.
 
-    A key that it has brought and not deleted is in the current table, or a finding of `change_log`.
+    A key that the log has added and not deleted is in the current table, or is a finding of `change_log`.
     """
 
     def __init__(self, uri: str, compared: Compared, epoch: int, storage: Storage) -> None:
@@ -81,7 +81,7 @@ class _DeletedKeys:
         self._known: np.ndarray | None = None
 
     def holds(self, key: Texts) -> bool:
-        """Whether the key was deleted at some time."""
+        """Whether the key was deleted at some point."""
         if self._known is None:
             self._known = np.unique(np.fromiter(self._read(), np.uint64))
         place = int(np.searchsorted(self._known, np.uint64(_number(key))))
@@ -100,10 +100,10 @@ def _number(key: Texts) -> int:
 
 
 def nothing_read(looked: Looked, member: LakeTable, why: str) -> TableCheck | None:
-    """The result of a table of which the lake has no row because none has changed; None: it has one.
+    """The result for a table of which the lake has no row because none has changed; None: the lake has one.
 
     Args:
-        looked: What is known of the database.
+        looked: What is known about the database.
         member: A table that has no current table, or no key.
         why: Why no row was read.
 
@@ -121,7 +121,7 @@ def nothing_read(looked: Looked, member: LakeTable, why: str) -> TableCheck | No
 
 
 def unread_note(rows: int, why: str | None) -> tuple[str, ...]:
-    """What to say of the rows that were counted.
+    """What to say about the rows that were counted.
 
     Args:
         rows: How many there are.

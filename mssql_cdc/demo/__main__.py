@@ -158,11 +158,11 @@ def _watch(
 
 @contextmanager
 def _sampled(database: Database, file: Path | None) -> Generator[LagSamples]:
-    """Sample the lags; at the end, also when it is interrupted, say what they were.
+    """Sample the lags; at the end, even after an interrupt, say what they were.
 
     Args:
         database: The database.
-        file: Where the figures are written, too.
+        file: Where to write the figures as well.
     """
     samples = LagSamples(LagReader(database.apart()))
     samples.start()
@@ -198,7 +198,7 @@ def _write_connector(server: dict[str, str], spark_port: int) -> Path:
     """Write a connector as in Debezium's documentation, with the sandbox's address but without its password.
 
     Args:
-        server: What the sandbox says of itself.
+        server: What the sandbox reports about itself.
         spark_port: The port of the Spark Connect server.
     """
     os.environ["DEMO_PASSWORD"] = str(server["password"])
@@ -223,9 +223,9 @@ def _write_connector(server: dict[str, str], spark_port: int) -> Path:
 
 
 def _start_spark(processes: Processes, port: int) -> None:
-    """Start a Spark for all runs: the one that takes over after five minutes need not start its own.
+    """Start one Spark server for all runs: the run that takes over after five minutes need not start its own.
 
-    Its workers read the source, so that it is started when the environment has the password.
+    Its workers read the source, so it is started once the environment has the password.
 
     Args:
         processes: The demo's processes.

@@ -57,7 +57,7 @@ def _wait(condition: Callable[[], bool], *, timeout: float, check: Callable[[], 
 
 
 def demo_database(config: Path) -> Database:
-    """The database of the demo's connector, for looking at it."""
+    """The database of the demo's connector, for inspection only."""
     connector = load_connector(config)
     return Database.of(connector, connector.databases[0], spark=_never)
 

@@ -84,7 +84,7 @@ def _doubled(layout: Layout, table: TableId) -> int:
 
 
 def _snapshots_asked_for(layout: Layout, signals: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The signals whose snapshot has ended."""
+    """The signals whose snapshots have ended."""
     steps = (row.facts for row in load_offsets(layout).noted)
     ended = {one.signal for one in steps if isinstance(one, SnapshotEnded) and one.signal}
     return ended & {identity(row) for row in signals if row["type"] == "execute-snapshot"}

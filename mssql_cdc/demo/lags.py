@@ -1,7 +1,8 @@
-"""How far the lake is behind the source, second by second, and what is said of it at the end.
+"""How far the lake is behind the source, second by second, and what is said about it at the end.
 
-`capture/lag.py` defines the lag. A sample is the largest one of the current tables that the demo shows. `run/status.py`
-reads the same anew each time, which takes longer the longer the demo runs; here only what is new is read.
+`capture/lag.py` defines the lag. A sample is the largest lag of the current tables that the demo shows.
+`run/status.py` reads the same from scratch each time, which takes longer the longer the demo runs; here only what is
+new is read.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ from mssql_cdc.source.values import CaptureHealth
 
 SAMPLE_SECONDS = 1.0
 TARGETS = {"median": 3.0, "95 %": 6.0, "worst": 15.0}
-"""The seconds that each figure may have."""
+"""The most seconds that each figure may have."""
 
 
 @dataclass
 class LagReader:
-    """Reads the lags of all tables again and again.
+    """Reads the lags of all tables repeatedly.
 
     Attributes:
         database: The database.
@@ -77,9 +78,9 @@ class LagReader:
 
 @dataclass(frozen=True, slots=True)
 class LagFigures:
-    """What the samples say: seconds of lag; `missed` could not be read; `cost` is the CPU seconds of a sample.
+    """What the samples show: seconds of lag; `missed` could not be read; `cost` is the CPU seconds of a sample.
 
-    `worst_sample` is the number of the worst one, from 1: seconds of streaming, about.
+    `worst_sample` is the number of the worst one, counted from 1: about its second of streaming.
     """
 
     samples: int
@@ -92,7 +93,7 @@ class LagFigures:
 
     @classmethod
     def of(cls, samples: Sequence[float], *, cpu: float = 0.0, missed: int = 0) -> LagFigures | None:
-        """Sum up the samples; None if there are none.
+        """Summarize the samples; None if there are none.
 
         Args:
             samples: The lags in seconds.
@@ -116,7 +117,7 @@ class LagFigures:
 
     @property
     def text(self) -> str:
-        """The line for people."""
+        """The figures as one line for people."""
         missed = f" ({self.missed:,} more could not be read)" if self.missed else ""
         return (
             f"Lag of the worst current table in {self.samples:,} samples{missed}: median {self.median:.1f} s,"
@@ -154,8 +155,8 @@ class LagSamples:
 
     Attributes:
         reader: Reads the lags.
-        counting: Samples count from when it is set.
-        latest: The lags of all tables, as they were read last.
+        counting: Samples count once it is set.
+        latest: The lags of all tables, as last read.
         found: The samples.
         missed: How many samples could not be read.
         error: What ended the thread.
@@ -180,7 +181,7 @@ class LagSamples:
         """Stop, and return what was found; None if nothing was.
 
         Raises:
-            Exception: An error of the thread: samples without it would be too few.
+            Exception: An error in the thread, after which the samples would be too few.
         """
         self._stop.set()
         if self._thread is not None:
@@ -205,7 +206,7 @@ class LagSamples:
         counting = self.counting.is_set()
         try:
             self.latest = self.reader.read()
-        except MssqlCdcError:  # Such as a log that is cleaned up this moment.
+        except MssqlCdcError:  # For example, a log that is being cleaned up.
             self.missed += counting
             return
         known = [lag.current for table in TABLES if (lag := self.latest.get(table)) and lag.current is not None]

@@ -1,6 +1,6 @@
-"""Ports of this machine for children that must be told one before they start.
+"""Ports of this machine for children that must be given one before they start.
 
-A child that can choose its port itself does so, and says which: nothing else is safe from others who choose.
+A child that can choose its port itself does so, and reports it: nothing else is safe from others who choose.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import random
 import socket
 
 BELOW_OUTGOING = range(20_000, 32_000)
-"""Below the ports that Linux (from 32,768) and the others (from 49,152) give to outgoing connections."""
+"""Below the ports that Linux (from 32,768) and other systems (from 49,152) assign to outgoing connections."""
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that no outgoing connection is given before the child has it.
+    """A port on which nobody listens, and which no outgoing connection is assigned before the child has it.
 
-    A port that the kernel chose may be given to somebody's connection meanwhile: CI lost an object store to that.
+    A port that the kernel chose may be assigned to a connection in the meantime: CI lost an object store to that.
 
     Raises:
         OSError: None of a hundred is free.
@@ -27,7 +27,7 @@ def free_port() -> int:
 
 
 def is_taken(port: int) -> bool:
-    """Whether somebody has this port of 127.0.0.1."""
+    """Whether this port of 127.0.0.1 is in use."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

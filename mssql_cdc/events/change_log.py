@@ -29,7 +29,7 @@ def to_change_log(
     key_secret: bytes | None = None,
     snapshot: str | None = None,
 ) -> pa.RecordBatch:
-    """The change-log rows of a neutral batch (`schema.neutral_schema`), in `schema.change_log_schema`.
+    """Convert a neutral batch (`schema.neutral_schema`) to change-log rows (`schema.change_log_schema`).
 
     Args:
         batch: neutral changes in position order.
@@ -61,7 +61,7 @@ def _columns(
     table_schema: TableSchema,
     masks: Mapping[str, Mask],
 ) -> dict[str, Any]:
-    """The batch's columns as the log has them, still one row per change; images, keys and exact texts by side."""
+    """The batch's columns as in the log, still one row per change; images, keys and exact texts for each side."""
     exact = batch.column("exact")
     gone = {column.name for column in table_schema.columns if column.excluded}
     inexact_gone = gone | set(masks)
@@ -81,7 +81,7 @@ def _columns(
 def _image(
     image: pa.StructArray, columns: tuple[Column, ...], masks: Mapping[str, Mask], *, has_gone: bool
 ) -> pa.StructArray:
-    """The struct of these columns, masked, under their Delta names; the very same array when nothing is to be done."""
+    """The struct of these columns, masked, under their Delta names; the same array if there is nothing to do."""
     if not has_gone and not any(column.name in masks or column.delta_name for column in columns):
         return image
     if not columns:
@@ -95,7 +95,7 @@ def _image(
 
 
 def _split(columns: dict[str, Any], moved: pa.Array, before_key: pa.Array) -> dict[str, Any]:
-    """Updates that change `_key` become a `d` with operation 3 and a `c` with operation 4 (rule B13)."""
+    """Split updates that change `_key` into a `d` with operation 3 and a `c` with operation 4 (rule B13)."""
     is_moved = moved.to_numpy(zero_copy_only=False).astype(bool)
     rows = np.repeat(np.arange(len(is_moved)), np.where(is_moved, 2, 1))
     second = np.concatenate([[False], rows[1:] == rows[:-1]])

@@ -90,9 +90,10 @@ def _contract(keyed: bool) -> DataFrameSchema:  # noqa: FBT001 - a cache key
 
 
 def _holds(table: pa.Table, contract: DataFrameSchema) -> bool:
-    """Whether the table fulfils the contract, evaluated by Arrow.
+    """Whether the table fulfills the contract, as evaluated by Arrow.
 
-    pandera needs 50 ms for a batch, however small. It reports what is broken, and any rule that Arrow does not know.
+    pandera needs 50 ms for a batch, however small. It only reports violations, and evaluates rules that are unknown
+    to Arrow.
     """
     for name, column in contract.columns.items():
         values = table.column(name)
@@ -114,7 +115,7 @@ _BY_ARROW: Mapping[str, Callable[..., pa.ChunkedArray]] = {
     "greater_than_or_equal_to": pc.greater_equal,
     "isin": _one_of,
 }
-"""The checks of the contract by their names in pandera; their only argument comes second."""
+"""The contract's checks by their pandera names; their only argument comes second."""
 
 
 def _report(cases: pa.Table, rows: int) -> str:

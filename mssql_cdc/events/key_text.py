@@ -18,7 +18,7 @@ from mssql_cdc.schema.tables import Column, TableSchema
 
 _NULL_PART = "N"
 _SURROGATES = "utf16:"
-"""What the exact text of a string with a lone surrogate begins with (`SqlServerType.loss`)."""
+"""The prefix of the exact text of a string with a lone surrogate (`SqlServerType.loss`)."""
 
 
 def key_texts(
@@ -31,8 +31,8 @@ def key_texts(
 ) -> pa.Array:
     """`_key` of each row of an image; NULL for a NULL image and for every row of a table without a key.
 
-    Per key column, in key order, `N` for NULL or `<byte length>:<exact text>`. With a masked key column the whole
-    text is replaced by its HMAC-SHA256 (hex), so that nothing of the value can be read or guessed.
+    For each key column, in key order, `N` for NULL or `<byte length>:<exact text>`. With a masked key column the whole
+    text is replaced by its HMAC-SHA256 (hex), so that no part of the value can be read or guessed.
 
     Args:
         image: `before` or `after` of a neutral batch.
@@ -70,7 +70,7 @@ def _part(text: pa.Array) -> pa.Array:
 
 
 def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa.Array:
-    """Return a unique text of each value: its exact text if Arrow cannot represent it."""
+    """Return a unique text for each value: its exact text if Arrow cannot represent it."""
     values = image.field(column.name)
     if pa.types.is_binary(values.type):
         text = hex_text(values)
@@ -88,7 +88,7 @@ def _exact_text(image: pa.StructArray, exact: pa.MapArray, column: Column) -> pa
 
 
 def _escaped(text: pa.Array) -> pa.Array:
-    """The texts, of which none looks like the exact text of another one with a lone surrogate."""
+    """Escape texts that look like the exact text of a string with a lone surrogate."""
     alike = pc.fill_null(pc.starts_with(text, _SURROGATES), fill_value=False)
     if not pc.any(alike).as_py():
         return text
@@ -97,7 +97,7 @@ def _escaped(text: pa.Array) -> pa.Array:
 
 
 def hex_text(values: pa.Array) -> pa.Array:
-    """Lower-case hexadecimal text of each binary value; NULL stays NULL."""
+    """Lowercase hexadecimal text of each binary value; NULL stays NULL."""
     binary = values.cast(pa.binary())
     offsets = np.frombuffer(binary.buffers()[1], np.int32, len(binary) + 1, binary.offset * 4)
     data = binary.buffers()[2]

@@ -24,7 +24,7 @@ _JAVA_SHORT, _JAVA_LONG = b"\x74", b"\x7c"
 
 @dataclass(frozen=True, slots=True)
 class StarMask:
-    """`column.mask.with.<n>.chars`: every value, NULL too, becomes `length` asterisks."""
+    """`column.mask.with.<n>.chars`: every value, even NULL, becomes `length` asterisks."""
 
     length: int
 

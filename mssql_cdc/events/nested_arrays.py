@@ -31,7 +31,7 @@ def list_without(lists: pa.ListArray, keep: np.ndarray) -> pa.ListArray:
 
 
 def names_without(lists: pa.ListArray, names: Collection[str]) -> pa.ListArray:
-    """The same lists of column names without `names` and without `before.<name>` of them."""
+    """The same lists of column names without `names` and without their `before.<name>`."""
     if not names or lists.null_count == len(lists):
         return lists
     unwanted = pa.array([*names, *(f"before.{name}" for name in names)], pa.string())
@@ -39,7 +39,7 @@ def names_without(lists: pa.ListArray, names: Collection[str]) -> pa.ListArray:
 
 
 def map_without(maps: pa.MapArray, names: Collection[str]) -> pa.MapArray:
-    """The same maps without the entries of these keys; a map that becomes empty becomes NULL."""
+    """The same maps without the entries for these keys; a map that becomes empty becomes NULL."""
     if not names or maps.null_count == len(maps):
         return maps
     lists = pa.ListArray.from_arrays(  # A map is a list of entries; its keys are filtered like any list.
@@ -55,7 +55,7 @@ def map_without(maps: pa.MapArray, names: Collection[str]) -> pa.MapArray:
 
 
 def map_value(maps: pa.MapArray, key: str) -> pa.Array | None:
-    """What each map holds for `key`, NULL for a map without it; None instead of an array when no map holds it."""
+    """The value of `key` in each map, NULL for a map without it; None instead of an array if no map has it."""
     if maps.null_count == len(maps):
         return None
     found = pc.map_lookup(maps, query_key=pa.scalar(key), occurrence="first")

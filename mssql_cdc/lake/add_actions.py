@@ -1,4 +1,4 @@
-"""The files of a table as its log lists them, with statistics under the table's names for columns."""
+"""The files of a table as its log lists them, with statistics under the table's logical column names."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PARTS = ("min.", "max.", "null_count.")
 
 
 def add_actions(table: DeltaTable) -> pa.Table:
-    """One row per file: path, size and rows, and the statistics that its writer has left, such as `min._batch`.
+    """One row per file: path, size and row count, and the statistics that its writer left, such as `min._batch`.
 
     Args:
         table: The table.
@@ -25,7 +25,7 @@ def add_actions(table: DeltaTable) -> pa.Table:
 
 
 def _names(table: DeltaTable) -> dict[str, str]:
-    """The names of the table's columns by those that its files have."""
+    """The table's column names by their names in its files."""
     schema_json = table.schema().to_json()
     logical = arrow_of(schema_json)
     return dict(zip(file_schema(schema_json, logical).names, logical.names, strict=True))

@@ -1,7 +1,7 @@
 """The task that applies a section of the change log to a current table: fold, find the old rows, write (correctness D).
 
-It runs on a Spark worker, or anywhere else, and needs no JVM. What it returns counts only once `lake/current.py` has
-committed it; until then its files are garbage. `lake/shares.py` divides a large one.
+It runs on a Spark worker or anywhere else, and needs no JVM. Its result counts only once `lake/current.py` has
+committed it; until then its files are garbage. `lake/shares.py` divides a large task.
 """
 
 from __future__ import annotations
@@ -39,31 +39,31 @@ from mssql_cdc.schema.tables import TableSchema
 MOST_ROWS = 1_000_000
 MOST_BYTES = 128 * 1024 * 1024
 SMALL_ROWS = 30_000
-"""Up to so many rows are rewritten rather than given a deletion vector, which fewer readers understand.
+"""Up to this many rows are rewritten rather than given a deletion vector, which fewer readers support.
 
-Vectors are cheaper from 3,000 rows on; at this size rewriting costs 2.5 times the CPU (docs/benchmarks.md).
+Vectors are cheaper from 3,000 rows on; at this size, rewriting costs 2.5 times the CPU (docs/benchmarks.md).
 """
 LARGE_ROWS = 500_000
-"""A file with more rows keeps them: an update rewrites smaller ones only."""
+"""A file with more rows keeps them: an update rewrites only smaller files."""
 _ABSORB = 2.0
 _WRITTEN_ROWS = 250_000
 _WRITTEN_BYTES = 128 * 1024 * 1024
 _HELD_ROWS = 1_000_000
-"""So many rows of rewritten files wait for others of their partition."""
+"""How many rows of rewritten files are held, to be written together with others of their partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyTask:
-    """A table's update, or a share of it; picklable, holds no secret.
+    """A table's update, or a share of it; picklable, contains no secrets.
 
     It writes the new rows of the `window` and deletes old ones from `live`. `usable` are the versions with the present
-    key. `vectors`: true, the table has them; false, it must not; None, they are enabled when needed.
+    key. `vectors`: true if the table has them, false if it must not, None if they are enabled when needed.
 
-    The table is partitioned by `partition_by` from now on; with `rewrites` all rows get new files. The rows of `live`
-    do not know the `unknown` columns, which are new.
+    The table is partitioned by `partition_by` from now on; with `rewrites`, all rows are written to new files. The rows
+    of `live` do not know the `unknown` columns, which are new.
 
-    In a whole update `live` are all files that may hold old rows: none when the table is created or replaced. In a
-    share, `section` has all changes of keys that `live` may hold, and `others` are the live files of other shares.
+    In a whole update, `live` has all files that may hold old rows: none if the table is created or replaced. In a
+    share, `section` has all changes to keys that `live` may hold, and `others` the live files of other shares.
     """
 
     window: Window
@@ -80,9 +80,9 @@ class ApplyTask:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a task did: `adds` are actions, `removed` identities of live files, `rows` those of the section.
+    """What a task did: `adds` are actions, `removed` identities of live files, `rows` the section's row count.
 
-    `vectors`: a deletion vector was written. `too_large` says why the task did nothing: the work is Spark's.
+    `vectors`: a deletion vector was written. `too_large` says why the task did nothing and Spark must do the work.
     """
 
     adds: tuple[Mapping[str, Any], ...] = ()
@@ -93,7 +93,7 @@ class Applied:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Applied:
-        """From what `apply_task` returned."""
+        """Build an instance from what `apply_task` returned."""
         return cls(
             tuple(value["adds"]),
             tuple((path, vector) for path, vector in value["removed"]),
@@ -104,7 +104,7 @@ class Applied:
 
     @classmethod
     def together(cls, shares: Sequence[Applied]) -> Applied:
-        """What the shares of one update did."""
+        """Combine what the shares of one update did."""
         return cls(
             tuple(add for share in shares for add in share.adds),
             tuple(identity for share in shares for identity in share.removed),
@@ -115,7 +115,7 @@ class Applied:
 
 
 def apply_task(task: ApplyTask) -> dict[str, Any]:
-    """Run one task; returns JSON-able facts (`Applied.from_value`)."""
+    """Run one task; return JSON-serializable facts (`Applied.from_value`)."""
     try:
         return _applied(task)
     except TooWide as wide:
@@ -126,7 +126,7 @@ def apply_task(task: ApplyTask) -> dict[str, Any]:
 
 
 def _divided(task: ApplyTask, parts: int) -> list[ApplyTask]:
-    """The task as shares that are run one after another: the first one deletes all old rows."""
+    """Divide the task into shares that run one after another; the first one deletes all old rows."""
     windows = task.window.divided(max(1, task.window.most_rows // parts))
     if len(windows) == 1:
         return [task]
@@ -184,7 +184,7 @@ def _apply(
 
 
 def _rows(window: Window, usable: Sequence[TableSchema], columns: Sequence[str]) -> pa.RecordBatch | None:
-    """The window's rows of usable versions; None without any."""
+    """The window's rows of usable versions; None if there are none."""
     batches = list(usable_rows(window, usable, columns))
     return pa.concat_batches(batches) if batches else None
 
@@ -212,7 +212,7 @@ def _keys(folded: Folded | None) -> Keys:
 
 
 def _section_keys(task: ApplyTask) -> Keys:
-    """The keys of a share's section; their positions only if a file may hold newer rows."""
+    """The keys of a share's section, with their positions only if a file may hold newer rows."""
     assert task.section is not None, "a share has a section"
     if not task.live or not task.section.files:
         return _keys(None)
@@ -226,7 +226,7 @@ def _section_keys(task: ApplyTask) -> Keys:
 def _old_rows_of_a_share(
     task: ApplyTask, folded: Folded | None, system: pa_fs.FileSystem, opened: list[Found]
 ) -> Found:
-    """The old rows that decide what a share writes: of keys that may be stale, or whose new row is incomplete."""
+    """The old rows that determine what a share writes: of keys that may be stale, or whose new row is incomplete."""
     if folded is None:
         return Found()
     live = (*task.live, *task.others)
@@ -251,10 +251,10 @@ def _all_older(task: ApplyTask, live: Sequence[LiveFile], first: str | None) -> 
 
 
 def _choose(task: ApplyTask, found: Found, new: Mapping[Values, int]) -> bool:
-    """Decide which files are rewritten, and return whether the others get vectors; `new` counts each partition's rows.
+    """Decide which files are rewritten, and return whether the others get vectors; `new` counts new rows by partition.
 
-    Small files are absorbed geometrically, so that a table has few and a row is rewritten a few times only; so are
-    files that are mostly deleted. A large file keeps its rows.
+    Small files are absorbed geometrically, so that a table has few of them and a row is rewritten only a few times;
+    files whose rows are mostly deleted are absorbed, too. A large file keeps its rows.
     """
     if task.rewrites:
         for touched in found.files:
@@ -280,7 +280,7 @@ def _choose(task: ApplyTask, found: Found, new: Mapping[Values, int]) -> bool:
 def _written(
     task: ApplyTask, new: Mapping[Values, pa.RecordBatch], absorbed: Sequence[Touched]
 ) -> Iterator[dict[str, Any]]:
-    """Write the new rows and those of the absorbed files, each partition's to files of its own; their `add` actions."""
+    """Write the new rows and those of the absorbed files, each partition to its own files; yield the `add` actions."""
     names, held = stored(task.target.schema_json or "", task.partition_by), dict[Values, list[pa.RecordBatch]]()
 
     def write(values: Values, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
@@ -316,7 +316,7 @@ def _remaining(absorbed: Sequence[Touched]) -> Iterator[pa.RecordBatch]:
 
 
 def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    # A row group is read at once.
+    # A row group is read as a whole.
     step = max(1, min(_WRITTEN_ROWS, rows.num_rows * _WRITTEN_BYTES // max(1, rows.nbytes)))
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)
@@ -325,7 +325,7 @@ def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _add(file: WrittenFile, partition: Mapping[str, str | None]) -> dict[str, Any]:
     return {
         "add": {
-            # As deltalake writes it in its removes (1.6.6); it finds no file with these characters encoded.
+            # As deltalake (1.6.6) writes it in its removes; it does not find a file if these characters are encoded.
             "path": quote(file.path, safe="/=,@"),
             "partitionValues": dict(partition),
             "size": file.size,

@@ -1,7 +1,7 @@
-"""Folds a section of the change log to one row per `_key`, with Arrow and numpy (correctness D).
+"""Folds a section of the change log into one row per `_key`, with Arrow and numpy (correctness D).
 
-`lake/fold.py` plans it and expresses the same for Spark's MERGE, which is this module's oracle. `lake/apply_task.py`
-reads, finds the old rows and writes.
+`lake/fold.py` plans the fold and expresses the same for Spark's MERGE, which is this module's oracle.
+`lake/apply_task.py` reads, finds the old rows and writes.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """One entry per key of the section; numbers of rows are those of the section.
+    """One entry per key of the section; row numbers refer to the section.
 
-    `last` is the key's newest row, `deleted` says that it is a delete. `began` is the row with which its incarnation
-    began, or `NOWHERE` if that was before the section. `known` has, for each uncertain column of the plan, the row with
-    its last value that is known within the incarnation, or `NOWHERE`.
+    `last` is the key's newest row; `deleted` says whether that is a delete. `began` is the row with which the key's
+    incarnation began, or `NOWHERE` if that was before the section. `known` has, for each uncertain column of the plan,
+    the row with the column's last known value within the incarnation, or `NOWHERE`.
     """
 
     plan: FoldPlan
@@ -47,18 +47,18 @@ class Folded:
 
     @property
     def reborn(self) -> Flags:
-        """The keys of which an incarnation began within the section."""
+        """The keys that have an incarnation which began within the section."""
         return self.began != NOWHERE
 
     @property
     def needed(self) -> Numbers:
-        """The rows that decide: a fold of them, with rows of other sections too, is that of all rows."""
+        """The rows that matter: folding only these, also with rows of other sections, equals folding all rows."""
         found = np.unique(np.concatenate([self.last, self.began, *self.known]))
         return found[found != NOWHERE]
 
     @property
     def incomplete(self) -> Flags:
-        """The keys whose new row takes over values of the old one."""
+        """The keys whose new row takes values from the old one."""
         unknown = np.zeros(len(self.last), dtype=bool)
         for name, row in zip(self.plan.uncertain, self.known, strict=True):
             if name not in self.plan.computed:
@@ -78,7 +78,7 @@ def fold_rows(window: pa.RecordBatch, plan: FoldPlan) -> Folded:
     """Fold a section of the change log.
 
     Args:
-        window: `WINDOW_COLUMNS` of the section's rows, all of versions with the present key.
+        window: `WINDOW_COLUMNS` of the section's rows, all of which have versions with the present key.
         plan: what may be unknown.
     """
     codes = _codes(window.column("_key"))
@@ -111,12 +111,12 @@ def fold_rows(window: pa.RecordBatch, plan: FoldPlan) -> Folded:
 
 
 def new_rows(folded: Folded, which: Numbers, old: OldRows | None, schema: pa.Schema) -> pa.RecordBatch:
-    """The current table's rows of these keys, none of which is deleted.
+    """The current table's new rows for these keys, none of which is deleted.
 
     Args:
         folded: the section.
         which: the numbers of the keys.
-        old: their old rows, where it has any: `_exact`, `_unavailable`, the uncertain columns, their former ones.
+        old: their old rows, if there are any: `_exact`, `_unavailable`, the uncertain columns and their former ones.
         schema: the current table's columns, by logical names.
     """
     plan, rows = folded.plan, pa.array(folded.last[which])
@@ -164,7 +164,7 @@ def _codes(keys: pa.Array) -> Numbers:
 
 
 def _by_position(positions: pa.Array) -> Numbers:
-    """The rows in the order of their positions, which is mostly the order in which they were written."""
+    """The rows in order of position, which is usually the order in which they were written."""
     count = len(positions)
     if count < 2 or pc.all(pc.less_equal(positions.slice(0, count - 1), positions.slice(1))).as_py():
         return np.arange(count, dtype=np.int64)
@@ -172,7 +172,7 @@ def _by_position(positions: pa.Array) -> Numbers:
 
 
 def _newest(flags: Flags, starts: Numbers) -> Numbers:
-    """For each group the last flagged row of the sorted section, or `NOWHERE`."""
+    """For each group, the last flagged row of the sorted section, or `NOWHERE`."""
     return np.maximum.reduceat(np.where(flags, np.arange(len(flags)), NOWHERE), starts)
 
 
@@ -192,7 +192,7 @@ def _mentions(lists: pa.Array, name: str) -> Flags:
 
 
 def _listed(old: OldRows | None, place: Numbers, names: Sequence[str]) -> Flags:
-    """Which of the columns the old rows did not know."""
+    """Which of the columns were unknown in the old rows."""
     found = np.zeros((len(place), len(names)), dtype=bool)
     if old is not None and names:
         lists = _column(old, "_unavailable").take(_or_null(place))
@@ -202,7 +202,7 @@ def _listed(old: OldRows | None, place: Numbers, names: Sequence[str]) -> Flags:
 
 
 def _lists(flags: Flags, names: Sequence[str]) -> pa.Array:
-    """For each row the list of its flagged names; NULL instead of an empty one."""
+    """For each row, the list of its flagged names; NULL instead of an empty list."""
     counts = flags.sum(axis=1)
     if not counts.any():
         return pa.nulls(len(flags), TEXTS)
@@ -212,7 +212,7 @@ def _lists(flags: Flags, names: Sequence[str]) -> pa.Array:
 
 
 def _of_before(folded: Folded, name: str, rows: Numbers) -> Flags:
-    """Which of these rows are of a version with another Delta column for `name`: a value in the new one is unknown."""
+    """Which of these rows have a version with another Delta column for `name`: a value in the new one is unknown."""
     versions = folded.plan.earlier.get(name)
     if not versions:
         return np.zeros(len(rows), dtype=bool)
@@ -221,7 +221,7 @@ def _of_before(folded: Folded, name: str, rows: Numbers) -> Flags:
 
 
 def _exact(folded: Folded, which: Numbers, old: OldRows | None, inherited: Numbers) -> pa.Array:
-    """The exact texts: of the newest row, and for uncertain columns of the row that their value comes from."""
+    """The exact texts: from the newest row, and for uncertain columns from the row that supplies their value."""
     names, computed = folded.plan.uncertain, folded.plan.computed
     after = pc.struct_field(folded.window.column("_exact"), "after")
     sources = [folded.last[which], *(known[which] for known in folded.known)]
@@ -258,7 +258,7 @@ def _column(old: OldRows, name: str) -> pa.Array:
 
 
 def _or_null(rows: Numbers) -> pa.Array:
-    """Row numbers as `take` wants them; `NOWHERE` takes a NULL."""
+    """Row numbers as `take` expects them; `NOWHERE` becomes NULL."""
     return pa.array(rows, mask=rows == NOWHERE)
 
 

@@ -1,6 +1,6 @@
-"""One canonical text per value of the lake; the source's check session makes the same of its own values.
+"""One canonical text per value in the lake; the source's check session produces the same from its own values.
 
-Nothing here shares code with the way in which capture reads, so a mistake there shows up as a difference.
+Nothing here shares code with how capture reads, so a mistake there shows up as a difference.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ def lake_text(column: Column, value: Any, exact: str | None) -> str | None:
     """The canonical text of a value in the lake; None for NULL.
 
     Args:
-        column: says which type it is.
-        value: as `sides` reads it: dates as days and times as microseconds since 1970.
+        column: determines its type.
+        value: as `check/sides` reads it: dates as days and timestamps as microseconds since 1970.
         exact: its entry in `_exact`, if it has one.
     """
     return None if value is None and exact is None else _BY_KIND[column.type.kind](value, exact)
@@ -66,7 +66,7 @@ def _utf16(value: str | None, exact: str | None) -> str:
 
 
 def _moment(value: datetime | int | None, exact: str | None) -> str:
-    """A timestamp's microseconds; with an exact text both must say the same, or the text shows the quarrel."""
+    """A timestamp's microseconds; an exact text must agree with them, otherwise the result shows the contradiction."""
     micros = value if isinstance(value, int) else None
     if exact is None:
         return "" if micros is None else Moment.of_micros(micros).text

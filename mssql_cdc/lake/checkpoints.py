@@ -1,6 +1,6 @@
 """Checkpoints of Delta logs, which only make reading faster: tables that are written in the same steps take turns.
 
-Else all of them would reach a multiple of the interval in the same step, which then takes a second longer.
+Otherwise, all of them would reach a multiple of the interval in the same step, which would take a second longer.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from deltalake.exceptions import DeltaError
 from mssql_cdc.lake.properties import is_on
 
 _NAME = 3
-"""So many last parts of a folder name a table, such as `dbo/orders/current`."""
+"""How many trailing parts of a folder's path identify a table, such as `dbo/orders/current`."""
 
 
 def is_due(uri: str, before: int, after: int, interval: int) -> bool:
-    """Whether it is the table's turn: once in as many versions as the interval has.
+    """Whether it is the table's turn: once every `interval` versions.
 
     Args:
         uri: The table's folder.
         before: The version before a commit.
-        after: The version of the commit; others may lie between.
+        after: The version of the commit; other commits may lie between.
         interval: How many commits lie between two checkpoints.
     """
     shift = crc32("/".join(uri.rstrip("/").split("/")[-_NAME:]).encode()) % interval
@@ -32,7 +32,7 @@ def is_due(uri: str, before: int, after: int, interval: int) -> bool:
 def checkpoint(table: DeltaTable) -> None:
     """Write a checkpoint, and delete commits before it that are older than the table's retention.
 
-    What prevents it, such as another run that does the same, leaves the table as it is.
+    If something prevents it, such as another run doing the same, the table stays as it is.
 
     Args:
         table: The table, at its newest version.

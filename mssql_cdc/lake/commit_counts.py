@@ -26,7 +26,7 @@ def count_by_window(
     """Return the rows of each window by operation; a window without rows is left out.
 
     Args:
-        uri: The change log's folder; nothing is counted when there is no table.
+        uri: The change log's folder; nothing is counted if there is no table.
         length: The length of the windows, which divides a day; they are aligned to midnight UTC.
         commits: Only rows that were committed in this interval.
         batches: Only rows of these Delta commits.

@@ -1,6 +1,6 @@
-"""What a commit says of itself in `userMetadata`, where any writer may put any text.
+"""What a commit says about itself in `userMetadata`, where any writer may put any text.
 
-What the connector's own facts mean is in `lake/log.py` and `lake/table_restores.py`.
+For the meaning of the connector's own facts, see `lake/log.py` and `lake/table_restores.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, cast
 
 
 def told_facts(info: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON object in a commit's `userMetadata`; empty where there is none.
+    """The JSON object in a commit's `userMetadata`; empty if there is none.
 
     Args:
         info: The commit's `commitInfo`, or its entry in `DeltaTable.history()`.
@@ -21,6 +21,6 @@ def told_facts(info: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError):  # Another writer's: an OPTIMIZE may say `{'job': 'nightly'}`.
+    except (ValueError, RecursionError):  # Another writer's text: an OPTIMIZE may say `{'job': 'nightly'}`.
         return {}
     return cast("dict[str, Any]", found)

@@ -1,7 +1,7 @@
-"""Commit times of a change log's rows: of the newest one, and of the oldest one that a current table lacks.
+"""Commit times of a change log's rows: of the newest row, and of the oldest row that a current table lacks.
 
-They come from the files' statistics; only a file with rows on both sides of the bound is read. Where a file lacks
-statistics, all rows are.
+They come from the files' statistics; only a file with rows on both sides of the bound is read. If a file lacks
+statistics, all rows are read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def commit_times(uri: str, *, after: int, storage: Storage = LOCAL) -> CommitTim
         return CommitTimes()  # There is no file yet.
     names = set(actions.column_names)
     if any(name not in names or actions.column(name).null_count for name in _STATISTICS):
-        return _of_rows(uri, after, storage)  # A user may choose the statistics, and compact without any.
+        return _of_rows(uri, after, storage)  # A user may choose the columns with statistics, and compact without any.
     later = actions.filter(pc.greater(actions.column("max._batch"), after))
     whole = later.filter(pc.greater(later.column("min._batch"), after))
     found = [_instant(pc.min(whole.column("min._commit_ts")).as_py())]
@@ -55,7 +55,7 @@ def commit_times(uri: str, *, after: int, storage: Storage = LOCAL) -> CommitTim
 
 
 def _of_rows(uri: str, after: int, storage: Storage) -> CommitTimes:
-    """The same from all rows."""
+    """The same, computed from all rows."""
     newest, oldest = list[datetime | None](), list[datetime | None]()
     for batch in scan(uri, columns=["_batch", "_commit_ts"], storage=storage):
         later = batch.filter(pc.greater(batch.column("_batch"), after))

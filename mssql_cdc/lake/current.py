@@ -1,8 +1,9 @@
 """Current tables: kept equal to the source by applying the change log section by section (correctness D).
 
-One Spark job folds the sections of all tables that are due (a little work needs no job), one commit each makes them
-count. What only Spark can write goes to `lake/merge.py`. Progress is the txn version of the current table itself, in
-`_batch` numbers of the change log. The callers decide when a table may be updated (complete cut, no open snapshot).
+One Spark job folds the sections of all tables that are due (little work needs no job), and one commit per table makes
+the result count. What only Spark can write goes to `lake/merge.py`. Progress is the txn version of the current table
+itself: a `_batch` number of the change log. The callers decide when a table may be updated (complete cut, no open
+snapshot).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 2
 _LITTLE = 4 * 1024 * 1024
-"""With so many bytes to read, tables are applied in this process: for fifty of them a Spark job costs twice as much."""
+"""Up to this many bytes to read, tables are applied in this process: for fifty, a Spark job costs twice as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class CurrentResult:
     """The current table's Delta version and the `_batch` that it has reached.
 
     `rows` is the number of folded change-log rows; 0 means that there was nothing new to apply. `because` says why
-    Spark had to merge them; None: they were applied by a task. `restored` is the version of a user's RESTORE that this
-    update has undone.
+    Spark had to merge them; None: a task applied them. `restored` is the version of a user's RESTORE that this update
+    undid.
     """
 
     delta_version: int
@@ -57,12 +58,12 @@ class CurrentResult:
 
 
 class CurrentTables:
-    """Brings current tables forward; keeps their logs between calls.
+    """Brings current tables up to date; keeps their logs between calls.
 
     Args:
         session: starts or returns Spark.
         storage: how to reach the folders.
-        logs: what is known of the tables.
+        logs: what is known about the tables' logs.
         run_id: goes into each commit's userMetadata.
     """
 
@@ -82,8 +83,8 @@ class CurrentTables:
     def apply_all(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | MssqlCdcError]:
         """Apply the change logs to their current tables; return each table's result or error.
 
-        Creates tables, and gives them new columns and wider types. When the key's definition has changed a table is
-        replaced, in one commit, by what was written under the new definition. That must hold a whole snapshot (rule
+        Creates tables, and gives them new columns and wider types. If the key's definition has changed, a table is
+        replaced, in one commit, by what was written under the new definition, which must contain a whole snapshot (rule
         B15).
 
         FencedError: another run applied the same rows; its result is valid. SchemaError: the table has no key, or
@@ -96,15 +97,15 @@ class CurrentTables:
         return [merged[number] if isinstance(one, Handed) else one for number, one in enumerate(found)]
 
     def apply_quick(self, requests: Sequence[CurrentRequest]) -> list[CurrentResult | Handed | MssqlCdcError]:
-        """The same, but leave what takes long to the caller (`finish`).
+        """Do the same, but leave slow work to the caller (`finish`).
 
-        That is what only Spark can do, a merge or a change of the structure, and writing all files of a table again
+        Slow work is what only Spark can do (a merge or a change of the structure) and rewriting all files of a table,
         unless it is small.
         """
         return self._in_attempts(requests, quick=True)
 
     def finish(self, handed: Handed) -> CurrentResult:
-        """Do what `apply_quick` has left.
+        """Do what `apply_quick` left to the caller.
 
         Raises:
             MssqlCdcError: the table's error.
@@ -153,7 +154,7 @@ class CurrentTables:
         if not newest.key_columns:
             raise SchemaError(f"{newest.table_id} has no key: it has a change log and no current table")
         log = self._newest(home) if request.log is None else _own(home, request.log)
-        request = replace(request, log=None)  # What is done later reads it again.
+        request = replace(request, log=None)  # Later work reads the log again.
         if log is None:
             return plan_new(request, self._logs, self._storage)
         wanted = structure_change(log, request.versions)
@@ -182,7 +183,7 @@ class CurrentTables:
                 self._logs.forget(plan.request.home.changes)
                 outcomes[number] = error
         shared.sort(key=lambda one: -work_of(one[1]))
-        # A partition costs Spark more than a small table.
+        # A Spark partition costs more than applying a small table.
         owners, tasks = [number for number, _ in shared], [share for _, share in shared]
         if work <= _LITTLE:
             results = run_here(tasks, apply_task)
@@ -227,7 +228,7 @@ class CurrentTables:
             self._logs.keep(made)
             return CurrentResult(made.version, up_to, applied.rows)
         if not applied.rows and not plan.replaces:
-            # Rows of a former key are passed; a new structure comes with rows that have it.
+            # Rows with a former key are passed over; a new structure comes with rows that have it.
             made = commit(log, Change("MERGE", ()), app_id=app_id, batch=up_to, facts=facts)
             self._logs.keep(made)
             return CurrentResult(made.version, up_to, 0)
@@ -274,7 +275,7 @@ class CurrentTables:
         return CurrentResult(result.delta_version, request.up_to, result.rows, handed.because, log.restored)
 
     def _restructured(self, request: CurrentRequest, log: TableLog) -> TableLog:
-        """The table with the newest structure, which Spark gives it."""
+        """Have Spark give the table the newest structure, and return its log."""
         home, wanted = request.home, structure_change(log, request.versions)
         if not wanted:
             return log
@@ -313,7 +314,7 @@ def apply(
     layout: DataLayout = AS_IT_COMES,
     storage: Storage = LOCAL,
 ) -> CurrentResult:
-    """Bring one current table forward (`CurrentTables.apply_all`).
+    """Bring one current table up to date (`CurrentTables.apply_all`).
 
     Args:
         session: any session of the application.

@@ -1,4 +1,4 @@
-"""What one process knows of the logs that updates of current tables read, so that only what is new is read again."""
+"""What one process knows about the logs that updates of current tables read, so that it reads only what is new."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CurrentLogs:
 
     def newest(self, uri: str, storage: Storage) -> TableLog | None:
         """The newest version of a table; None when there is none."""
-        known = self._known.pop(uri, None)  # Of a log that can no longer be read nothing is known.
+        known = self._known.pop(uri, None)  # Nothing is known about a log that can no longer be read.
         found = current_log(uri, known, storage)
         if found is not None:
             self.keep(found)
@@ -51,7 +51,7 @@ class CurrentLogs:
             files: What it added.
         """
         if state.needs_spark:
-            self.forget(state.uri)  # Spark has copied the rows: these files are no part of the table.
+            self.forget(state.uri)  # Spark has copied the rows: these files are not part of the table.
             return
         known = self._appended.setdefault(state.uri, [])
         if known and known[-1].batch != state.batch - 1:

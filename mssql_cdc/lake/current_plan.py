@@ -32,11 +32,11 @@ from mssql_cdc.schema.tables import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class CurrentRequest:
-    """One table to bring forward.
+    """One table to bring up to date.
 
     `versions` are all versions of the table from `_schema_history`, oldest first; `up_to` is the largest `_batch` of
-    its change log to apply (the number at the last complete cut). `log` is the current table's if it was read a moment
-    ago, so that it is not read again.
+    its change log to apply (the number at the last complete cut). `log` is the current table's log if it has just been
+    read, so that it is not read again.
     """
 
     home: TableHome
@@ -49,9 +49,9 @@ class CurrentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A table whose update takes long, and the reason.
+    """A table whose update takes a long time, and the reason.
 
-    `merges`: only Spark can write it; otherwise it changes its structure, or all files are written again.
+    `merges`: only Spark can write it; otherwise, its structure changes or all of its files are rewritten.
     """
 
     request: CurrentRequest
@@ -63,7 +63,7 @@ class Handed:
 class Planned:
     """A table whose section is to be applied by a task; `log` is None for a table that does not exist yet.
 
-    `rewriting` says why all files of the table are written again; None: they are not.
+    `rewriting` says why all files of the table are rewritten; None: they are not.
     """
 
     request: CurrentRequest
@@ -77,7 +77,7 @@ class Planned:
 
     @property
     def table_id(self) -> str:
-        """The id of the table, or of the one that is created."""
+        """The id of the table, or of the one being created."""
         return self.metadata["id"] if self.metadata else self.log.table_id if self.log else ""
 
     @property
@@ -89,12 +89,12 @@ class Planned:
 def plan_update(
     request: CurrentRequest, log: TableLog, wanted: StructureChange, logs: CurrentLogs, storage: Storage
 ) -> Planned | Handed | None:
-    """The next update of an existing table; None: it has everything.
+    """The next update of an existing table; None: the table already has everything.
 
     Args:
         request: what is wanted.
         log: the table.
-        wanted: what the newest structure asks of it; it gets that with the next rows.
+        wanted: what the newest structure requires of it; the change is made with the next rows.
         logs: knows the section of the change log.
         storage: how to reach the folders.
 
@@ -155,7 +155,7 @@ def plan_update(
 
 
 def plan_new(request: CurrentRequest, logs: CurrentLogs, storage: Storage) -> Planned:
-    """A table that is created with its first rows.
+    """The creation of a table with its first rows.
 
     Args:
         request: what is wanted.
@@ -183,7 +183,7 @@ def work_of(task: ApplyTask) -> int:
 
 
 def _rewriting(wanted: StructureChange, layout: LayoutChange | None, *, replaces: bool, rounded: bool) -> str | None:
-    """Why all files are written again; None: they are not."""
+    """Why all files are rewritten; None: they are not."""
     if replaces:
         return "its rows are replaced"
     if wanted:

@@ -1,7 +1,7 @@
 """Gives a current table the newest structure: new columns, wider types, columns that came back.
 
-The metadata of the next commit (`restructured`), whose task writes all rows again; or, for what only Spark can write,
-commits of Spark before it (`change_structure`). `lake/current_table.py` creates tables.
+The next commit changes the metadata (`restructured`), and its task rewrites all rows; what only Spark can write is
+changed by Spark's own commits before it (`change_structure`). `lake/current_table.py` creates tables.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StructureChange:
-    """What the newest structure asks of a table.
+    """What the newest structure requires of a table.
 
-    `unknown` are columns that the rows do not know (a value that a former Delta column has is no value of the present
-    type); it empties those of them that the table has from before.
+    `unknown` are columns that the rows do not know (a value in a former Delta column is not a value of the present
+    type); those that the table already had are emptied.
     """
 
     change: SchemaChange
@@ -71,7 +71,7 @@ def structure_change(log: TableLog, versions: Sequence[TableSchema]) -> Structur
 
 
 def only_spark(log: TableLog, wanted: StructureChange) -> str | None:
-    """Why only Spark can change the structure of the table; None: its rows are written again.
+    """Why only Spark can change the structure of the table; None: its rows are rewritten instead.
 
     Args:
         log: The table.
@@ -92,7 +92,7 @@ def only_spark(log: TableLog, wanted: StructureChange) -> str | None:
 def restructured(log: TableLog, newest: TableSchema, wanted: StructureChange) -> tuple[dict[str, Any], dict[str, Any]]:
     """The protocol and the metadata of the table with the newest structure, for a commit that replaces its files.
 
-    Since no file with the narrower type is left, a wider type needs no type widening, which few readers know.
+    Since no file with the narrower type is left, a wider type needs no type widening, which few readers support.
 
     Args:
         log: The table.
@@ -139,7 +139,7 @@ def change_structure(
         FencedError: another run has changed the table at the same time.
         SchemaError: the change is impossible.
     """
-    # Rows that exist already do not know these columns. Marked first: a crash after it does no harm.
+    # Existing rows do not know these columns. They are marked first: a crash afterwards does no harm.
     if wanted.unknown.names:
         _mark_unknown(session, home.current, wanted.unknown)
     table, properties = spark_identifier(home.current), {STRUCTURE: str(newest.version)}
@@ -151,7 +151,7 @@ def change_structure(
     texts = ", ".join(f"'{name}' = {literal(value)}" for name, value in properties.items())
     with conflicts_fenced(home.current), private_session(session) as private:
         run_sql(private, f"ALTER TABLE {table} SET TBLPROPERTIES ({texts})")
-        if rounded:  # All files are written again, without bounds of these columns.
+        if rounded:  # All files are rewritten, without bounds for these columns.
             same = ", ".join(f"{quoted(name)} = {quoted(name)}" for name in rounded)
             run_sql(private, f"UPDATE {table} SET {same}")
     state = load_state(home.current, owner=f"{home.app_id}:current", storage=storage)
@@ -166,7 +166,7 @@ def change_structure(
 
 
 def _left(newest: TableSchema, wanted: StructureChange) -> list[str]:
-    """The former Delta columns of the unknown ones; their comments say where their values continue."""
+    """The former Delta columns of the unknown columns; their comments say where the values continue."""
     former = former_names(newest)
     return [target for name in wanted.unknown.names for target in former.get(name, {}).values()]
 
@@ -177,7 +177,7 @@ def _delta_field(name: str, kind: pa.DataType) -> dict[str, Any]:
 
 
 def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
-    """The newest version's columns that were gone for a while since the table had structure `seen`."""
+    """The newest version's columns that have been gone for a while since the table had structure `seen`."""
     newest, between = versions[-1], [schema.version for schema in versions[:-1] if schema.version >= seen]
     found: list[str] = []
     for column in newest.value_columns if between else ():
@@ -188,7 +188,7 @@ def _returned(versions: Sequence[TableSchema], seen: int) -> list[str]:
 
 
 def _mark_unknown(session: SparkSession, uri: str, unknown: UnknownColumns) -> None:
-    """Say of every row that it does not know these columns."""
+    """Mark these columns as unknown in every row."""
     names, emptied = unknown.names, unknown.emptied
     listed = "array(" + ", ".join("'" + name.replace("\\", "\\\\").replace("'", "\\'") + "'" for name in names) + ")"
     known = "coalesce(_unavailable, CAST(array() AS ARRAY<STRING>))"

@@ -1,6 +1,6 @@
 """A current table's protocol and metadata: when it is created, and when it gets deletion vectors.
 
-Readers need only the features that a table makes use of. `lake/current_structure.py` changes columns.
+Readers need only the features that a table uses. `lake/current_structure.py` changes columns.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _IMPLIED = {
 def new_table(
     home: TableHome, newest: TableSchema, vectors: Vectors, layout: TableLayout = PLAIN
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The protocol and the metadata of a current table that is created.
+    """The protocol and the metadata of a new current table.
 
     Args:
         home: its owner.
@@ -109,7 +109,7 @@ def new_table(
 def with_features(
     protocol: Mapping[str, Any], features: Sequence[str], writer_features: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The protocol with more features; the same when there are none.
+    """The protocol with more features; unchanged if there are none.
 
     Args:
         protocol: the protocol so far.
@@ -137,11 +137,11 @@ def with_features(
 
 
 def stats_columns(schema: pa.Schema, layout: TableLayout = PLAIN) -> list[str]:
-    """The columns with statistics: what it is clustered by, the first of the source's that Delta takes, then ours.
+    """The columns with statistics: clustering columns, then the source's first ones that Delta accepts, then ours.
 
     Args:
         schema: the table's columns.
-        layout: how its files are laid out; a column that it is partitioned by is in no file.
+        layout: how its files are laid out; files do not contain partition columns.
     """
     apart = {*OWN_STATS, *layout.partition_by}
     source = [column.name for column in schema if column.name not in apart and _has_stats(column)]
@@ -165,9 +165,9 @@ def _has_stats(column: pa.Field) -> bool:
 
 
 def column_comments(newest: TableSchema) -> dict[str, str]:
-    """The comment on each column: the source's description and type, or what the column of ours means.
+    """The comment on each column: the source's description and type, or the meaning of a column of ours.
 
-    Columns between which the values of a source column are divided say so.
+    If the values of a source column are divided between several columns, their comments say so.
     """
     comments = dict(_COMMENTS)
     stored, former = current_names(newest), former_names(newest)
@@ -196,7 +196,7 @@ def _commented(schema_json: str, newest: TableSchema) -> str:
 
 
 def mapped_column(number: int) -> dict[str, Any]:
-    """The metadata that give a column of a table with column mapping its id and a physical name."""
+    """The metadata that gives a column its id and a physical name in a table with column mapping."""
     return {MAPPING_ID: number, PHYSICAL_NAME: f"col-{uuid.uuid4()}"}
 
 

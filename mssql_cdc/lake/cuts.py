@@ -1,6 +1,6 @@
-"""Complete cuts (rule A1), and the tables that they open: until then, a table is closed behind its snapshot (C18).
+"""Complete cuts (rule A1), and the tables that they open: until then, a table is closed after its snapshot (C18).
 
-`lake/offset_digest.py` says which cuts open which tables.
+`lake/offset_digest.py` determines which cuts open which tables.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from mssql_cdc.source.values import LogMark
 
 @dataclass(frozen=True, slots=True)
 class Closures:
-    """The log marks that the streams of closed tables have to pass.
+    """The log marks that the streams of closed tables must pass.
 
-    `by_name` has them by the newest name (`TableId.text`) that an entry gives the table.
+    `by_name` lists them by the newest name (`TableId.text`) that an entry gives the table.
     """
 
     by_name: Mapping[str, LogMark] = field(default_factory=dict[str, LogMark])
     by_object_id: Mapping[int, LogMark] = field(default_factory=dict[int, LogMark])
 
     def mark(self, table: str, entry: Entry | None) -> LogMark | None:
-        """The mark that the stream of a table has to pass; None: the table is open.
+        """The mark that the stream of a table must pass; None: the table is open.
 
         Args:
             table: The table's name.
@@ -57,7 +57,7 @@ def closures(digest: Digest) -> Closures:
 def cut_of(
     entries: Mapping[str, Entry], members: Iterable[str], took_part: Collection[str]
 ) -> tuple[bool, tuple[str, ...]]:
-    """Whether a range that these tables took part in is a complete cut, and which failed members it names.
+    """Whether a range in which these tables took part is a complete cut, and the names of the failed members.
 
     Every member with status streaming must have taken part: committed, or probed without rows.
 

@@ -1,6 +1,6 @@
 """One live data file of a current table, read on a worker: its keys, some of its rows, all rows that are not deleted.
 
-Rows are numbered as deletion vectors number them. Names and types are the table's, whichever the file has.
+Rows are numbered as in deletion vectors. Names and types are the table's, whatever the file has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Numbers = NDArray[np.int64]
 
 
 class DataFile:
-    """A live file; opened and read only as far as it is asked for. Its rows do not know the `unknown` columns."""
+    """A live file, opened and read only as far as needed. Its rows do not know the `unknown` columns."""
 
     def __init__(
         self, file: LiveFile, schema_json: str, system: pa_fs.FileSystem, unknown: UnknownColumns = ALL_KNOWN
@@ -44,18 +44,18 @@ class DataFile:
 
     @cached_property
     def rows(self) -> int:
-        """All rows, those that are deleted too."""
+        """The number of all rows, including deleted ones."""
         known = self.file.facts.get("numRecords")
         return self._parquet.metadata.num_rows if known is None else known
 
     @property
     def live(self) -> int:
-        """Rows that are not deleted."""
+        """The number of rows that are not deleted."""
         return self.rows - (self.file.vector.cardinality if self.file.vector else 0)
 
     @cached_property
     def partition(self) -> dict[str, str | None]:
-        """The values of the partition that the file belongs to, by the names that files have; None: NULL."""
+        """The partition values of the file, by the columns' names in files; None: NULL."""
         found: dict[str, str | None] = self.file.action.get("partitionValues") or {}
         return {name: value or None for name, value in found.items()}
 
@@ -64,7 +64,7 @@ class DataFile:
         return self._read(range(self._parquet.num_row_groups), [name]).column(name)
 
     def take(self, rows: Numbers, columns: Sequence[str]) -> pa.Table:
-        """These columns of these rows, given in ascending order; only their row groups are read."""
+        """These columns of these rows, which must be in ascending order; only their row groups are read."""
         sizes = [self._parquet.metadata.row_group(group).num_rows for group in range(self._parquet.num_row_groups)]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         groups = np.searchsorted(starts, rows, side="right") - 1
@@ -75,7 +75,7 @@ class DataFile:
         return pa.concat_tables(parts) if parts else self._logical(columns).empty_table()
 
     def remaining(self, deleted: BitMap64) -> Iterator[pa.Table]:
-        """All columns of the rows that are not among `deleted`, one row group after another."""
+        """All columns of the rows that are not in `deleted`, one row group at a time."""
         gone, start = np.asarray(deleted.to_array(), dtype=np.int64), 0
         for group in range(self._parquet.num_row_groups):
             found = self._read([group], arrow_of(self._schema_json).names)
@@ -118,7 +118,7 @@ class DataFile:
         physical = file_schema(self._schema_json, logical)
         present = set(self._parquet.schema_arrow.names)
         names = [name for name in physical.names if name in present]
-        if not names:  # Columns that are newer than the file: pyarrow would forget how many rows it has.
+        if not names:  # All columns are newer than the file: pyarrow would lose its row count.
             return pa.table([pa.nulls(count, field.type) for field in logical], schema=logical)
         found = self._parquet.read_row_groups(list(groups), columns=names, use_threads=False)
         batches = [lift(batch, physical, logical) for batch in found.to_batches()]
@@ -126,7 +126,7 @@ class DataFile:
 
 
 def bounds(file: LiveFile, stored: str) -> tuple[str | None, str | None]:
-    """The smallest and largest value of a text column by the file's statistics; None: not known.
+    """The smallest and largest value of a text column according to the file's statistics; None: not known.
 
     Args:
         file: a live file.
@@ -137,7 +137,7 @@ def bounds(file: LiveFile, stored: str) -> tuple[str | None, str | None]:
 
 
 def is_older(file: LiveFile, stored: str, positions: pa.Array) -> bool:
-    """Whether the statistics prove that every `_pos` of the file precedes these.
+    """Whether the statistics prove that every `_pos` in the file precedes these positions.
 
     Args:
         file: The file.

@@ -1,8 +1,8 @@
-"""The Delta column that holds a source column's values: one of its own name, until Delta cannot widen it to a new type.
+"""The Delta column that holds a source column's values: one of the same name until Delta cannot widen it to a new type.
 
-Then the source column continues in a new one, `<name>_2`, `<name>_3`, …: the first name that no other column has. A
-Delta column is left for good: a type that comes back gets a further one. `lake/history.py` decides this once, when it
-records a version, so that every writer and reader of a row finds it by the row's version.
+Then the source column continues in a new Delta column, `<name>_2`, `<name>_3`, …: the first name that no other column
+has. A Delta column is left for good: a type that comes back gets yet another one. `lake/history.py` decides this once,
+when it records a version, so that every writer and reader of a row finds the column by the row's version.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from mssql_cdc.schema.type_table import TYPES
 from mssql_cdc.schema.types import SqlServerType
 
 DELTA_COLUMN, CONTINUED = "Delta Column", "CONTINUED"
-"""Aggregate type and type of the notification that tells of it; Debezium has none, so it is no record."""
+"""Aggregate type and type of the notification about such a change; Debezium has none, so it is not a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continued:
-    """A source column whose values are in another Delta column from a version on."""
+    """A source column whose values are in another Delta column from version `since` on."""
 
     column: Column
     since: int
 
     @property
     def former(self) -> FormerColumn:
-        """The Delta column that held them before."""
+        """The Delta column that held the values before."""
         return self.column.former[-1]
 
 
@@ -72,7 +72,7 @@ def same_delta_columns(schema: TableSchema, known: TableSchema) -> TableSchema:
 
 
 def continued(newer: TableSchema, earlier: Sequence[TableSchema]) -> list[Continued]:
-    """The columns that have another Delta column than they had in the versions before.
+    """The columns that have a different Delta column than in the versions before.
 
     Args:
         newer: a version of the table.
@@ -88,7 +88,7 @@ def continued(newer: TableSchema, earlier: Sequence[TableSchema]) -> list[Contin
 
 @dataclass(frozen=True, slots=True)
 class _Home:
-    """The Delta column that a source column had last, with the widest type it had, and those before it."""
+    """The last Delta column of a source column, with the widest type that it had, and the Delta columns before it."""
 
     name: str
     type: SqlServerType
@@ -102,13 +102,13 @@ class _Home:
     def fits(self, kind: SqlServerType) -> bool:
         """Whether the Delta column holds values of this type, or can be widened to it."""
         if not _known(self.type, kind):
-            return True  # An error of its own, when rows are read.
+            return True  # This raises its own error when rows are read.
         has, wanted = self.type.arrow, kind.arrow
         return has.equals(wanted) or is_wider(has, wanted) or is_wider(wanted, has)
 
 
 def _homes(versions: Sequence[TableSchema]) -> Mapping[str, _Home]:
-    """The Delta columns by the names of the source columns, also of those that the source has no longer."""
+    """The Delta columns by source column name, including columns that the source no longer has."""
     homes: dict[str, _Home] = {}
     for schema in versions:
         for column in schema.columns:
@@ -131,5 +131,5 @@ def _known(*kinds: SqlServerType) -> bool:
 
 
 def _free(name: str, blocked: set[str]) -> Iterator[str]:
-    """`<name>_2`, `<name>_3`, … without those that are taken in any case of letters."""
+    """`<name>_2`, `<name>_3`, … without names that are taken, ignoring case."""
     return (found for number in count(2) if (found := f"{name}_{number}").lower() not in blocked)

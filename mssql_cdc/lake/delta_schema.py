@@ -25,7 +25,7 @@ _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.date32(): (pa.timestamp("us"),),
 }
 _DIGITS = {pa.int16(): 10, pa.int32(): 10, pa.int64(): 20}
-"""The digits before the point that a decimal needs so that Delta widens an integer to it."""
+"""The digits before the point that a decimal needs for Delta to widen an integer to it."""
 
 
 def needs_mapping(schema: pa.Schema | pa.StructType) -> bool:
@@ -44,7 +44,7 @@ def arrow_of(schema_json: str) -> pa.Schema:
 
 
 def is_wider(found: pa.DataType, wanted: pa.DataType) -> bool:
-    """Whether every value of type `wanted` fits the type `found`, exactly and as Delta's widening knows it."""
+    """Whether every value of type `wanted` fits the type `found`, exactly and as Delta's type widening allows."""
     if pa.types.is_decimal(found) and pa.types.is_decimal(wanted):
         whole = found.precision - found.scale >= wanted.precision - wanted.scale
         return whole and found.scale >= wanted.scale
@@ -59,8 +59,8 @@ def file_schema(schema_json: str, wanted: pa.Schema, *, physical: bool = True) -
 
     Args:
         schema_json: the table's schema.
-        wanted: the columns, in the order that they keep.
-        physical: take the table's physical names and field ids; otherwise only its types.
+        wanted: the columns, in the order to keep.
+        physical: use the table's physical names and field ids; otherwise only its types.
 
     Raises:
         SchemaError: the table lacks a column of `wanted`, or has it with a type that cannot hold the values.
@@ -70,7 +70,7 @@ def file_schema(schema_json: str, wanted: pa.Schema, *, physical: bool = True) -
 
 
 def stored_name(schema_json: str, name: str) -> str:
-    """The name that the files of a table have for one of its columns."""
+    """The name of a table's column in the table's files."""
     return file_schema(schema_json, pa.schema([arrow_of(schema_json).field(name)])).field(0).name
 
 
@@ -150,7 +150,7 @@ def _type(found: str | dict[str, Any], *, physical: bool) -> pa.DataType:
 
 
 def cast_values(values: pa.Array, wanted: pa.DataType, path: str) -> pa.Array:
-    """The values of a column as the type `wanted`.
+    """The values of a column, cast to the type `wanted`.
 
     Args:
         values: The values.

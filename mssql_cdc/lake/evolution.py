@@ -1,9 +1,9 @@
 """Changing the schema of a Delta table before the range that needs it: added columns and widened types.
 
 Columns are never dropped, narrowed or renamed: old rows must stay readable. A source column whose type cannot be
-widened comes under another name (`lake/delta_columns.py`); an impossible change is an explicit error. Plain additions
-use `deltalake`; widening and tables with column mapping need Spark. A schema change is a commit like any other: it
-never advances a state past another run's writes (rule A3).
+widened is stored under another name (`lake/delta_columns.py`); an impossible change is an explicit error. Plain
+additions use `deltalake`; widening and tables with column mapping need Spark. A schema change is a commit like any
+other: it never advances a state past another run's writes (rule A3).
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def evolve(
         wanted: the schema of the rows to come.
         spark: starts Spark, for what `deltalake` cannot change.
         committer: the usual writer of the table; a table that Spark commits to is also changed by Spark.
-        comments: those on top-level columns that Spark adds or widens.
+        comments: the comments on top-level columns that Spark adds or widens.
 
     Raises:
         FencedError: another run has written to the table, or changed its schema, since `state` was loaded.
@@ -94,7 +94,7 @@ def evolve(
     moved = (fresh.batch, fresh.own, fresh.table_id) != (state.batch, state.own, state.table_id)
     if committer == "deltalake" and moved:
         raise _fenced(state)
-    # What others have committed since the look is still to be judged; our own changes of the schema are harmless (A5).
+    # What others have committed since the last check must still be checked; our own schema changes are harmless (A5).
     return replace(fresh, checked=state.known_version)
 
 
@@ -175,12 +175,12 @@ def _alter(
         run_sql(session, f"ALTER TABLE {table} ADD COLUMNS ({', '.join(columns)})")
     for path, kind in change.widened:
         run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)} TYPE {sql_type(kind)}")
-        if comment := _comment(path, comments):  # It names the type.
+        if comment := _comment(path, comments):  # The comment names the type.
             run_sql(session, f"ALTER TABLE {table} ALTER COLUMN {_dotted(path)}{comment}")
 
 
 def _comment(path: Path, comments: Mapping[str, str]) -> str:
-    """The clause of a top-level column's comment; empty without one."""
+    """The COMMENT clause of a top-level column; empty if it has no comment."""
     comment = comments.get(path[0]) if len(path) == 1 else None
     if comment is None:
         return ""

@@ -1,7 +1,7 @@
-"""Table features that keep `deltalake` from committing to a table; Spark knows them.
+"""Table features that keep `deltalake` from committing to a table; Spark supports them.
 
-An ALTER TABLE of a user that leaves all rows as they are may bring one. `lake/table_log.py` has those of current
-tables, which `deltalake` does not commit to.
+A user's ALTER TABLE that leaves all rows as they are may add one. `lake/table_log.py` has those of current tables, to
+which `deltalake` does not commit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _WRITTEN = frozenset({
     "variantType",
     "variantType-preview",
 })  # fmt: skip
-"""With these `deltalake` 1.6 commits."""
+"""`deltalake` 1.6 commits to tables with these."""
 _DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
 _IDENTITY = 6
 """The writer version that implies identity columns."""
 
 
 def refused_features(table: DeltaTable) -> tuple[str, ...]:
-    """The features with which `deltalake` does not commit to a table; none if it does."""
+    """The features because of which `deltalake` does not commit to a table; none if it does."""
     protocol = table.protocol()
     if protocol.writer_features is None:
         return ("identityColumns",) if protocol.min_writer_version == _IDENTITY else ()
@@ -41,7 +41,7 @@ def refused_features(table: DeltaTable) -> tuple[str, ...]:
 
 
 def without_spark(uri: str, refused: Sequence[str]) -> StorageError:
-    """The error of a commit without Spark to a table with these features; it says how to be rid of them."""
+    """The error for a commit without Spark to a table with these features; it says how to get rid of them."""
     table = spark_identifier(uri)
     return StorageError(
         f"{uri} has table features with which only Spark writes: {', '.join(refused)}. The connector writes this table "

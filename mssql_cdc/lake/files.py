@@ -24,9 +24,9 @@ ROW_GROUP_ROWS = 250_000
 ROW_GROUP_BYTES = 16 * 1024 * 1024
 FILE_BYTES = 256 * 1024 * 1024
 DICTIONARY_ROWS = 5_000
-"""With fewer rows a column's dictionary costs more time and space than its values, as it does with few repetitions."""
+"""With fewer rows, a column's dictionary costs more time and space than its values, as it does with few repetitions."""
 _SAMPLE = 16
-"""Whether values repeat is seen in so small a part of the first rows."""
+"""One part in this many of the first rows is enough to see whether values repeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class DataFile:
 
     @classmethod
     def from_json(cls, text: str) -> DataFile:
-        """The file whose `to_json()` this is."""
+        """Restore a file from its `to_json()` text."""
         return cls(**json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
 class FileTarget:
-    """Where files go: the table's URI and its Delta schema text; picklable, holds no secret.
+    """Where files go: the table's URI and its Delta schema text; picklable, contains no secrets.
 
-    Without `schema_json` (a table that does not exist yet) files have the schema of their batches. `folder` is one in
-    the table's folder, for files of a partition. `physical`: files name columns as the table's own files do; otherwise
-    as the table does, for Spark, which copies their rows.
+    Without `schema_json` (a table that does not exist yet), files have the schema of their batches. `folder` is a
+    folder inside the table's, for files of a partition. `physical`: files use the table's physical column names;
+    otherwise its logical ones, for Spark, which copies their rows.
     """
 
     uri: str
@@ -69,7 +69,7 @@ class FileTarget:
 
 
 def write_files(batches: Iterable[pa.RecordBatch], target: FileTarget) -> list[DataFile]:
-    """Write the batches, in order, to as many files as their size requires; without rows there is no file.
+    """Write the batches, in order, to as many files as their size requires; without rows, no file is written.
 
     Memory is bounded by one row group. If the batches raise an error, it propagates, and the files written so far
     remain as garbage for VACUUM.
@@ -125,7 +125,7 @@ def _writer(sink: Any, schema: pa.Schema, first: pa.RecordBatch) -> pq.ParquetWr
 
 
 def _repeating(values: pa.StructArray) -> Iterator[str]:
-    """The paths of the columns with half as many values as rows, or fewer."""
+    """The paths of the columns with at most half as many distinct values as rows."""
     for place, field in enumerate(values.type):
         inner = values.field(place)
         if isinstance(inner, pa.StructArray):
@@ -137,7 +137,7 @@ def _repeating(values: pa.StructArray) -> Iterator[str]:
 
 
 def _merged(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Batches joined up to about `rows` rows or `ROW_GROUP_BYTES`: each becomes a row group; small ones read slowly."""
+    """Join batches up to about `rows` rows or `ROW_GROUP_BYTES`: each becomes a row group; small ones read slowly."""
     waiting: list[pa.RecordBatch] = []
     count = size = 0
     for batch in batches:

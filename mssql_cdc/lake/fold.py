@@ -1,8 +1,8 @@
-"""Plans the fold of a section of the change log to one row per `_key`, and expresses it for MERGE (correctness D).
+"""Plans the fold of a section of the change log into one row per `_key`, and expresses it for MERGE (correctness D).
 
 `lake/arrow_fold.py` does the same with Arrow; `lake/merge.py` reads, merges and commits with Spark. Unknown is not
 NULL: a column that is unknown in some row (`partial`) folds to its last known value within the row's incarnation; all
-other columns take the last row's value. A computed column keeps none: each change may have given it another one.
+other columns take the last row's value. A computed column keeps no value: each change may have given it another one.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class FoldPlan:
 
     `lacking` maps a partial column to the `_schema` versions whose rows do not have it, or had it in an earlier life.
     `former` maps a partial column to the Delta columns that held its values before (name in the change log -> in the
-    current table), `earlier` to the versions whose rows have it in one of them. `retired` are columns of the current
-    table which get no more values: NULL from then on. `partition_by` are the source columns that the current table is
-    partitioned by.
+    current table), `earlier` to the versions whose rows have it in one of these. `retired` are columns of the current
+    table that get no more values: they are NULL from then on. `partition_by` are the source columns that the current
+    table is partitioned by.
     """
 
     table_schema: TableSchema
@@ -75,20 +75,21 @@ class FoldPlan:
 
     @property
     def texts_of_partitions(self) -> frozenset[str]:
-        """The columns of partitions that hold text."""
+        """The partition columns that hold text."""
         columns = self.table_schema.value_columns
         return frozenset(c.name for c in columns if c.name in self.partition_by and pa.types.is_string(c.type.arrow))
 
 
 def same_key(versions: Sequence[TableSchema]) -> list[TableSchema]:
-    """The versions since the key has been defined as it is: `_key` of older rows names rows in another way."""
+    """The versions since the key got its present definition: `_key` of older rows identifies rows in another way."""
     return [schema for schema in versions if schema.key_id == versions[-1].key_id]
 
 
 def require_known(uri: str, newest: TableSchema, schemas: pa.Array) -> None:
-    """Require that no row of a change log has a newer structure than the newest one that is known.
+    """Require that no row of a change log has a newer structure than the newest known one.
 
-    Another run may record a structure, and write rows of it, between the looks at the history and at the offsets.
+    Another run may record a structure, and write rows with it, after this run reads the history and before it reads the
+    offsets.
 
     Args:
         uri: the change log.
@@ -96,7 +97,7 @@ def require_known(uri: str, newest: TableSchema, schemas: pa.Array) -> None:
         schemas: `_schema` of some rows.
 
     Raises:
-        OvertakenError: a row has a newer one; the next look knows it.
+        OvertakenError: a row has a newer one; the next read of the history finds it.
     """
     found = pc.max(schemas).as_py()
     if found is not None and found > newest.version:
@@ -123,7 +124,7 @@ def plan_fold(
         unavailable: the columns that some row's `_unavailable` lists.
         stored: the columns of the current table.
         logged: the columns of the change log's images.
-        partition_by: those that it is partitioned by.
+        partition_by: the columns that the current table is partitioned by.
     """
     newest = usable[-1]
     lacking: dict[str, tuple[int, ...]] = {}
@@ -133,7 +134,7 @@ def plan_fold(
     for column in newest.value_columns if seen != [newest] else ():
         own = column.stored_name
         life = lives(usable, own)
-        # What it held before it was dropped and came back is no value of the column that it is now.
+        # What it held before it was dropped and came back is not a value of the present column.
         without = tuple(
             version
             for version, columns in held
@@ -158,7 +159,7 @@ def plan_fold(
 
 
 def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
-    """Fold to one row per key: `k, pos, batch, del, inc, img, exact`, and `p<i>` for each partial column number i.
+    """Fold into one row per key: `k, pos, batch, del, inc, img, exact`, and `p<i>` for each partial column number i.
 
     The log must belong to a private session, where it becomes the view `section`.
 
@@ -185,7 +186,7 @@ def fold(log: DataFrame, plan: FoldPlan) -> DataFrame:
 
 
 def _candidate(plan: FoldPlan, name: str) -> str:
-    """What a row says of a partial column: in its own Delta column and in the former ones, of which one has it."""
+    """What a row says about a partial column: in its own Delta column and in the former ones, one of which has it."""
     kind, image = sql_type(plan.table_schema.column(name).type.arrow), plan.images[name]
     value = f"CAST(NULL AS {kind})" if image in plan.absent else f"after.{quoted(image)}"
     values = [
@@ -231,7 +232,7 @@ def _own(plan: FoldPlan, *, exact: Sequence[str], unknown: Sequence[str]) -> dic
     """The current table's own columns."""
     last = f"coalesce(s.exact, {_EMPTY_MAP})"
     for name in (name for name in plan.whole if name in plan.texts_of_partitions):
-        # Delta has no partition of the empty text: it means NULL.
+        # Delta has no partition for the empty text: there it means NULL.
         lost = f"s.img.{quoted(plan.images[name])} = '' AND NOT map_contains_key({last}, {literal(name)})"
         last = f"map_concat({last}, IF({lost}, map({literal(name)}, ''), {_EMPTY_MAP}))"
     if plan.uncertain:
@@ -263,7 +264,7 @@ def _exact(plan: FoldPlan, number: int) -> str:
 
 
 def _targets(plan: FoldPlan, number: int, name: str) -> list[tuple[str, str]]:
-    """The current table's columns of a partial column, each with its last known value."""
+    """The current table's columns for a partial column, each with its last known value."""
     former = plan.former.get(name, {}).values()
     return [
         (plan.names[name], f"s.p{number}.value"),
@@ -272,7 +273,7 @@ def _targets(plan: FoldPlan, number: int, name: str) -> list[tuple[str, str]]:
 
 
 def _of_before(plan: FoldPlan, number: int) -> str:
-    """The column's name if its last known value is of a version with another Delta column; NULL otherwise."""
+    """The column's name if its last known value is from a version with another Delta column; NULL otherwise."""
     name = plan.uncertain[number]
     versions = plan.earlier.get(name)
     return (

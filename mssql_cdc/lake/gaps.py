@@ -20,8 +20,8 @@ from mssql_cdc.lake.storage import LOCAL, Storage
 class Gap:
     """Changes of `table` (`TableId.text`) after `from_` that no change log contains.
 
-    `to` is the last of them that may exist: where a snapshot lets the table stream again. None: it has not yet, or it
-    did so in a later epoch. `by` says who acknowledged the gap.
+    `to` is the last position that such a change may have: where a snapshot lets the table stream again. None: no
+    snapshot has done so yet, or one did in a later epoch. `by` says who acknowledged the gap.
     """
 
     table: str
@@ -64,9 +64,9 @@ def open_gaps(layout: Layout, storage: Storage = LOCAL) -> dict[str, list[Gap]]:
 
 
 def record_gaps(layout: Layout, gaps: Sequence[Gap], *, run_id: str, storage: Storage = LOCAL) -> list[Gap]:
-    """Record the gaps that the ledger does not contain yet, and return these.
+    """Record the gaps that the ledger does not contain yet, and return them.
 
-    A gap that has an end is over: a loss after the same position is another one, which reopens it.
+    A gap that has an end is over: a loss after the same position is a new one, which reopens the gap.
 
     Args:
         layout: The database's folders.
@@ -96,10 +96,10 @@ def bound_gaps(
     is_own: Callable[[Gap], bool] | None = None,
     storage: Storage = LOCAL,
 ) -> list[Gap]:
-    """Give the table's gaps of this epoch from whose ends it has not streamed this end, and return them.
+    """Set this end for the table's gaps of this epoch from whose ends it has not streamed yet, and return them.
 
-    A gap has no end, or has the one of a snapshot that did not live to let the table stream; such a gap becomes longer
-    than it was when it may have been acknowledged.
+    Such a gap has no end, or has the end of a snapshot that never got to let the table stream; the latter becomes
+    longer than it was when it may have been acknowledged.
 
     Args:
         layout: The database's folders.
@@ -108,7 +108,7 @@ def bound_gaps(
         streamed: The furthest position that the table, or another one under its name, has had; may be empty.
         to: The position from which a snapshot lets the table stream.
         run_id: The id of the run.
-        is_own: Whether a gap of one of the names is the table's: another table may have had the name. None: all are.
+        is_own: Whether a gap under one of the names is the table's: another table may have had the name. None: all are.
         storage: The options of the object store.
     """
 

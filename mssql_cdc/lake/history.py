@@ -1,7 +1,7 @@
 """`_schema_history`: how to read a row of version `_schema` of any table, now and years later.
 
-Versions count per table, never restart, and are never changed once written. They are a sequence: a structure that
-comes back is a new version, so that the newest one is always the one that rows are written under.
+Versions are numbered per table, never restart, and are never changed once written. They are a sequence: a structure
+that comes back is a new version, so that rows are always written under the newest one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from mssql_cdc.schema.tables import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class SchemaHistory:
-    """All versions of all tables of one database, as loaded, by the names of the tables.
+    """All versions of all tables of one database, as loaded, by table name.
 
-    `former` are the versions of tables whose names others have taken, by the source tables' identities; `present` says
+    `former` has the versions of tables whose names others have taken, by the source tables' identities; `present` says
     which table has which name now, and `met` which identities the lake has met in this epoch.
     """
 
@@ -34,12 +34,12 @@ class SchemaHistory:
     met: frozenset[int] = frozenset()
 
     def identified(self, present: Mapping[TableId, int], met: frozenset[int]) -> SchemaHistory:
-        """The same under the names that tables have now: a table is known by its object id (rule B15).
+        """The history under the names that tables have now: a table is identified by its object id (rule B15).
 
-        A table of another identity under the same name is the old one made anew, unless the old one is still there.
-        Behind a restore, the source gives the identity of a table that the backup did not have to another one: so only
-        identities that were met in this epoch tell that a table was renamed, and not while the table that had such a
-        one is back as what it was before.
+        A table with another identity under the same name is the old one re-created, unless the old one still exists.
+        After a restore, the source gives the identity of a table that the backup did not have to another one. So only
+        identities that were met in this epoch show that a table was renamed, and not while the table that had such an
+        identity is back as what it was before.
 
         Args:
             present: The object ids of the captured tables.
@@ -58,7 +58,7 @@ class SchemaHistory:
             elif found and not _is_back(found, present):
                 named[table.text] = found
         here = set(present.values())
-        # The names of new tables whose former owners are still there, under other names.
+        # The names of new tables whose former owners still exist, under other names.
         taken = {
             table.text
             for table, number in present.items()
@@ -98,7 +98,7 @@ class SchemaHistory:
         return replace(self, versions=versions)
 
     def version(self, table_id: TableId, number: int) -> TableSchema:
-        """The version that a row's `_schema` names."""
+        """The version that a row's `_schema` refers to."""
         for schema in self.versions.get(table_id.text, ()):
             if schema.version == number:
                 return schema
@@ -129,7 +129,7 @@ def load_history(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables
     Args:
         layout: Where the database's tables are.
         storage: How to reach the tables.
-        known: The history as it was seen last.
+        known: The history as last seen.
     """
     table = small_table(layout, "schema_history", storage)
 
@@ -149,14 +149,14 @@ def record_versions(
     debezium: Mapping[str, str] | None = None,
     storage: Storage = LOCAL,
 ) -> tuple[list[TableSchema], SchemaHistory]:
-    """Return the same schemas with their versions, and the history with them; new structures are written first.
+    """Return the same schemas with their versions, and the history including them; new structures are written first.
 
     Args:
         layout: where the database's tables are.
         found: the structures that the source shows now.
-        known: the history as loaded; when it holds all of them nothing is read or written.
+        known: the history as loaded; if it contains all of them, nothing is read or written.
         at: when they were found.
-        debezium: Debezium's text of a table (by `TableId.text`), only kept here.
+        debezium: Debezium's text for a table (by `TableId.text`), stored only here.
         storage: how to reach the tables.
 
     Raises:
@@ -177,7 +177,7 @@ def record_versions(
 
 @retry_overtaken
 def restore_versions(layout: Layout, found: Sequence[TableSchema], *, at: datetime, storage: Storage = LOCAL) -> None:
-    """Write lost structures again, under the numbers that they have.
+    """Write lost structures again, under their own version numbers.
 
     Args:
         layout: Where the database's tables are.
@@ -206,13 +206,13 @@ def _versioned(history: SchemaHistory, schema: TableSchema) -> tuple[TableSchema
     stored = with_delta_columns(schema, history.versions.get(schema.table_id.text, ()))
     is_same = newest is not None and kept and newest.object_id == schema.object_id
     if newest is not None and is_same and newest.key_columns and not newest.shown_key:
-        # A version of before that fact: consumers know the rows by their own key.
+        # A version from before that fact existed: consumers know the rows by their own key.
         stored = replace(stored, shown_key=())
     return replace(stored, version=number, key_since=newest.key_since if newest and kept else number), True
 
 
 def _history(table: SmallTable) -> SchemaHistory:
-    """The versions in order. A row under another name than its table's last one says that the table was renamed."""
+    """The versions in order. A row under a name other than its table's last one shows that the table was renamed."""
     versions: dict[str, tuple[TableSchema, ...]] = {}
     former: dict[int, tuple[TableSchema, ...]] = {}
     for row in table.rows():
@@ -231,17 +231,17 @@ def _history(table: SmallTable) -> SchemaHistory:
         if there and (earlier or schema.version == 1):
             former[there[-1].object_id or 0] = there
         elif there:
-            earlier = there  # Dropped and made again.
+            earlier = there  # Dropped and re-created.
         versions[name] = (*earlier, schema)
     return SchemaHistory(versions, former)
 
 
 def _continues(schema: TableSchema, other: Sequence[TableSchema], own: Sequence[TableSchema]) -> bool:
-    """Whether a version is the next one of the table of another name, which had its identity, and not of its own.
+    """Whether a version continues the table under another name that had its identity, and not the one of its own name.
 
-    A table that was made anew has the next version and incarnation under its own name. Where those of the other name
-    fit, too, a table that was renamed still has a capture instance that it had. Behind a restore, the source may give
-    the identity to a new table, whose versions begin anew.
+    A re-created table has the next version and incarnation under its own name. If those of the other name fit, too, a
+    renamed table still has a capture instance that it had before. After a restore, the source may give the identity to
+    a new table, whose versions start over.
     """
     if schema.version <= other[-1].version:
         return False

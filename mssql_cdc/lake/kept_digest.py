@@ -1,8 +1,8 @@
-"""The digest of `_offsets`, kept beside the table, so that a new process folds only the rows since (rule A5).
+"""The digest of `_offsets`, kept next to the table, so that a new process folds only the rows added since (rule A5).
 
-It is a copy of what the rows amount to, and can be deleted at any time. It counts only if the log of the table still
-has the commit that it was made at, only appends since, and as many rows as were written (`SmallTable.read`), and if the
-code that folds rows is the same.
+It is a copy of what the rows amount to, and can be deleted at any time. It is used only if the log of the table still
+has the commit at which it was made, only appends since, and as many rows as were written (`SmallTable.read`), and if
+the code that folds rows is the same.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from mssql_cdc.lake.steps import SnapshotEnded
 from mssql_cdc.lake.storage import LOCAL, Storage
 
 KEEP_EVERY = 256
-"""It is kept once in so many rows: with 300 tables it has 0.5 MB, and was written in 3 ms of CPU (2026-11-27)."""
+"""It is kept once per this many rows: with 300 tables it has 0.5 MB, and writing it took 3 ms of CPU (2026-11-27)."""
 MOST_BYTES = 32 * 1024 * 1024
-"""A larger one, as thousands of snapshots make it, is not kept: each start would parse it."""
+"""A larger digest, such as thousands of snapshots produce, is not kept: each start would parse it."""
 _PATH = "_digest.json"
 
 
 def _code() -> str | None:
-    """What tells the code that folds rows from another version of it, which may come to other results.
+    """A hash of the code that folds rows: another version of the code may come to other results.
 
-    None: the package has no sources, and nothing is kept.
+    None: the package has no source files, and nothing is kept.
     """
     modules = (offset_digest, offset_entries, offset_rows, steps)
     try:
@@ -43,14 +43,14 @@ def _code() -> str | None:
 
 
 _CODE = _code()
-"""As it was imported: an upgrade may replace the files under a process that works."""
+"""As it was imported: an upgrade may replace the files under a running process."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptDigest:
-    """A digest, and the commit of the table that it was made at.
+    """A digest, and the commit of the table at which it was made.
 
-    Mappings whose keys JSON does not have are lists here.
+    Mappings whose keys JSON cannot represent are lists here.
     """
 
     code: str
@@ -61,12 +61,12 @@ class KeptDigest:
 
 
 def keep_digest(uri: str, digest: Digest, at: ReadAt, storage: Storage = LOCAL) -> None:
-    """Keep a digest, over the one of before; a store that refuses it loses nothing.
+    """Keep a digest in place of the previous one; if the store refuses it, nothing is lost.
 
     Args:
         uri: The folder of `_offsets`.
         digest: What its rows amount to.
-        at: The commit up to which they do.
+        at: The last commit whose rows it includes.
         storage: How to reach the folder.
     """
     if _CODE is None:
@@ -86,7 +86,7 @@ def keep_digest(uri: str, digest: Digest, at: ReadAt, storage: Storage = LOCAL) 
 
 
 def load_digest(uri: str, storage: Storage = LOCAL) -> tuple[Digest, ReadAt] | None:
-    """Return the digest that was kept, and the commit that it was made at; None if there is none that can be read.
+    """Return the kept digest, and the commit at which it was made; None if there is none that can be read.
 
     Args:
         uri: The folder of `_offsets`.

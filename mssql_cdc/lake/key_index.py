@@ -1,7 +1,7 @@
 """An index of the keys of a large data file, so that a look-up does not read its `_key` column.
 
-`_index/<data file>.idx` holds 16 bytes a row: 64 bits of a hash, sorted, 32 further bits, the row's number. It is a
-pure cache of an immutable file: a missing or damaged one is built again, and deletion vectors say which rows live.
+`_index/<data file>.idx` holds 16 bytes per row: 64 bits of a hash, sorted, 32 further bits, the row's number. It is a
+pure cache of an immutable file: a missing or damaged one is rebuilt, and deletion vectors say which rows are live.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Hashes = NDArray[np.uint64]
 
 
 def index_path(name: str) -> str:
-    """The index's path, relative to the table, of a data file."""
+    """The path of a data file's index, relative to the table."""
     return f"{FOLDER}/{name}.idx"
 
 
@@ -42,13 +42,13 @@ def find(file: DataFile, keys: pa.Array, uri: str, system: pa_fs.FileSystem) -> 
     """The file's rows with one of these keys, ascending, and the keys' numbers; builds a missing index.
 
     Two different keys share all 96 bits of their hashes with a probability of 3e-15 for 200,000 keys in a table of a
-    billion rows. The seed is random for each file, so that nobody can choose keys that do.
+    billion rows. The seed is random for each file, so that nobody can choose keys that collide.
 
     Args:
         file: a live file.
-        keys: different keys.
+        keys: distinct keys.
         uri: the table's folder.
-        system: the same as a file system.
+        system: the same folder as a file system.
     """
     content = _read(file, uri, system)
     if content is None:
@@ -63,7 +63,7 @@ def find(file: DataFile, keys: pa.Array, uri: str, system: pa_fs.FileSystem) -> 
     hits: list[Numbers] = []
     numbers: list[Numbers] = []
     left = np.arange(len(keys), dtype=np.int64)
-    # Rows that share the first 64 bits follow each other: those of another key, or that a user has written twice.
+    # Rows that share the first 64 bits are adjacent: rows of another key, or rows that a user has written twice.
     while len(left):
         left = left[found[left] < count]
         left = left[first[found[left]] == wanted[left]]
@@ -77,10 +77,10 @@ def find(file: DataFile, keys: pa.Array, uri: str, system: pa_fs.FileSystem) -> 
 
 
 def key_hashes(keys: pa.Array, seed: int) -> tuple[Hashes, NDArray[np.uint32]]:
-    """64 bits and 32 further bits of a hash of each key, none of which is NULL."""
+    """64 bits and 32 further bits of a hash of each key; no key is NULL."""
     data, offsets = _bytes(keys)
     starts, lengths = offsets[:-1], np.diff(offsets)
-    # The last word of a text reaches beyond it.
+    # The last word of a text extends beyond its end.
     padded = np.concatenate([data, np.zeros(_WORD, np.uint8)])
     words = np.lib.stride_tricks.as_strided(padded.view(), (len(padded) - _WORD + 1, _WORD), (1, 1))
     base = np.uint64(seed)
@@ -100,13 +100,13 @@ def key_hashes(keys: pa.Array, seed: int) -> tuple[Hashes, NDArray[np.uint32]]:
 
 
 def remove_unused(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> int:
-    """Delete the indexes of files that are no longer live, if they are older than that; return how many.
+    """Delete the indexes of files that are no longer live, if older than `retain_hours`; return how many.
 
     VACUUM leaves them: their folder's name begins with `_`.
 
     Args:
         uri: The folder of the table.
-        retain_hours: The least age of what is deleted.
+        retain_hours: The minimum age of what is deleted.
         storage: How to reach the folder.
     """
     system, before = file_system(uri, storage), datetime.now(UTC) - timedelta(hours=retain_hours)
@@ -122,7 +122,7 @@ def remove_unused(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> i
 
 
 def _listed(system: pa_fs.FileSystem) -> Iterator[tuple[str, datetime]]:
-    # Others name folders after partitions.
+    # Other writers name folders after partitions.
     for found in system.get_file_info(pa_fs.FileSelector(FOLDER, allow_not_found=True, recursive=True)):
         if found.mtime is not None and found.type == pa_fs.FileType.File:
             yield found.path, found.mtime.astimezone(UTC)
@@ -138,7 +138,7 @@ def _bytes(keys: pa.Array) -> tuple[NDArray[np.uint8], Numbers]:
 
 
 def _read(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uint8] | None:
-    """The index's content; None if there is none, or not a whole one of this file."""
+    """The index's content; None if there is none, or it is not a complete index of this file."""
     path, local = index_path(file.file.name), local_path(uri)
     try:
         if local is not None:
@@ -164,13 +164,13 @@ def _build(file: DataFile, uri: str, system: pa_fs.FileSystem) -> NDArray[np.uin
     path = index_path(file.file.name)
     try:
         system.create_dir(path.rpartition("/")[0])
-        # Another task may have mapped the one of a third: that has another seed, and stays as it is. An object store
-        # shows an object once it is whole.
+        # Another task may have mapped the index of a third task: that has another seed, and stays as it is. An object
+        # store shows an object only once it is complete.
         local = local_path(uri)
         written = path if local is None else f"{path}.{uuid.uuid4()}"
         write_bytes(system, written, content)
         if local is not None:
             (local / written).replace(local / path)
     except OSError:
-        pass  # A cache: without it the next look-up builds it again.
+        pass  # It is a cache: without it, the next look-up rebuilds it.
     return np.frombuffer(content, np.uint8)

@@ -1,6 +1,6 @@
-"""The commit time of the oldest row that a current table lacks, asked again and again: only new files are looked at.
+"""The commit time of the oldest row that a current table lacks, for repeated queries: only new files are examined.
 
-`commit_times.py` answers the same question once, and more.
+`commit_times.py` answers the same question, and more, for a single query.
 """
 
 from __future__ import annotations

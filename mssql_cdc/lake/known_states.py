@@ -1,7 +1,7 @@
-"""What was read from Delta tables that did not change since: neither opened nor read again.
+"""What was read from Delta tables that have not changed since: they are neither opened nor read again.
 
-Opening a Delta table takes milliseconds, and a connector has hundreds that did not change since its last step. Whether
-one did is seen in its log, without reading it.
+Opening a Delta table takes milliseconds, and a connector has hundreds that have not changed since its last step.
+Whether one has changed is seen in its log, without reading the log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SPREAD = 32
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A value that was read from a version; `stamp` tells its commit from that of a table put in its place."""
+    """A value that was read from a version; `stamp` distinguishes its commit from that of a table put in its place."""
 
     folder: Folder
     version: int
@@ -49,7 +49,7 @@ class KnownTables:
     _states: dict[str, TableState] = field(default_factory=dict[str, TableState])
 
     def get(self, uri: str, load: Callable[[], T], storage: Storage = LOCAL) -> T:
-        """What `load` returned for this version of the table; called again after a newer commit.
+        """What `load` returned for this version of the table; `load` is called again after a newer commit.
 
         Args:
             uri: The table's folder.
@@ -98,14 +98,14 @@ class KnownTables:
             version: The Delta version that it was read from.
             value: The value.
             storage: How to reach the folder.
-            state: The state of this version, from which nothing was committed yet.
+            state: The state of this version, from which nothing has been committed yet.
         """
         self._states.pop(uri, None)
         known = self._known.pop(uri, None)
         folder = known.folder if known is not None else Folder(uri, storage)
         stamp = folder.stamp(commit_path(version))
         if stamp is None:
-            return  # The clean-up of the log has removed the commit.
+            return  # Log cleanup has removed the commit.
         self._known[uri] = _Known(folder, version, stamp, value)
         if state is not None:
             self._states[uri] = state
@@ -113,8 +113,8 @@ class KnownTables:
     def _newest(self, uri: str) -> _Known | None:
         """What is known, if the log still ends with it.
 
-        A folder keeps the options that it was opened with. If it cannot be reached, they may have changed since, as a
-        token does that is renewed: the table is opened anew.
+        A folder keeps the options that it was opened with. If it cannot be reached, they may have changed since, as
+        when a token is renewed: the table is opened again.
         """
         known = self._known.get(uri)
         try:
@@ -131,7 +131,7 @@ class KnownStates:
     _known: KnownTables = field(default_factory=KnownTables)
 
     def load(self, uri: str, *, owner: str, storage: Storage = LOCAL) -> TableState | None:
-        """`load_state`, for a table that has changed since.
+        """The known state; `load_state` if the table has changed since.
 
         Args:
             uri: The table's folder.
@@ -146,7 +146,7 @@ class KnownStates:
             return load_state(uri, owner=owner, storage=storage)
 
         state = self._known.get(uri, fresh, storage)
-        # A commit that failed has advanced the handle of a state that is known.
+        # A failed commit may have advanced the handle of a known state.
         usable = state is None or (state.owner == owner and state.table.version() == state.delta_version)
         return state if usable else fresh()
 
@@ -157,10 +157,9 @@ class KnownStates:
 
 @dataclass(slots=True)
 class CaughtUp:
-    """The current tables that had every row up to a `_batch` when their logs were read last.
+    """The current tables that had every row up to a `_batch` when their logs were last read.
 
-    Nothing takes rows away but a user who removes or replaces a table, which is noticed after `_KEPT_SECONDS` at the
-    latest.
+    Only a user who removes or replaces a table takes rows away, which is noticed after `_KEPT_SECONDS` at the latest.
     """
 
     _known: dict[str, _Reached] = field(default_factory=dict[str, "_Reached"])
@@ -186,7 +185,7 @@ class CaughtUp:
             newest: The newest structure of its rows.
             up_to: The last `_batch` that it has.
         """
-        # Tables that are kept in the same step are read again in different ones.
+        # Tables that are remembered in the same step are read again in different steps.
         share = 1 - crc32(uri.encode()) % _SPREAD / (2 * _SPREAD)
         self._known[uri] = _Reached(newest, up_to, time.monotonic() + share * _KEPT_SECONDS)
 

@@ -73,9 +73,9 @@ def _folded(folder: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableHome:
-    """The folder and the owner of one captured table; fixed at first capture, also through renames.
+    """The folder and the owner of one captured table; fixed at first capture, even through renames.
 
-    `app_id` is the one writer of its tables, as Delta's `txn` action names it.
+    `app_id` identifies the one writer of its tables in Delta's `txn` action.
     """
 
     folder: str
@@ -118,7 +118,7 @@ class Layout:
         return "/".join([self.warehouse.rstrip("/"), encode_segment(self.connector), encode_segment(self.database)])
 
     def home(self, table_id: TableId, *, folder: str | None = None) -> TableHome:
-        """Return the home of a table: `folder` as recorded at first capture (relative to `root`), else by its name."""
+        """Return a table's home: `folder` as recorded at first capture (relative to `root`), otherwise by its name."""
         relative = folder or self.folder(table_id)
         return TableHome(f"{self.root}/{relative}", f"mssql_cdc:{self.connector}:{self.database}/{relative}")
 

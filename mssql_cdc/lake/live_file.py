@@ -1,4 +1,4 @@
-"""A data file of a Delta table as its log has it: read from an `add` action, and turned into actions again."""
+"""A data file of a Delta table as its log has it: read from an `add` action, and turned back into actions."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ class LiveFile:
 
     @property
     def name(self) -> str:
-        """The path as a file system takes it: the log's is a URI's."""
+        """The path as a file system expects it: in the log, it is URI-encoded."""
         return unquote(self.path)
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The size in bytes."""
         return self.action["size"]
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The parsed statistics; empty when the writer left none."""
+        """The parsed statistics; empty if the writer left none."""
         return json.loads(self.stats) if self.stats else {}
 
     @property
     def rows(self) -> int:
-        """All rows by the statistics, those that are deleted too."""
+        """The number of all rows according to the statistics, including deleted ones."""
         return self.facts.get("numRecords", 0)
 
     @property
     def left(self) -> int:
-        """Rows that are not deleted, by the statistics."""
+        """The number of rows that are not deleted, according to the statistics."""
         return self.rows - (self.vector.cardinality if self.vector else 0)
 
     def add(self, *, vector: Vector | None = None, rows: int | None = None) -> dict[str, Any]:
@@ -71,9 +71,9 @@ class LiveFile:
 
         Args:
             vector: the rows that are deleted now.
-            rows: all rows of the file, which the statistics must give beside a vector.
+            rows: the number of all rows of the file, which the statistics must give if there is a vector.
         """
-        # Bounds stay as they were written: Spark's of decimals are exact, which a double would not be.
+        # Bounds stay as they were written: Spark's bounds of decimals are exact, which a double would not be.
         stats = {**_members(self.stats or "{}"), "tightBounds": "false"}
         if rows is not None:
             stats["numRecords"] = str(rows)
@@ -101,7 +101,7 @@ def identity_of(action: Mapping[str, Any]) -> Identity:
 
 
 def _members(text: str) -> dict[str, str]:
-    """The members of a JSON object; their values are the object's own text."""
+    """The members of a JSON object; each value is its original text in the object."""
     decoder, found = json.JSONDecoder(), dict[str, str]()
     at = _skipped(text, text.index("{") + 1)
     while text[at] == '"':
@@ -114,7 +114,7 @@ def _members(text: str) -> dict[str, str]:
 
 
 def _skipped(text: str, at: int) -> int:
-    """The place of the next name, value or end."""
+    """The index of the next name, value or end."""
     while text[at] in " \t\r\n,:":
         at += 1
     return at

@@ -1,8 +1,8 @@
 """The log of one Delta table: its state, its creation, and the single write function (rules A3, A6, B15, C18).
 
-Every table that `deltalake` commits goes through `commit`: change logs, offsets and the small tables. Current tables
-are committed by `lake/table_commit.py`. A JVM is needed only to create a table whose names need column mapping, and to
-commit to one with features that `deltalake` refuses (`lake/features.py`).
+Every table that `deltalake` commits to goes through `commit`: change logs, offsets and the small tables.
+`lake/table_commit.py` commits to current tables. A JVM is needed only to create a table whose column names need column
+mapping, and to commit to one with features that `deltalake` refuses (`lake/features.py`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class TableState:
 
     `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
     never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `refused` are the
-    table's features with which `deltalake` does not commit. `checked`: the version up to which a look has judged what
-    others have committed; None: this one.
+    table's features because of which `deltalake` does not commit. `checked`: the version up to which the commits of
+    others have been checked; None: this one.
     """
 
     uri: str
@@ -65,7 +65,7 @@ class TableState:
 
     @property
     def known_version(self) -> int:
-        """The Delta version from which the next look goes on with the other writers' commits (A5)."""
+        """The Delta version from which the next check of other writers' commits continues (A5)."""
         return self.delta_version if self.checked is None else self.checked
 
     @property
@@ -80,7 +80,7 @@ class TableState:
 
     @property
     def needs_spark(self) -> bool:
-        """Whether only Spark can commit to the table: after its first widened column, and an ALTER TABLE of a user."""
+        """Whether only Spark can commit to the table: after its first widened column, or a user's ALTER TABLE."""
         return bool(self.refused)
 
     @property
@@ -91,7 +91,7 @@ class TableState:
 
 
 def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOCAL) -> TableState | None:
-    """The newest state of the table, or None when there is no table.
+    """The newest state of the table, or None if there is no table.
 
     Args:
         uri: the table's folder.
@@ -100,7 +100,7 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
         storage: how to reach the folder.
 
     Raises:
-        StorageError: the table cannot be opened, or belongs to another connector or to nobody that we know.
+        StorageError: the table cannot be opened, or belongs to another connector or to no known owner.
     """
     table = find_table(uri, storage)
     if table is None:
@@ -117,7 +117,7 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
 
 
 def newest_batch(table: DeltaTable, *, owner: str) -> int:
-    """The `_batch` of the newest commit that a table ever had, also behind a RESTORE.
+    """The `_batch` of the newest commit that a table ever had, even after a RESTORE.
 
     Args:
         table: the table.
@@ -147,16 +147,16 @@ def commit(
     Args:
         state: the state that was loaded before the source was read.
         files: what the tasks wrote; may be empty (a position that advances without rows).
-        metadata: JSON-able facts: `to`, `run_id`, `partition`, `snapshot`, ...; kept in userMetadata.
+        metadata: JSON-serializable facts: `to`, `run_id`, `partition`, `snapshot`, ...; kept in userMetadata.
         spark: needed only for a table that `deltalake` cannot commit to (`TableState.needs_spark`).
 
     Raises:
         OvertakenError: another run has committed since, or changed the table; nothing was written.
-        FencedError: the state was used for a commit before.
+        FencedError: the state has already been used for a commit.
         StorageError: the commit failed, or needs Spark and none was given; nothing was written.
     """
     after = _committed(state, files, metadata, spark)
-    # A foreign append between the look and this commit does not make it fail.
+    # Another writer's append between the check and this commit does not make the commit fail.
     judged = state.checked is None and after.delta_version == state.delta_version + 1
     return replace(after, checked=None if judged else state.known_version)
 
@@ -210,7 +210,7 @@ def _committed(
     if is_due(state.uri, state.delta_version, state.table.version(), _interval(state)):
         checkpoint(state.table)
     if state.table.version() != state.delta_version + 1:
-        return _read(state)  # Another commit lies between, which may have changed more.
+        return _read(state)  # There is another commit in between, which may have changed more.
     return replace(state, delta_version=state.delta_version + 1, batch=number, own_batch=number, own=json.loads(text))
 
 
@@ -236,7 +236,7 @@ def create_table(
         spark: Starts Spark, for columns that need column mapping.
 
     Raises:
-        StorageError: the folder cannot be written to; a column name needs column mapping, and no Spark was given to
+        StorageError: the folder cannot be written to; or a column name needs column mapping, and no Spark was given to
             create such a table.
     """
     wanted = {**properties, OWNER: owner}
@@ -309,7 +309,7 @@ def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
 
 
 def newest_facts(state: TableState, writer: str) -> Mapping[str, Any] | None:
-    """The facts of the newest commit of a further writer of the table; None: there is none, or log cleanup removed it.
+    """The facts of the newest commit by another writer of the table; None: there is none, or log cleanup removed it.
 
     Args:
         state: The state of the table's log.
@@ -322,7 +322,7 @@ def newest_facts(state: TableState, writer: str) -> Mapping[str, Any] | None:
 
 
 def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
-    """The kinds of the connector's commits with rows and `after < _batch <= up_to`; foreign commits have no `_batch`.
+    """The kinds of the connector's commits with rows and `after < _batch <= up_to`; others' commits have no `_batch`.
 
     Args:
         state: The state of the table's log.
@@ -344,7 +344,7 @@ def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
 
 
 def backwards(table: DeltaTable) -> Iterator[dict[str, Any]]:
-    """The entries of `DeltaTable.history()`, newest first: who takes a few of a long one reads few commits.
+    """The entries of `DeltaTable.history()`, newest first; taking a few of a long history reads few commits.
 
     Args:
         table: The table.

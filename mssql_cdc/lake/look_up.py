@@ -1,4 +1,4 @@
-"""Finds the rows of a current table that have one of some keys, by statistics, key indexes or the files' own keys.
+"""Finds the rows of a current table that have one of the given keys, by statistics, key indexes or the files' own keys.
 
 `lake/apply_task.py` decides what becomes of them.
 """
@@ -25,7 +25,7 @@ from mssql_cdc.lake.section_rows import MOST_PLAIN_BYTES, TooWide
 from mssql_cdc.lake.unknown_columns import ALL_KNOWN, UnknownColumns
 
 DENSE = 4
-"""With more than one key for so many rows of a file, reading its keys is cheaper than an index."""
+"""With more than one key per this many rows of a file, reading its keys is cheaper than an index."""
 
 Numbers = NDArray[np.int64]
 NO_ROWS: Numbers = np.empty(0, dtype=np.int64)
@@ -33,7 +33,7 @@ NO_ROWS: Numbers = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Different keys, and for each the `_pos` of its newest change; `positions` is None if all old rows are older."""
+    """Distinct keys, and for each the `_pos` of its newest change; `positions` is None if all old rows are older."""
 
     keys: pa.Array
     positions: pa.Array | None
@@ -86,11 +86,11 @@ def look_up(
     """Find the old rows of the keys; each key has at most one live row in the table.
 
     Args:
-        live: The files to look into.
+        live: The files to search.
         wanted: The keys.
         target: The table.
         system: Its folder.
-        index: Whether key indexes pay: not for a table whose files are rewritten by each update.
+        index: Whether key indexes pay off: not for a table whose files are rewritten by each update.
         unknown: Columns that the files' rows do not know.
     """
     found, schema_json = Found(), target.schema_json or ""
@@ -125,14 +125,14 @@ def look_up(
 
 
 def stored_names(schema_json: str) -> tuple[str, str]:
-    """The names under which files of the table hold `_key` and `_pos`."""
+    """The names under which files of the table store `_key` and `_pos`."""
     schema = arrow_of(schema_json)
     key, position = file_schema(schema_json, pa.schema([schema.field("_key"), schema.field("_pos")])).names
     return key, position
 
 
 def old_rows(folded: Folded, found: Found, *, bounded: bool = True) -> OldRows | None:
-    """The old rows that some new row takes values from.
+    """The old rows from which some new row takes values.
 
     Args:
         folded: The section.
@@ -140,7 +140,7 @@ def old_rows(folded: Folded, found: Found, *, bounded: bool = True) -> OldRows |
         bounded: Whether too many bytes are refused.
 
     Raises:
-        TooWide: They are too many bytes.
+        TooWide: They have too many bytes.
     """
     incomplete = folded.incomplete
     place = np.full(len(folded.last), NOWHERE, dtype=np.int64)
@@ -172,7 +172,7 @@ def _candidates(keys: pa.Array, low: str | None, high: str | None) -> Numbers:
 
 def _matches(file: DataFile, keys: pa.Array, candidates: Numbers) -> tuple[Numbers, Numbers]:
     """The file's rows with one of these keys, ascending, and the keys' numbers."""
-    # In chunks, as they are read: the keys of a large file may be too many bytes for an array.
+    # In chunks, as they are read: the keys of a large file may have too many bytes for one array.
     places = pc.index_in(file.column("_key"), value_set=keys.take(pa.array(candidates)))
     hits = np.flatnonzero(np.asarray(pc.is_valid(places), dtype=bool))
     return hits, candidates[np.asarray(places.take(pa.array(hits)), dtype=np.int64)]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TOO_SHORT = re.compile("Invalid retention period|RETENTION_PERIOD_TOO_SHORT|such a low retention period")
 _VACUUM_CONFS = {"spark.databricks.delta.vacuum.retentionWindowIgnore.enabled": "false"}
-"""Delta 4.4 ignores RETAIN otherwise: files went after a week, whatever had been asked for."""
+"""Otherwise, Delta 4.4 ignores RETAIN: files were removed after a week, whatever had been requested."""
 FILE_BYTES = 128 * 1024 * 1024
 
 
@@ -44,8 +44,8 @@ def tidy(uri: str, *, retain_hours: int, storage: Storage = LOCAL) -> tuple[int,
     """
     table = open_table(uri, storage)
     with _retention_kept(uri, retain_hours):
-        # Otherwise it finds removed files by the log, from which the checkpoint a few commits later drops them. Younger
-        # files, and those that were removed later, stay (deltalake 1.6.6, `spark/test_maintenance.py`).
+        # Without `full`, it finds removed files in the log, from which the checkpoint a few commits later drops them.
+        # Newer files, and those that were removed later, stay (deltalake 1.6.6, `spark/test_maintenance.py`).
         table.vacuum(retention_hours=retain_hours, dry_run=False, full=True)
     try:
         return compact_small(uri, storage)
@@ -89,7 +89,7 @@ def vacuum(session: SparkSession, uri: str, *, retain_hours: int) -> None:
 
 @contextmanager
 def _retention_kept(uri: str, retain_hours: int) -> Generator[None]:
-    """Both engines refuse to remove files that the table's own retention keeps, for readers that need them still."""
+    """Both engines refuse to remove files that the table's own retention keeps, for readers that still need them."""
     try:
         yield
     except Exception as error:

@@ -1,7 +1,7 @@
 """Applies a section of the change log to a current table with Spark's MERGE: for tables that only Spark may write.
 
-Those have features that `lake/table_log.py` does not write, or a section that is too large for one worker. The commit's
-userMetadata says why. Everything else goes through `lake/apply_task.py`, whose oracle this is.
+These have features that `lake/table_log.py` does not write, or a section that is too large for one worker. The commit's
+userMetadata says why. Everything else goes through `lake/apply_task.py`, whose oracle this module is.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Facts about the rows to fold, read without Spark; `passes`: others are passed, which have a former key."""
+    """Facts about the rows to fold, read without Spark; `passes`: other rows, with a former key, are passed over."""
 
     rows: int
     passes: bool
@@ -75,14 +75,14 @@ def merge(
     run_id: str = "",
     storage: Storage = LOCAL,
 ) -> Merged:
-    """Merge an existing table of the newest structure up to `_batch` `up_to` of its change log.
+    """Merge the change log, up to `_batch` `up_to`, into an existing table of the newest structure.
 
     Args:
         session: any session of the application; the work is done in a private one.
         home: the table's folders and owner.
         versions: all versions of the table, oldest first.
         log: the table.
-        app_id: the name of its progress.
+        app_id: the app id under which its progress is recorded.
         up_to: the largest `_batch` to apply.
         because: why this is Spark's work; goes into the commit's userMetadata.
         run_id: goes there too.
@@ -157,7 +157,7 @@ def _logged(home: TableHome, storage: Storage) -> list[str]:
 
 
 def _replace(uri: str, folded: DataFrame, plan: FoldPlan) -> None:
-    """The folded rows instead of those that are there; txn and userMetadata are the session's, as for MERGE."""
+    """Replace the existing rows with the folded ones; txn and userMetadata are the session's, as for MERGE."""
     values = [f"{expression} AS {quoted(name)}" for name, expression in insert_expressions(plan).items()]
     rows = folded.alias("s").where("NOT s.del").selectExpr(*values)
     # With `dynamic`, which a connector may set for its session, partitions without new rows would stay.

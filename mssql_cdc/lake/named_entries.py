@@ -1,4 +1,4 @@
-"""The entries of `_offsets` by the names that the schema history has: it knows a new name before them (B15)."""
+"""The entries of `_offsets` by the names in the schema history, which knows a new name before they do (B15)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from mssql_cdc.schema import TableId, TableSchema
 
 
 def entries_by_name(offsets: Offsets, versions: Mapping[str, Sequence[TableSchema]]) -> dict[str, Entry]:
-    """Return the newest entry of each table, by its newest name; a table without one is left out.
+    """Return the newest entry of each table, by its newest name; a table without an entry is left out.
 
-    Between a rename at the source and the next row of `_offsets`, the entry is under a former name, and that of the
-    new name may be another table's.
+    Between a rename at the source and the next row of `_offsets`, the entry is under a former name, and the entry under
+    the new name may be another table's.
 
     Args:
         offsets: The offsets.
@@ -29,12 +29,12 @@ def _entry(offsets: Offsets, name: str, identities: Mapping[str, int | None]) ->
     found = None if identity is None else offsets.entry_of(name, identity)
     if found is not None or named is None or named.object_id is None:
         return found or named
-    # Made anew, it goes on in the place of the former one; a table that was renamed has left its name.
+    # A re-created table continues in the place of the former one; a renamed table has left its name.
     return None if named.object_id in identities.values() and named.object_id != identity else named
 
 
 def last_name(offsets: Offsets, object_id: int, versions: Sequence[TableSchema]) -> TableId | None:
-    """Return the name in a table's newest entry: no structure has a name that it got back before its next change (B15).
+    """Return the name in a table's newest entry: no structure has a regained name until the table's next change (B15).
 
     Args:
         offsets: The offsets.

@@ -1,4 +1,4 @@
-"""The open gaps of the ledger by the names that their tables have: it has the names of its time (A9, B15)."""
+"""The open gaps of the ledger by their tables' present names: the ledger has the names of its time (A9, B15)."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def named(
 ) -> dict[str, list[Gap]]:
     """Return gaps by the newest name of their tables.
 
-    That of a table which has no name of its own any more, since another one has it, stays under that name: nothing else
-    of the table is shown.
+    The gap of a table that no longer has a name of its own, because another one has it, stays under that name: nothing
+    else of the table is shown.
 
     Args:
-        recorded: The gaps by the names of their time.
+        recorded: The gaps by the names under which they were recorded.
         offsets: The offsets; all rows are read.
         names: `names_by_folder`.
     """

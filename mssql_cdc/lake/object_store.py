@@ -1,6 +1,6 @@
-"""The folder of a table as an object store, for what a Delta log needs: listing, reading, and putting if absent.
+"""A table's folder as an object store, with what a Delta log needs: listing, reading, and put-if-absent.
 
-Data files go through `lake/storage.py`'s file systems, which cannot put if absent.
+Data files go through `lake/storage.py`'s file systems, which have no put-if-absent.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Folder:
                 return None
 
     def stamp(self, path: str) -> str | None:
-        """What distinguishes the object from a later one at the same path; None when there is none."""
+        """A stamp that distinguishes the object from a later one at the same path; None when there is no object."""
         with _failures(self._uri):
             try:
                 found = obstore.head(self._store, path)
@@ -48,12 +48,12 @@ class Folder:
             return f"{found['e_tag']} {found['size']} {found['last_modified'].isoformat()}"
 
     def put(self, path: str, content: bytes) -> None:
-        """Write the object with this content, atomically, over the one of before."""
+        """Write an object with this content atomically, replacing any existing one."""
         with _failures(self._uri):
             obstore.put(self._store, path, content)
 
     def put_new(self, path: str, content: bytes) -> bool:
-        """Create the object with this content, atomically; False when it exists already."""
+        """Create an object with this content atomically; False if it already exists."""
         with _failures(self._uri):
             try:
                 obstore.put(self._store, path, content, mode="create")

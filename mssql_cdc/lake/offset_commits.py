@@ -1,6 +1,6 @@
 """Loads `_offsets` of a database, and appends rows to it under the fence (rules A3, A5).
 
-What the rows mean is in `lake/offsets.py`.
+`lake/offsets.py` defines what the rows mean.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.lake.storage import LOCAL, Storage
 
 COMPACT_ROWS = 50
-"""After so many rows, `_offsets` is compacted (`follow/upkeep.py`)."""
+"""`_offsets` is compacted after this many rows (`follow/upkeep.py`)."""
 
 
 def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:
@@ -31,15 +31,15 @@ def offsets_table(layout: Layout, storage: Storage = LOCAL) -> SmallTable:
 
 
 def load_offsets(layout: Layout, storage: Storage = LOCAL, *, known: KnownTables | None = None) -> Offsets:
-    """Load all of `_offsets`; creates nothing.
+    """Load all of `_offsets`, without creating anything.
 
     Args:
         layout: The database's folders.
         storage: The options of the object store.
-        known: The offsets as they were seen last.
+        known: The offsets as last seen.
 
     Raises:
-        StorageError: Rows that were written are not there (A5).
+        StorageError: Rows that were written are missing (A5).
     """
     table = offsets_table(layout, storage)
     if known is None:
@@ -60,24 +60,24 @@ def append_offsets(
 ) -> Offsets:
     """Append one row and return the new offsets.
 
-    A failed append re-reads and tries the next number, unless a row since `seen` has an entry of one of the row's own
-    tables, under whatever name: then another run is processing these tables. With `members`, this function decides
-    whether the row is a complete cut, from the entries of the state to which the row is appended.
+    A failed append re-reads and tries the next number, unless a row since `seen` has an entry for one of the row's own
+    tables, under any name: then another run is processing these tables. With `members`, this function decides whether
+    the row is a complete cut, from the entries in the state to which the row is appended.
 
     Args:
         layout: The database's folders.
         row: The row to append.
         seen: The offsets on which the row is based.
-        members: The captured tables with their object ids, if the row may be a complete cut: another table may have had
-            the name of one since its newest entry.
-        new: Those of them that have to begin anew: as long as their entries are what they were, these are of a table,
-            or of an epoch, before.
+        members: The captured tables with their object ids, if the row may be a complete cut: since a table's newest
+            entry, another table may have had its name.
+        new: The members that have to start from scratch: as long as their entries are unchanged, these belong to an
+            earlier table or epoch.
         storage: The options of the object store.
         known: Remembers the new offsets.
 
     Raises:
-        FencedError: another run has written an entry of the row's own tables, or has begun a new epoch, or appends
-            never succeeded.
+        FencedError: another run has written an entry for one of the row's own tables, or has begun a new epoch, or
+            appends never succeeded.
     """
     table = offsets_table(layout, storage)
     state = (known.take_state(table.uri) if known is not None else None) or table.state()
@@ -102,7 +102,7 @@ def append_offsets(
 
 
 def _from_digest(table: SmallTable) -> Offsets:
-    """The rows up to where their digest was kept last; without any, none."""
+    """The rows up to the one at which their digest was last kept; none if no digest was kept."""
     found = load_digest(table.uri, table.storage) if exists(table.uri, table.storage) else None
     return Offsets() if found is None else Offsets(found[0], Stored(table, found[1]))
 

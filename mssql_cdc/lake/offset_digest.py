@@ -1,7 +1,7 @@
-"""What the rows of `_offsets` amount to: folded in once, never read again.
+"""What the rows of `_offsets` amount to: each is folded in once and never read again.
 
-A connector adds thousands of rows a day, each with an entry per table. The digest grows with the tables, and with the
-few rows that have facts, not with the ranges that were read.
+A connector adds thousands of rows a day, each with an entry per table. The digest grows with the number of tables,
+and with the few rows that have facts, not with the ranges that were read.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from mssql_cdc.source.values import Witness
 
 _READ = ("snapshot", "streaming")
 KNOWN_KEYS = 64
-"""So many keys of the newest complete cuts are remembered."""
+"""How many keys of the newest complete cuts are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The newest entry of a name, or of an identity: `place` counts all entries that were ever written."""
+    """The newest entry of a name, or of an identity: `place` is its place among all entries ever written."""
 
     place: int
     name: str
@@ -43,7 +43,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What all rows up to one amount to.
+    """What all rows up to a given one amount to.
 
     Attributes:
         number: The newest row's number.
@@ -56,7 +56,7 @@ class Digest:
         named: The newest entry by `TableId.text`.
         identified: The newest entry by object id.
         housed: By folder, the place of the newest entry of each object id that was ever in it.
-        met: Epochs, and the object ids that were read in them.
+        met: Pairs of an epoch and an object id that was read in it.
         folders: Every folder that a table ever had.
         largest: The largest `_batch` that entries under a name ever had.
         largest_in: The same by folder.
@@ -64,9 +64,9 @@ class Digest:
         begins: The smallest position of all.
         last_cut: The complete cut with the largest position.
         in_cut: `largest_in` as it was at that cut.
-        ends_with_cut: Whether no row since has tables.
+        ends_with_cut: Whether no row since that cut has tables.
         keys: The partition keys of the newest complete cuts.
-        witness: The furthest witness of this epoch, as it was written last: a table that is behind writes others, too.
+        witness: The furthest witness of this epoch, as last written: a table that lags behind writes others, too.
         noted: The rows with facts.
         cuts: The number of complete cuts.
         steps: The steps of snapshots, and those that say what became of tables.
@@ -105,26 +105,26 @@ class Digest:
     )
 
     def after(self, table: pa.Table, *, decoded: Sequence[OffsetRow] | None = None) -> Digest:
-        """Fold further rows in.
+        """Fold in further rows.
 
         Args:
             table: The next rows, in order, as `_offsets` stores them.
-            decoded: The same rows, where they are known; otherwise, what is needed of them is decoded.
+            decoded: The same rows decoded, if they are known; otherwise, only what is needed is decoded.
         """
         if not table.num_rows:
             return self
         cut = self._cut_in(table)
         if cut is not None and cut < table.num_rows - 1:
-            # What holds at the cut is what holds behind its row.
+            # The state at the cut is the state right after its row.
             upper, lower = (decoded[: cut + 1], decoded[cut + 1 :]) if decoded is not None else (None, None)
             return self.after(table.slice(0, cut + 1), decoded=upper).after(table.slice(cut + 1), decoded=lower)
         return self._folded(table, decoded, is_cut=cut is not None)
 
     def newest_of(self, object_id: int) -> Entry | None:
-        """The newest entry of the source table with this identity, whatever its name was.
+        """The newest entry of the source table with this identity, under any name.
 
-        None if another table has taken its folder since: it was dropped then, and once the database is restored, the
-        source gives the same identity to whichever table is created next.
+        None if another table has since taken its folder: the table was dropped then, and once the database is restored,
+        the source gives the same identity to whichever table is created next.
         """
         found = self.identified.get(object_id)
         if found is None:
@@ -141,7 +141,7 @@ class Digest:
         return found.name
 
     def read_in(self, epoch: int) -> frozenset[int]:
-        """The object ids of the tables that were read in an epoch; one that is only called lost was not seen in it.
+        """The object ids of the tables that were read in an epoch; one that was only declared lost was not seen in it.
 
         Args:
             epoch: The epoch.
@@ -149,7 +149,7 @@ class Digest:
         return frozenset(object_id for met, object_id in self.met if met == epoch)
 
     def _cut_in(self, table: pa.Table) -> int | None:
-        """Where the complete cut is that becomes the last one; None if the known one stays it."""
+        """The place of the complete cut that becomes the last one; None if the known one remains the last."""
         places = _places(pc.and_(table.column("complete"), pc.is_valid(table.column("to"))))
         ends = table.select(["epoch", "to"]).take(pa.array(places, pa.int64()))
         known, found = self.last_cut, None
@@ -250,8 +250,8 @@ class Digest:
     ) -> Mapping[int | str, tuple[int, SnapshotEnded]]:
         """The snapshots that no cut has passed: marks of an earlier epoch belong to a log that is gone.
 
-        A cut may be complete without a table, so only a cut that names the table as streaming opens it. A table is told
-        by its object id, since it may be renamed meanwhile (B15).
+        A cut may be complete without a table, so only a cut that names the table as streaming opens it. A table is
+        identified by its object id, since it may be renamed in the meantime (B15).
         """
         ended = dict(self.ended) if epoch == self.epoch else {}
         for row in noted:
@@ -269,7 +269,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class _Decoded:
-    """The rows of a table; decoded as far as asked for, unless they are known."""
+    """The rows of a table, decoded only as far as requested, unless they are already known."""
 
     table: pa.Table
     known: Sequence[OffsetRow] | None

@@ -1,4 +1,4 @@
-"""The per-table entries of some `_offsets` rows, searched in columns: thousands of Python objects take a second."""
+"""The per-table entries of some `_offsets` rows, searched by column: thousands of Python objects take a second."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _ALIKE = ["name", "object_id", "folder", "epoch", "status"]
 
 
 class Group(NamedTuple):
-    """Entries that are alike but for their positions.
+    """Entries that are alike except for their positions.
 
-    `place` is the newest one's among all entries, `batch` the largest; `first` and `last` are the ends of `to`.
+    `place` is the newest one's place among all entries, `batch` their largest batch; `first` and `last` are their
+    smallest and largest `to`.
     """
 
     name: str
@@ -61,7 +62,7 @@ class Entries:
 
     @property
     def owners(self) -> Numbers:
-        """Where the row of each entry is among the rows."""
+        """The place of each entry's row among the rows."""
         return np.repeat(np.arange(len(self._ends) - 1), np.diff(self._ends))
 
     def at(self, places: Sequence[int]) -> list[Entry]:
@@ -69,7 +70,7 @@ class Entries:
         return [Entry(**found) for found in self._items.take(pa.array(places, pa.int64())).to_pylist()]
 
     def groups(self) -> list[Group]:
-        """What is alike, once: there are hardly more of it than tables, however many rows there are."""
+        """Group entries that are alike: there are hardly more groups than tables, however many rows there are."""
         columns = {name: self._items.field(name) for name in (*_ALIKE[1:], "batch", "to")}
         places = pa.array(np.arange(self.count))
         table = pa.table({"name": self._names, "place": places, **columns})
@@ -80,12 +81,12 @@ class Entries:
         return [Group(*one) for one in zip(*(found.column(name).to_pylist() for name in wanted), strict=True)]
 
     def of(self, name: str, *, folder: str | None = None) -> pa.Table:
-        """All entries under a name, oldest first; where its folder is known, those of the table under all its names."""
+        """All entries under a name, oldest first; if its folder is known, the table's entries under all its names."""
         mine = pc.equal(self._names, name) if folder is None else pc.equal(self._items.field("folder"), folder)
         return pa.Table.from_struct_array(self._items.filter(mine))
 
     def span(self, epoch: int) -> tuple[str, str] | None:
-        """The smallest and the largest position at which tables stream in an epoch; None: none does.
+        """The smallest and the largest position at which tables stream in an epoch; None: no table does.
 
         Args:
             epoch: The epoch.
@@ -98,10 +99,10 @@ class Entries:
         return None if first is None or last is None else (first, last)
 
     def last_streaming(self, rows: Numbers) -> dict[int | str, int]:
-        """The last of some rows in which a table streams: by object id, or by name where an entry has none.
+        """The last of the given rows in which each table streams, by object id, or by name where an entry has none.
 
         Args:
-            rows: Where the rows are, in order.
+            rows: The places of the rows, in order.
         """
         begins, sizes = self._ends[rows], np.diff(self._ends)[rows]
         owners = np.repeat(rows, sizes)
@@ -122,7 +123,7 @@ class Entries:
         Args:
             rows: The number of rows.
             name: The name that it has in them, if its folder is not known.
-            folder: Its folder, which tells it from others of the same name; None: it is not known.
+            folder: Its folder, which distinguishes it from others of the same name; None: it is not known.
         """
         end = int(self._ends[rows])
         alike, wanted = (self._names, name) if folder is None else (self._items.field("folder"), folder)

@@ -1,6 +1,6 @@
-"""The rows of `_offsets` themselves, which are read again for the few questions about all of them.
+"""The rows of `_offsets` themselves, which are read again for the few queries over all of them.
 
-There are thousands a day, each with an entry per table, so the cost grows with the history. What a step asks is in the
+There are thousands a day, each with an entry per table, so the cost grows with the history. What a step needs is in the
 digest (`lake/offset_digest.py`).
 """
 
@@ -21,7 +21,7 @@ from mssql_cdc.lake.small_tables import ReadAt, SmallTable
 from mssql_cdc.lake.steps import OffsetRow, Reached
 
 FOLDED_ROWS = 512
-"""Rows that are read at once: with hundreds of tables, some ten MB."""
+"""Rows that are read at once: with hundreds of tables, about ten MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class InMemory:
     table: pa.Table
 
     def read(self, number: int, columns: Sequence[str], *, after: int = 0) -> pa.Table:
-        """As `Stored.read`.
+        """Same as `Stored.read`.
 
         Args:
             number: The last row.
@@ -45,13 +45,13 @@ class InMemory:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A history in the lake. What was read at `at` needs not be read again while rows are only appended."""
+    """A history in the lake. What was read at `at` need not be read again as long as rows are only appended."""
 
     small: SmallTable
     at: ReadAt | None
 
     def read(self, number: int, columns: Sequence[str], *, after: int = 0) -> pa.Table:
-        """The columns of the rows behind one, and up to another one.
+        """Columns of the rows after one row and up to another.
 
         Args:
             number: The last row.
@@ -65,7 +65,7 @@ class Stored:
 
 
 class OffsetHistory:
-    """The rows up to one, oldest first, which are read from their source and kept when all of them are asked for.
+    """The rows up to a given one, oldest first, read from their source, and kept when all of them are requested.
 
     Args:
         source: Where the rows are.
@@ -77,7 +77,7 @@ class OffsetHistory:
         self._number = number
 
     def read(self, columns: Sequence[str], *, after: int = 0, until: int | None = None) -> pa.Table:
-        """Columns of the rows behind one.
+        """Columns of the rows after a given one.
 
         Args:
             columns: The columns.
@@ -97,7 +97,7 @@ class OffsetHistory:
         return Rows(self.table)
 
     def newest_first(self) -> Iterator[OffsetRow]:
-        """The rows from the newest one on, read as far as they are taken."""
+        """The rows from the newest one backward, read only as far as they are consumed."""
         for end in range(self._number, 0, -FOLDED_ROWS):
             yield from reversed(Rows(self.read(OFFSETS_SCHEMA.names, after=max(end - FOLDED_ROWS, 0), until=end)))
 
@@ -106,13 +106,13 @@ class OffsetHistory:
 
         Args:
             table: Its name.
-            folder: Its folder, which finds those under its former names, too; None: it is not known.
+            folder: Its folder, which also finds positions under its former names; None: it is not known.
         """
         found = self._entries.of(table, folder=folder).select(["epoch", "to"]).to_pylist()
         return {Reached(one["epoch"], one["to"]) for one in found if one["to"] is not None}
 
     def folders_at(self, table: str, at: Reached) -> set[str]:
-        """The folders of the tables that have had this name at a position; of those that were lost there, if any was.
+        """The folders of the tables that had this name at a position; only of those lost there, if any were.
 
         Args:
             table: The name.
@@ -123,7 +123,7 @@ class OffsetHistory:
         return {one["folder"] for one in [one for one in here if one["status"] == "lost"] or here}
 
     def span(self, epoch: int) -> tuple[str, str] | None:
-        """The smallest and the largest position at which tables streamed in an epoch; None: none did.
+        """The smallest and the largest position at which tables streamed in an epoch; None: no table did.
 
         Args:
             epoch: The epoch.
@@ -135,8 +135,8 @@ class OffsetHistory:
 
         Args:
             table: Its name.
-            number: The row.
-            folder: Its folder, which finds those under its former names, too; None: it is not known.
+            number: The row's number.
+            folder: Its folder, which also finds batches under its former names; None: it is not known.
         """
         rows = int(np.searchsorted(self.table.column("_batch").to_numpy(), number, side="right"))
         return self._entries.largest_batch(rows, table, folder)

@@ -15,7 +15,7 @@ from mssql_cdc.lake.steps import Entry, OffsetRow, Status, facts_of_text, facts_
 from mssql_cdc.schema.arrow import INSTANT, TEXTS
 
 _BLOCK = 256
-"""Rows that are decoded at once; backwards, the first block is smaller: most who ask want the newest few."""
+"""Rows that are decoded at once; backward, the first block is smaller: most callers want the newest few."""
 _FEW = 8
 _ENTRY = pa.struct(
     [
@@ -103,7 +103,7 @@ class Rows(Sequence[OffsetRow]):
         return decode(self._table.slice(place, 1).to_pylist()[0])
 
     def at(self, places: Sequence[int]) -> tuple[OffsetRow, ...]:
-        """The rows at these places; one by one they cost several times as much."""
+        """The rows at these places; decoding them one by one costs several times as much."""
         return tuple(decode(found) for found in self._table.take(pa.array(places, pa.int64())).to_pylist())
 
     def __iter__(self) -> Iterator[OffsetRow]:
@@ -125,7 +125,7 @@ class Rows(Sequence[OffsetRow]):
 
 
 def decode(found: Mapping[str, Any]) -> OffsetRow:
-    """The row of stored values."""
+    """Decode a row from its stored values."""
     values = {name: value for name, value in found.items() if name != "_batch"}
     values["failed"] = tuple(values["failed"] or ())
     values["facts"] = facts_of_text(values["facts"])
@@ -135,5 +135,5 @@ def decode(found: Mapping[str, Any]) -> OffsetRow:
 
 
 def numbered(row: pa.RecordBatch, number: int) -> pa.Table:
-    """An encoded row under its number, as a table."""
+    """An encoded row with its number, as a table."""
     return pa.Table.from_arrays([pa.array([number], pa.int64()), *row.columns], schema=OFFSETS_SCHEMA)

@@ -1,7 +1,7 @@
 """`_offsets`: one sparse row per finished range or snapshot step of a database (rules A1, A3, A4, A8).
 
-They contain the cuts and the positions of idle tables. Positions are opaque texts of the source, compared together with
-their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` defines the rows' format,
+The rows contain the cuts and the positions of idle tables. Positions are opaque texts of the source, compared together
+with their epoch. `plan/planner.py` decides what to read next; `lake/offset_rows.py` defines the rows' format,
 `lake/offset_digest.py` what they amount to, `lake/offset_history.py` reads them again, and `lake/offset_commits.py`
 loads and appends them.
 """
@@ -32,10 +32,10 @@ from mssql_cdc.source.values import LogMark, Witness
 
 
 class Offsets:
-    """What all rows of a database up to one amount to.
+    """What all rows of a database up to a given one amount to.
 
-    What a step asks is in the digest, which is carried from row to row. `history` reads the rows themselves again for
-    the few questions about all of them.
+    What a step needs is in the digest, which is carried from row to row. `history` reads the rows themselves again for
+    the few queries over all of them.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Offsets:
         self._digest = Digest() if digest is None else digest
         source = InMemory(OFFSETS_SCHEMA.empty_table()) if history is None else history
         self.history = OffsetHistory(source, self._digest.number)
-        self._recorded = Recorded() if recorded is None else recorded  # By some of the rows.
+        self._recorded = Recorded() if recorded is None else recorded  # From some of the rows.
 
     def __eq__(self, other: object) -> bool:
         return self._digest == other._digest if isinstance(other, Offsets) else NotImplemented
@@ -81,7 +81,7 @@ class Offsets:
         return self.entries.get(table)
 
     def places(self, table: str, object_id: int | None) -> tuple[int, int]:
-        """Where the newest entries of a name and of an identity are among all: another row has moved them (A3).
+        """The places of a name's and an identity's newest entries among all entries: a newer row moves them (A3).
 
         Args:
             table: The name.
@@ -91,15 +91,15 @@ class Offsets:
         return named.place if named is not None else -1, identified.place if identified is not None else -1
 
     def entry_of(self, table: str, object_id: int, *, folder: str | None = None) -> Entry | None:
-        """The newest entry of the source table with this identity: names may be taken by another table (B15).
+        """The newest entry of the source table with this identity: another table may have taken its name (B15).
 
-        It may be under a name that the table has had since it had this one before. Under another name only one of this
-        epoch counts: behind a restore, the identity may be another table's.
+        The entry may be under a name that the table took after it last had this one. Under another name, only an entry
+        of this epoch counts: after a restore, the identity may be another table's.
 
         Args:
             table: Its name now.
             object_id: Its identity.
-            folder: Its folder, where it is known: another table may have had the identity in a history of before.
+            folder: Its folder, if it is known: another table may have had the identity in an earlier history.
         """
         named = self._digest.named.get(table)
         own = named.entry if named is not None and named.entry.object_id == object_id else None
@@ -112,7 +112,7 @@ class Offsets:
         return found
 
     def names_of(self, table: str, object_id: int) -> frozenset[str]:
-        """The name of a source table, and those that it had before and that no other table has taken since.
+        """The name of a source table, and its former names that no other table has taken since.
 
         Args:
             table: Its name now.
@@ -127,10 +127,10 @@ class Offsets:
         return frozenset({table, *former})
 
     def last_of(self, object_id: int) -> Entry | None:
-        """The newest entry of an identity, under whatever name; None: another table was made in its place (B15).
+        """The newest entry of an identity, under any name; None: another table was created in its place (B15).
 
         Args:
-            object_id: The identity, which may be that of a table whose name another one has taken since.
+            object_id: The identity, which may be that of a table whose name another one has since taken.
         """
         return self._digest.newest_of(object_id)
 
@@ -141,7 +141,7 @@ class Offsets:
 
     @cached_property
     def present(self) -> Mapping[str, Entry]:
-        """`entries` without those that tables have left with a name: they have newer ones of the same epoch (B15)."""
+        """`entries` without those left under former names: their tables have newer ones of the same epoch (B15)."""
         newest = self._digest.identified
         left = {
             name
@@ -149,7 +149,7 @@ class Offsets:
             if (number := one.entry.object_id) is not None
             and newest[number].place > one.place
             and newest[number].entry.epoch == one.entry.epoch
-            and newest[number].entry.folder == one.entry.folder  # Behind a restore, an identity may be another table's.
+            and newest[number].entry.folder == one.entry.folder  # After a restore, an identity may be another table's.
         }
         return {name: entry for name, entry in self.entries.items() if name not in left}
 
@@ -159,7 +159,7 @@ class Offsets:
         return self._digest.read_in(self.epoch)
 
     def named_as(self, present: Mapping[TableId, int]) -> frozenset[int]:
-        """The identities whose tables have the names of their newest entries, whatever happened to the source since.
+        """The identities whose tables still have the names of their newest entries, whatever happened to the source.
 
         Args:
             present: The object ids of the captured tables.
@@ -168,7 +168,7 @@ class Offsets:
         return frozenset(number for number, entry in entries.items() if entry and entry.object_id == number)
 
     def met(self, present: Mapping[TableId, int]) -> frozenset[int]:
-        """The identities that tell of renames: those that were read in this epoch, and `named_as`.
+        """The identities that reveal renames: those that were read in this epoch, and `named_as`.
 
         Args:
             present: The object ids of the captured tables.
@@ -195,7 +195,7 @@ class Offsets:
         return max(known, default=None)
 
     def furthest(self, table: str, epoch: int) -> str:
-        """The furthest position in an epoch that a row ever gave the table; empty without one."""
+        """The furthest position that a row ever gave the table in an epoch; empty without one."""
         return self._digest.furthest.get((table, epoch), "")
 
     @property
@@ -218,7 +218,7 @@ class Offsets:
 
         Args:
             least: The position.
-            batches: A `_batch` by table (`TableId.text`, the newest name).
+            batches: A `_batch` for each table (`TableId.text`, the newest name).
             folders: The tables' folders, as for `batch_at`.
         """
         cuts = self.history.complete_cuts(least)
@@ -228,17 +228,17 @@ class Offsets:
             found = {table: self.batch_at(table, number, folder=(folders or {}).get(table)) for table in batches or {}}
             return all((found[table] or 0) >= batch for table, batch in (batches or {}).items())
 
-        found = bisect_left(numbers, x=True, key=has)  # A later cut has what an earlier one has.
+        found = bisect_left(numbers, x=True, key=has)  # A later cut contains what an earlier one does.
         return self.history.rows[cuts[found]] if found < len(cuts) else None
 
     def batch_at(self, table: str, number: int, *, folder: str | None = None) -> int | None:
-        """The newest `_batch` that a table had in the row with a number; at a cut, later rows belong to later ones.
+        """The newest `_batch` that a table had at the row with a number; at a cut, later rows belong to later cuts.
 
-        It is that of its folder, where it is known: it may have had another name then, and another table its name.
+        It is that of its folder, if known: the table may have had another name then, and another table its name.
 
         Args:
             table: The table (`TableId.text`, its newest name).
-            number: The row.
+            number: The row's number.
             folder: Its folder; None: that of the newest entry under its name.
         """
         entry = self.entry(table) if folder is None else None
@@ -249,7 +249,7 @@ class Offsets:
         return self.history.largest_batch(table, number, folder=own)
 
     def has_cut(self, partition: str) -> bool:
-        """Whether a range of this partition key is a complete cut."""
+        """Whether a range with this partition key is a complete cut."""
         digest = self._digest
         if partition in digest.keys or len(digest.keys) < KNOWN_KEYS or _is_behind(partition, digest.last_cut):
             return partition in digest.keys
@@ -258,7 +258,7 @@ class Offsets:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps of snapshots, and those that say what became of tables, in order: few beside those of ranges."""
+        """The steps of snapshots, and those that say what became of tables, in order: few compared with ranges."""
         return self._digest.steps
 
     @cached_property
@@ -267,12 +267,12 @@ class Offsets:
         return tuple(row for row, _ in self.steps if row.kind == "snapshot")
 
     def epoch_at(self, at: datetime) -> int:
-        """The epoch of the rows that were written at a time; 0 before the first one."""
+        """The epoch of the rows that were written at a given time; 0 before the first one."""
         return max((epoch for epoch, first in self._digest.epochs.items() if first <= at), default=0)
 
     @cached_property
     def recorded(self) -> Recorded:
-        """When batches and cuts were recorded; only what is new since these rows were read first is read."""
+        """When batches and cuts were recorded; only rows that are not folded in yet are read."""
         found = self._recorded
         for after in range(found.number, self.number, FOLDED_ROWS):
             found = found.after(self.history.read(COLUMNS, after=after, until=after + FOLDED_ROWS))
@@ -289,7 +289,7 @@ class Offsets:
         return found
 
     def is_in(self, snapshot: str, table: str) -> bool:
-        """Whether this snapshot has begun to read the table, and not ended."""
+        """Whether this snapshot has begun to read the table, and has not ended."""
         return self.begun_snapshots.get(table) == snapshot
 
     @cached_property
@@ -303,10 +303,10 @@ class Offsets:
 
     @cached_property
     def unwitnessed_marks(self) -> frozenset[LogMark]:
-        """The marks of this epoch's snapshots behind which no captured transaction is known (A7).
+        """The marks of this epoch's snapshots after which no captured transaction is known (A7).
 
-        A snapshot reads what was never captured, too. Only a witness behind its end would be lost in every restore to
-        a moment before it.
+        A snapshot also reads what was never captured. Only a witness after its end would be lost in every restore to a
+        moment before that end.
         """
         rows = (row for row in self.noted if row.epoch == self.epoch)
         ended = {row.facts.table: row.facts.mark for row in rows if isinstance(row.facts, SnapshotEnded)}
@@ -354,10 +354,10 @@ class Offsets:
         return self._digest.ends_with_cut
 
     def newer(self, small: SmallTable) -> Offsets:
-        """The rows of the lake now; read are only the newer ones, if rows were only appended since these were read.
+        """The lake's present rows; if rows were only appended since these were read, only the newer ones are read.
 
         Raises:
-            StorageError: Rows that were written are not there (A5).
+            StorageError: Rows that were written are missing (A5).
         """
         source = self.history.source
         since = source.at if isinstance(source, Stored) and source.small == small else None
@@ -372,7 +372,7 @@ class Offsets:
     def with_row(
         self, row: OffsetRow, number: int, *, encoded: pa.RecordBatch | None = None, at: ReadAt | None = None
     ) -> Offsets:
-        """Return these rows and another one.
+        """Return these rows plus another one.
 
         Args:
             row: The row.
@@ -404,7 +404,7 @@ class Offsets:
 
 
 def _require_all(small: SmallTable, digest: Digest, *, written: int) -> None:
-    """Each commit is one row, and nothing removes any. RESTORE takes back rows, and keeps the txn that counts them."""
+    """Each commit is one row, and nothing removes any. RESTORE takes back rows, but keeps the txn that counts them."""
     written = max(written, digest.number)
     if digest.rows != written:
         raise StorageError(
@@ -416,7 +416,7 @@ def _require_all(small: SmallTable, digest: Digest, *, written: int) -> None:
 
 
 def _is_behind(partition: str, cut: OffsetRow | None) -> bool:
-    """Whether a range ends behind the last cut: then none is its own, and no row needs to be read for that."""
+    """Whether a range ends after the last cut: then it is not a cut itself, and no row has to be read to know that."""
     try:
         wanted = LsnRange.parse(partition)
     except ValueError:

@@ -1,7 +1,7 @@
 """Opens Delta tables with `deltalake`: the one place where its errors become ours.
 
-A table whose log is damaged is the trouble of that table alone, which callers can tell by `StorageError`. Logs that are
-read without `deltalake` are in `lake/table_log.py`.
+A damaged log concerns only its own table; callers recognize it by `StorageError`. `lake/table_log.py` reads logs
+without `deltalake`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.storage import LOCAL, Storage, unreachable
 
 LAKE_ERRORS = (OSError, DeltaError)
-"""What a lake that cannot be used now raises where no function here turns it into one of ours."""
-_SAID = 160  # A log with a gap is described by some kilobytes.
+"""What a lake that is currently unusable raises where no function here converts it to one of our errors."""
+_SAID = 160  # The description of a log with a gap has several kilobytes.
 
 
 def find_table(uri: str, storage: Storage = LOCAL, *, version: int | None = None) -> DeltaTable | None:

@@ -1,4 +1,4 @@
-"""The values of a partitioned table's partitions: as the log has them, as folders, as columns; the rows of each."""
+"""A partitioned table's partition values: in the log, as folders and as columns; and the rows of each partition."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _PLAIN = re.compile(r"[\w ~.,@-]")
 _MOST_BYTES = 255
 
 Values = tuple[str | None, ...]
-"""For each column of the partition its value as text; None: NULL."""
+"""The value of each partition column as text; None: NULL."""
 
 
 def by_partition(rows: pa.RecordBatch, columns: Sequence[str]) -> dict[Values, pa.RecordBatch]:
-    """The rows of each partition, without its columns.
+    """The rows of each partition, without the partition columns.
 
     Args:
         rows: rows of the table.
-        columns: the columns that it is partitioned by.
+        columns: the table's partition columns.
     """
     if not columns:
         return {(): rows} if rows.num_rows else {}
@@ -47,13 +47,13 @@ def by_partition(rows: pa.RecordBatch, columns: Sequence[str]) -> dict[Values, p
 
 
 def without_empty_texts(rows: pa.RecordBatch, columns: Sequence[str], names: Mapping[str, str]) -> pa.RecordBatch:
-    """The rows with NULL for an empty text in a column that they are partitioned by, and the text in `_exact`.
+    """The rows with NULL for an empty text in a partition column, and the text in `_exact`.
 
-    Delta has no partition of the empty text: it means NULL.
+    Delta has no partition for the empty text: it means NULL.
 
     Args:
         rows: new rows of the table.
-        columns: the columns that it is partitioned by.
+        columns: the table's partition columns.
         names: the column of the table for each column of the source.
     """
     arrays = {name: rows.column(name) for name in rows.schema.names}
@@ -72,7 +72,7 @@ def without_empty_texts(rows: pa.RecordBatch, columns: Sequence[str], names: Map
 
 
 def with_empty_texts(rows: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
-    """The rows as the source has them: the empty texts that `without_empty_texts` has replaced.
+    """The rows as the source has them, with the empty texts that `without_empty_texts` has replaced.
 
     Args:
         rows: rows of a current table.

@@ -1,4 +1,4 @@
-"""One version of a current table, read by another engine than the one that merges: for the check.
+"""One version of a current table, read for the check by an engine other than the one that merges.
 
 DataFusion reads it in this process and applies deletion vectors. It cannot open tables with type widening (deltalake
 1.6.6: "Unsupported table features required: [TypeWidening]"); those are read with Spark, in parts of bounded size.
@@ -36,7 +36,7 @@ _PART_ROWS = 200_000
 class PinnedTable:
     """A current table at one version.
 
-    `batch` is the `_batch` of the change log that it stands at, `rows` an upper bound of its rows (deletion vectors
+    `batch` is the `_batch` of the change log that it has reached, `rows` an upper bound on its rows (deletion vectors
     aside), `columns` the names of its columns.
     """
 
@@ -65,7 +65,7 @@ class PinnedTable:
         Raises:
             StorageError: a file of the version is gone, or cannot be read.
         """
-        # DataFusion answers with views of texts and bytes, which few of Arrow's functions take.
+        # DataFusion returns view types for texts and bytes, which few Arrow functions accept.
         wanted = self.schema
         for batch in self._with_spark() if self.is_widened else self._with_data_fusion():
             yield with_empty_texts(batch.select(wanted.names).cast(wanted), self._names)
@@ -93,7 +93,7 @@ def pin_current(
 
     Args:
         home: the table's folders.
-        newest: the table's newest structure, whose key the table's progress is recorded under.
+        newest: the table's newest structure, under whose key the table's progress is recorded.
         spark: starts Spark, for a table that nothing else can read.
         storage: how to reach the folder.
     """

@@ -1,4 +1,4 @@
-"""The progress of a current table: the `_batch` of its change log that it has reached, kept as a txn of its own log."""
+"""The progress of a current table: the `_batch` of its change log that it has reached, kept as a txn in its own log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mssql_cdc.schema.tables import TableSchema
 
 
 def applied_batch(log: TableLog, newest: TableSchema) -> int:
-    """The `_batch` that a current table has reached; it begins anew with another key, and after a user's RESTORE."""
+    """The `_batch` that a current table has reached; it starts over with another key, and after a user's RESTORE."""
     if log.restored is not None:
         return 0
     if log.unreadable:
@@ -19,10 +19,10 @@ def applied_batch(log: TableLog, newest: TableSchema) -> int:
 
 
 def progress(table: DeltaTable, newest: TableSchema) -> int:
-    """Return the `_batch` that an open current table has reached; it begins anew with another key."""
+    """Return the `_batch` that an open current table has reached; it starts over with another key."""
     return table.transaction_version(progress_id(table.metadata().id, newest)) or 0
 
 
 def progress_id(table_id: object, newest: TableSchema) -> str:
-    """The name of a current table's progress among its txns."""
+    """The app id of a current table's progress among its txns."""
     return f"{table_id}:{newest.key_id}"

@@ -25,12 +25,12 @@ CHANGE_LOG_PROPERTIES = {
 
 
 def is_on(properties: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    """Whether a table has a property on; Delta takes `true` and `false` in any case of letters.
+    """Whether a property of a table is on; Delta accepts `true` and `false` in any letter case.
 
     Args:
         properties: The table's properties.
         name: The property.
-        default: What the table has that does not say it.
+        default: The value for a table that does not set it.
     """
     return {"true": True, "false": False}.get((properties.get(name) or "").lower(), default)
 
@@ -41,7 +41,7 @@ def is_mapped(properties: Mapping[str, str]) -> bool:
 
 
 def listed_stats(properties: Mapping[str, str]) -> tuple[str, ...]:
-    """The columns whose statistics a table wants."""
+    """The columns for which a table wants statistics."""
     return tuple(name.strip(" `") for name in properties.get(STATS, "").split(",") if name)
 
 

@@ -1,7 +1,8 @@
 """Reading change logs and small tables without a JVM, pruned by `_batch`, in bounded memory.
 
-Only append-only tables: one with deletion vectors is rejected because its files contain deleted rows. `deltalake`'s own
-`to_pyarrow_table` is not used: its file system aborts the process at exit (deltalake 1.6.6 with pyarrow 26).
+It reads only append-only tables: one with deletion vectors is rejected because its files contain deleted rows.
+`deltalake`'s own `to_pyarrow_table` is not used: its file system aborts the process at exit (deltalake 1.6.6 with
+pyarrow 26).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unreachable
 
 _PIECE_ROWS = (65_536, 4_096, 256, 16)
-"""How many rows of a large row group are read at once; fewer where a text of so many has 2 GiB."""
+"""How many rows of a large row group are read at once; fewer where a text column of that many rows has 2 GiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ def scan(
     version: int | None = None,
     storage: Storage = LOCAL,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield row groups of the current table (or of `version`), with logical names and the table's own types.
+    """Yield row groups of the newest version (or of `version`), with logical names and the table's own types.
 
     Args:
         uri: the table's folder.
@@ -87,14 +88,14 @@ def ordered(
     least: int = 1,
     storage: Storage = LOCAL,
 ) -> Iterator[pa.Table]:
-    """Yield rows in the order of `_batch`; memory holds what files have in common, whichever way they were compacted.
+    """Yield rows in the order of `_batch`; memory holds what overlaps between files, however they were compacted.
 
     Args:
         uri: the table's folder.
         batches: only rows of these commits.
         columns: only these top-level columns, `_batch` among them.
         version: a Delta version instead of the newest.
-        least: so many rows at once, but for the last ones.
+        least: at least this many rows at once, except for the last ones.
         storage: how to reach the folder.
     """
     files = open_files(uri, batches=batches, version=version, storage=storage)
@@ -110,7 +111,7 @@ def ordered(
                 if not waiting or (ends and sum(batch.num_rows for batch in waiting) < least):
                     continue
                 rows = pa.Table.from_batches(waiting, logical).combine_chunks()
-                if ends:  # What is read later has none before its smallest.
+                if ends:  # What is read later has no `_batch` below its smallest.
                     is_ready = pc.less(rows.column("_batch"), min(ends))
                     if not pc.all(is_ready).as_py():
                         waiting, rows = rows.filter(pc.invert(is_ready)).to_batches(), rows.filter(is_ready)
@@ -122,7 +123,7 @@ def ordered(
 
 
 def _in_order(file: pq.ParquetFile, batch: str) -> list[tuple[int, int]]:
-    """The row groups of a file by their smallest `_batch`, which comes first."""
+    """The row groups of a file, ordered by their smallest `_batch`, which comes first in each pair."""
     groups = range(file.num_row_groups)
     found = [file.read_row_group(group, columns=[batch], use_threads=False).to_batches() for group in groups]
     return sorted((pc.min(pa.Table.from_batches(one).column(0)).as_py(), group) for group, one in enumerate(found))
@@ -154,7 +155,7 @@ def open_files(
     version: int | None = None,
     storage: Storage = LOCAL,
 ) -> TableFiles:
-    """The files of a table, those of other commits pruned by their statistics.
+    """The files of a table; those of other commits are pruned by their statistics.
 
     Args:
         uri: the table's folder.
@@ -177,7 +178,7 @@ def exists(uri: str, storage: Storage = LOCAL) -> bool:
     """Whether there is a Delta table.
 
     Raises:
-        StorageError: the store cannot be asked.
+        StorageError: the store cannot be queried.
     """
     try:
         return DeltaTable.is_deltatable(uri, storage.resolved())
@@ -186,7 +187,7 @@ def exists(uri: str, storage: Storage = LOCAL) -> bool:
 
 
 def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBatch]:
-    """The rows of a statement on the table, which is named `t` in it; deletion vectors are applied.
+    """Yield the rows of a query on the table; deletion vectors are applied.
 
     Args:
         uri: The folder of the table.
@@ -199,7 +200,7 @@ def query(uri: str, sql: str, storage: Storage = LOCAL) -> Iterator[pa.RecordBat
 
 
 def row_count(uri: str, storage: Storage = LOCAL) -> int | None:
-    """Rows of the table; None when there is none.
+    """The number of rows in the table; None when there is no table.
 
     Raises:
         StorageError: the table cannot be opened.
@@ -237,7 +238,7 @@ def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | Non
     if batches is not None and {"min._batch", "max._batch"} <= set(names):
         low, high = actions.column("min._batch"), actions.column("max._batch")
         inside = pc.and_(pc.less_equal(low, batches.up_to), pc.greater(high, batches.after))
-        actions = actions.filter(pc.fill_null(inside, fill_value=True))  # Of some files nothing is known.
+        actions = actions.filter(pc.fill_null(inside, fill_value=True))  # Nothing is known about some files.
     used = ("path", "min._batch", "min._commit_ts", "max._commit_ts")
     rows = actions.select([n for n in used if n in names]).to_pylist()
 
@@ -245,7 +246,7 @@ def _paths(table: DeltaTable, batches: BatchSlice | None, commits: Commits | Non
         low, high = row.get("min._commit_ts"), row.get("max._commit_ts")
         if commits is None or low is None or high is None:
             return True
-        # Statistics may cut times to milliseconds.
+        # Statistics may truncate times to milliseconds.
         return _instant(low) < commits.end and _instant(high) + timedelta(milliseconds=1) > commits.first
 
     found = ((row["path"], row.get("min._batch") or 0) for row in rows if committed(row))
@@ -263,7 +264,7 @@ def _inside(batch: pa.RecordBatch, commits: Commits) -> pa.RecordBatch:
 
 
 def parquet_file(source: Any) -> pq.ParquetFile:
-    """An opened data file, whoever wrote it."""
+    """Open a data file, whoever wrote it."""
     # Other writers may store instants as INT96, Spark's default in OPTIMIZE, which overflows in nanoseconds.
     return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
 
@@ -302,9 +303,9 @@ def _stored_batches(file: pq.ParquetFile, group: int, names: Sequence[str]) -> I
     try:
         yield from file.read_row_group(group, columns=names, use_threads=False).to_batches()
     except NotImplementedError:
-        # pyarrow 26 reads no 2 GiB of a text within a struct at once. Our own row groups have less; where others have
-        # compacted files, 600,000 equal texts of 4,000 characters are a row group of 5 MB, and 15,000 of 150,000 one of
-        # 300 KB.
+        # pyarrow 26 cannot read 2 GiB of a text column within a struct at once. Our own row groups have less; in files
+        # that others have compacted, 600,000 equal texts of 4,000 characters are a row group of 5 MB, and 15,000 of
+        # 150,000 characters one of 300 KB.
         yield from _pieces(file, group, names)
 
 

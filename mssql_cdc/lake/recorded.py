@@ -1,7 +1,7 @@
-"""When batches and cuts were recorded: what records ask of all rows of `_offsets`, folded in as rows come.
+"""When batches and cuts were recorded: what records need from all rows of `_offsets`, folded in as rows arrive.
 
-A `_batch` of a change log was recorded by the first row that contains it. Batches count per change log, so tables are
-known by their folders, and those without one by their names.
+A `_batch` of a change log was recorded by the first row that contains it. Batches are counted per change log, so tables
+are identified by their folders, and those without one by their names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from mssql_cdc.lake.offset_entries import Entries, Numbers
 
 COLUMNS = ("_batch", "at", "epoch", "to", "complete", "tables")
-"""The columns of `_offsets` that it is made of."""
+"""The columns of `_offsets` that `Recorded` is built from."""
 _OF_CUT = ["_batch", "at", "epoch", "to"]
 _NONE: Numbers = np.zeros(0, np.int64)
 
@@ -37,7 +37,7 @@ class Recorded:
     """What some rows have recorded.
 
     Attributes:
-        number: That of the newest row that is folded in.
+        number: The number of the newest row that is folded in.
         batches: The batches of each change log, ascending, and their times in microseconds since 1970.
         table: The complete cuts as columns.
     """
@@ -47,7 +47,7 @@ class Recorded:
     table: pa.Table | None = None
 
     def after(self, rows: pa.Table) -> Recorded:
-        """Fold further rows in.
+        """Fold in further rows.
 
         Args:
             rows: The next rows of `_offsets`, in order, with `COLUMNS`.

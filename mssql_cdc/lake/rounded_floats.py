@@ -1,7 +1,8 @@
-"""Columns of current tables that become a `float` while files have bounds that were rounded as those of a `real`.
+"""Columns of current tables that become `float` while files have bounds that were rounded for `real`.
 
-Spark writes the bounds of a `real` in as few digits as tell it from its neighbours: `0.1` for 0.10000000149. Read as a
-`float`'s, such a largest value lies below the value itself, and readers skip the file that has it.
+Spark writes the bounds of a `real` with just enough digits to distinguish it from its neighbors: `0.1` for
+0.10000000149. Read as that of a `float`, such a maximum lies below the value itself, and readers skip the file that has
+the value.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mssql_cdc.lake.table_log import TableLog
 
 
 def rounded_floats(log: TableLog, change: SchemaChange) -> list[str]:
-    """The columns that change from `real` to `float`, and of which a file has a bound that no `real` is.
+    """The columns that change from `real` to `float` and for which a file has a bound that is not a `real`.
 
     Args:
         log: The table before the change.

@@ -1,6 +1,6 @@
 """Reads the rows of a section of the change log for a fold, as one batch of bounded size.
 
-Arrow's texts and bytes end at 2 GiB a column. Of many changes of one row only those are kept that a fold needs; a
+Arrow limits texts and bytes to 2 GiB per column. Of many changes to one row, only those that a fold needs are kept; a
 section that is still too wide has to be divided by its keys (`lake/apply_task.py`).
 """
 
@@ -17,10 +17,10 @@ from mssql_cdc.lake.window import Window
 from mssql_cdc.schema.tables import TableSchema
 
 MOST_PLAIN_BYTES = 1024 * 1024 * 1024
-"""So many bytes of rows are folded at once: blank-padded `char(4000)` has them in 260,000 rows, which take 5 MB."""
+"""The most bytes of rows folded at once: blank-padded `char(4000)` has them in 260,000 rows, which take 5 MB."""
 
 
-class TooWide(Exception):  # noqa: N818 (no error: the caller divides the work)
+class TooWide(Exception):  # noqa: N818 (not an error: the caller divides the work)
     """The rows have more than `MOST_PLAIN_BYTES`; `parts` says into about how many parts they should be divided."""
 
     def __init__(self, parts: int) -> None:
@@ -48,16 +48,16 @@ def usable_rows(window: Window, usable: Sequence[TableSchema], columns: Sequence
 def rows_to_fold(
     batches: Iterator[pa.RecordBatch], plan_of: Callable[[pa.RecordBatch], FoldPlan], *, rows: int, bounded: bool = True
 ) -> tuple[pa.RecordBatch | None, int]:
-    """What a fold needs of these rows, None without any; and how many there are.
+    """Return what a fold needs of these rows (None if there are none), and how many rows there are.
 
     Args:
         batches: The rows of a section, with the columns that a fold needs.
         plan_of: How to fold some of them.
-        rows: At least the number of all rows.
+        rows: An upper bound on the number of all rows.
         bounded: Whether too many bytes are refused.
 
     Raises:
-        TooWide: They are too many bytes.
+        TooWide: The rows have too many bytes.
     """
     held: list[pa.RecordBatch] = []
     size = count = 0
@@ -68,7 +68,7 @@ def rows_to_fold(
         size, count = size + batch.nbytes, count + batch.num_rows
         if size > MOST_PLAIN_BYTES:
             held, size = _needed(held, plan_of)
-        # Room for the next ones is left, so that a batch is not folded again with each of them.
+        # Leave room for the next batches, so that a batch is not folded again with each of them.
         if bounded and len(held) == 1 and size > MOST_PLAIN_BYTES // 2 and count < rows:
             raise TooWide(1 + 2 * size * rows // (count * MOST_PLAIN_BYTES))
     if bounded and size > MOST_PLAIN_BYTES:

@@ -1,7 +1,7 @@
-"""Divides the update of a large current table into shares: tasks that run side by side and are committed together.
+"""Divides the update of a large current table into shares: tasks that run in parallel and are committed together.
 
-A share writes the new rows of a range of keys, and deletes old rows from a group of files: the ranges have all keys
-between them, the groups all files. `lake/apply_task.py` runs a share.
+A share writes the new rows of a range of keys, and deletes old rows from a group of files: together, the ranges cover
+all keys and the groups all files. `lake/apply_task.py` runs a share.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mssql_cdc.lake.look_up import DENSE, stored_names
 from mssql_cdc.lake.window import KeyRange, Window
 
 MOST_SECTION_ROWS = 10_000_000
-"""More changes at once are Spark's if the table has rows: each share holds all keys that its files may have."""
+"""More changes at once are left to Spark if the table has rows: each share holds all keys that its files may have."""
 SHARED_ROWS = 250_000
-"""So many changes are worth a task of their own where a core is free."""
+"""This many changes are worth a task of their own where a core is free."""
 LOOK_UP_SECONDS = 1.0
-"""So long a task may look up, if another core is free."""
+"""How long a task may look up keys if another core is free."""
 _KEY_SECONDS = 6e-8
 _FILE_SECONDS = 5e-3
 
@@ -64,7 +64,7 @@ def shares(task: ApplyTask, *, cores: int) -> list[ApplyTask]:
 
 
 def too_large(window: Window, live: Sequence[LiveFile]) -> str | None:
-    """Why an update is Spark's; None: it is not."""
+    """Why an update is left to Spark; None: it is not."""
     rows = window.most_rows
     return f"{rows} changes of a table that has rows" if live and rows > MOST_SECTION_ROWS else None
 
@@ -91,7 +91,7 @@ def _groups(task: ApplyTask, costs: Sequence[float], count: int, *, absorbing: b
 
 
 def _section(task: ApplyTask, group: Sequence[LiveFile]) -> Window:
-    """All changes of keys that the files of a group may hold."""
+    """All changes to keys that the files of a group may hold."""
     key_name = stored_names(task.target.schema_json or "")[0]
     known = [bounds(file, key_name) for file in group]
     low = [low for low, _ in known if low is not None]
@@ -103,6 +103,6 @@ def _section(task: ApplyTask, group: Sequence[LiveFile]) -> Window:
 
 
 def _cost(file: LiveFile, keys: int) -> float:
-    """About how many seconds the look-up of so many keys in a file takes."""
+    """Estimate how many seconds it takes to look up this many keys in a file."""
     rows = file.rows
     return rows * _KEY_SECONDS if keys * DENSE >= rows else _FILE_SECONDS + keys * 4 * _KEY_SECONDS

@@ -34,15 +34,15 @@ retry_overtaken = retry(retry=retry_if_exception_type(OvertakenError), stop=stop
 _ANY = 2**62
 _FILE_BYTES = 4 * 1024 * 1024
 _GROUP_ROWS = 256
-"""Rows of a group, which is read at once: one of `_offsets` has an entry per table."""
+"""Rows per row group, which is read at once: a row of `_offsets` has an entry per table."""
 _MOST_COMMITS = 1000
-"""More commits are not looked through: all rows are read again."""
+"""More commits are not inspected: all rows are read again."""
 _HARMLESS = frozenset({"OPTIMIZE", "VACUUM START", "VACUUM END"})
 
 
 @dataclass(frozen=True, slots=True)
 class ReadAt:
-    """The commit up to which a table was read; `mark` tells it from another one of the same version."""
+    """The commit up to which a table was read; `mark` distinguishes it from another one of the same version."""
 
     table_id: str
     version: int
@@ -53,8 +53,8 @@ class ReadAt:
 class Reading:
     """Rows of a table, oldest commit first.
 
-    `written` is the `_batch` of the newest commit that the table ever had, also behind a RESTORE. `goes_on`: the rows
-    that were read before are still there, and not here.
+    `written` is the `_batch` of the newest commit that the table ever had, even after a RESTORE. `goes_on`: the rows
+    that were read before are still there, and are not in `tables`.
     """
 
     at: ReadAt | None
@@ -90,7 +90,7 @@ class SmallTable:
         return state
 
     def append(self, state: TableState, rows: Sequence[Mapping[str, Any]], metadata: Mapping[str, Any]) -> TableState:
-        """One fenced commit of the rows, made from `state`; the state after it.
+        """Append the rows in one fenced commit based on `state`; return the state after it.
 
         Args:
             state: The state to which the rows are appended.
@@ -105,7 +105,7 @@ class SmallTable:
         return commit(state, write_files([batch], state.target), metadata)
 
     def append_columns(self, state: TableState, rows: pa.RecordBatch, metadata: Mapping[str, Any]) -> TableState:
-        """The same for rows in Arrow, of which there may be many.
+        """The same as `append`, for rows in Arrow, of which there may be many.
 
         Args:
             state: The state to which the rows are appended.
@@ -128,12 +128,12 @@ class SmallTable:
         return found.take(pc.sort_indices(found.column("_batch"))) if found.num_rows else found
 
     def read(self, *, since: ReadAt | None, after: int, least: int) -> Reading:
-        """Read the rows in order, in bounded memory: all, or those behind what was read before.
+        """Read the rows in order, in bounded memory: all, or those after what was read before.
 
         Args:
             since: What was read before; None: nothing.
-            after: The newest `_batch` of it.
-            least: The rows of the result come so many at once, but for the last ones.
+            after: Its newest `_batch`.
+            least: At least this many rows of the result come at once, except for the last ones.
         """
         table = find_table(self.uri, self.storage)
         if table is None:
@@ -148,14 +148,14 @@ class SmallTable:
         return Reading(at, rows, newest_batch(table, owner=self.owner), goes_on=goes_on)
 
     def rows(self) -> list[dict[str, Any]]:
-        """The same, as dicts."""
+        """The rows of `table`, as dicts."""
         return self.table().to_pylist()
 
     def all_rows(self) -> list[dict[str, Any]]:
-        """The same, of a table to which each commit appends rows, and from which nothing removes any.
+        """The same as `rows`, for a table to which each commit appends rows, and from which nothing removes any.
 
         Raises:
-            StorageError: RESTORE, or another statement of somebody, has taken back rows.
+            StorageError: RESTORE, or another statement by somebody else, has taken back rows.
         """
         table = find_table(self.uri, self.storage)
         if table is None:
@@ -163,7 +163,7 @@ class SmallTable:
         written, rows = newest_batch(table, owner=self.owner), self.rows()
         missing = set(range(1, written + 1)).difference(row["_batch"] for row in rows)
         ours = _HARMLESS | {"CREATE TABLE", "WRITE"}
-        # A commit that had no rows, from before they were avoided, is none that was taken back.
+        # A commit without rows, from before such commits were avoided, does not count as taken back.
         if missing and any(one.get("operation") not in ours for one in table.history()):
             raise StorageError(
                 f"{self.uri} lacks the rows of {len(missing)} of its {written} commits: another program has restored "
@@ -172,7 +172,7 @@ class SmallTable:
         return rows
 
     def compact(self) -> None:
-        """Compact the small files, unless another run does or appends."""
+        """Compact the small files, unless another run is compacting or appending."""
         with suppress(DeltaError):
             compact_small(self.uri, self.storage)
 
@@ -180,8 +180,8 @@ class SmallTable:
 def compact_small(uri: str, storage: Storage = LOCAL) -> tuple[int, int]:
     """Compact the small files of a small table, and return how many were removed and added.
 
-    Readers and fencing are not affected. A file of some size is left as it is: what this costs does not grow with the
-    table, and neither does what a read of a few rows decodes.
+    Readers and fencing are not affected. Files above a certain size are left as they are, so that the cost does not
+    grow with the table, and neither does what a read of a few rows decodes.
 
     Args:
         uri: The folder of the table.
@@ -197,13 +197,13 @@ def compact_small(uri: str, storage: Storage = LOCAL) -> tuple[int, int]:
 
 
 def _mark(entry: Mapping[str, Any]) -> str:
-    """What tells a commit from another one of the same version, in a log that was put in its place."""
+    """What distinguishes a commit from another one of the same version, in a log that replaced the original."""
     facts = facts_of(entry)
     return str(facts["mark"]) if facts and "mark" in facts else f"{entry.get('operation')} {entry.get('timestamp')}"
 
 
 def _only_appended(table: DeltaTable, since: ReadAt, now: ReadAt) -> bool:
-    """Whether the commits since then are appends of ours, and such that change no row."""
+    """Whether the commits since then are only appends of ours and commits that change no row."""
     count = now.version - since.version
     if since.table_id != now.table_id or not 0 <= count <= _MOST_COMMITS:
         return False
@@ -280,7 +280,7 @@ SMALL_TABLES = {
 
 
 def small_table(layout: Layout, name: str, storage: Storage = LOCAL) -> SmallTable:
-    """One of `SMALL_TABLES` of this database.
+    """One of this database's `SMALL_TABLES`.
 
     Args:
         layout: The database's folders.

@@ -1,4 +1,4 @@
-"""Log operations that only Spark supports: creating mapped tables, committing to those that `deltalake` refuses.
+"""Log operations that only Spark supports: creating mapped tables, and committing to those that `deltalake` refuses.
 
 `deltalake` rejects column mapping and type widening, and adds unused features to tables with deletion vectors, which
 readers must then support. `lake/evolution.py` changes schemas.
@@ -31,11 +31,11 @@ USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 @contextmanager
 def conflicts_fenced(uri: str) -> Generator[None]:
-    """Convert Delta's conflicts with other commits (rule A3).
+    """Convert Delta's exceptions for conflicts with other commits (rule A3).
 
     Raises:
         FencedError: another run has committed the same txn.
-        OvertakenError: another commit stood in the way.
+        OvertakenError: another commit got in the way.
     """
     from delta import exceptions as conflicts
 
@@ -119,7 +119,7 @@ def commit_with_spark(
 def _rows(session: SparkSession, uri: str, files: Sequence[DataFile], schema: StructType, number: int) -> DataFrame:
     """The rows of the files as the table has them, once it is certain that Spark finds all of them."""
     paths = [f"{uri}/{file.path}" for file in files]
-    # A column that it does not find is NULL to Spark, and a change log cannot take rows back.
+    # Spark reads a column that it does not find as NULL, and a change log cannot take rows back.
     unknown = sorted(set(_columns(session.read.parquet(*paths).schema)) - set(_columns(schema)))
     if unknown:
         names = ", ".join(unknown)
@@ -134,7 +134,7 @@ def _rows(session: SparkSession, uri: str, files: Sequence[DataFile], schema: St
 
 
 def _columns(schema: StructType, path: str = "") -> Iterator[str]:
-    """The paths of all columns, those within structs too."""
+    """The paths of all columns, including those within structs."""
     from pyspark.sql.types import StructType
 
     for field in schema:

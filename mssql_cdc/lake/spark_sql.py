@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def spark_identifier(uri: str) -> str:
-    """The table of a path."""
+    """The Delta table at a path."""
     return f"delta.{quoted(uri)}"
 
 
@@ -21,7 +21,7 @@ def literal(value: str) -> str:
 
 
 def sql_type(kind: pa.DataType) -> str:
-    """The type of a column; names within it may have any character."""
+    """The type of a column; names within it may contain any character."""
     if pa.types.is_struct(kind):
         return f"STRUCT<{', '.join(f'{quoted(field.name)}: {sql_type(field.type)}' for field in kind)}>"
     if pa.types.is_map(kind):

@@ -1,7 +1,7 @@
-"""Files of rows that wait beside a change log, in its folder: garbage for VACUUM unless they are read before.
+"""Files of rows that wait beside a change log, in its folder: garbage for VACUUM unless they are read first.
 
-They have the logical names of their schema, whatever the change log calls its columns. `capture/incremental` decides
-which rows are written to the change log, and where.
+Their columns have the logical names of their schema, whatever the change log calls its own. `capture/incremental`
+decides which rows are written to the change log, and where.
 """
 
 from __future__ import annotations

@@ -28,13 +28,13 @@ class Statistics:
         self.rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in one batch (by logical names)."""
+        """Add one batch (with logical names)."""
         self.rows += batch.num_rows
         for name in self._columns:
             values = batch.column(name)
             self._nulls[name] += values.null_count
             if pa.types.is_timestamp(values.type):
-                # Microseconds: with its offset, an instant may lie outside the years that Python has.
+                # As microseconds: with its offset, an instant may lie outside the years that Python supports.
                 self._zones[name] = values.type.tz
                 values = values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64())
             found = pc.min_max(values).as_py()
@@ -69,7 +69,7 @@ class Statistics:
 
 
 def _object(members: Mapping[str, str]) -> str:
-    """The JSON object of these members, whose values are JSON."""
+    """The JSON object with these members, whose values are already JSON."""
     return "{" + ", ".join(f"{json.dumps(name, ensure_ascii=False)}: {text}" for name, text in members.items()) + "}"
 
 
@@ -92,6 +92,6 @@ def _plain(value: Any) -> Any:
 
 
 def _json(value: Any) -> str:
-    # The nearest double of a decimal with more than 15 digits is another number, and a largest value that is rounded
-    # down hides its row: `WHERE n = 9007199254740993` found nothing (deltalake 1.6.6, Polars 2.1).
+    # The nearest double of a decimal with more than 15 digits is another number, and a maximum that is rounded down
+    # hides its row: `WHERE n = 9007199254740993` found nothing (deltalake 1.6.6, Polars 2.1).
     return f"{value:f}" if isinstance(value, Decimal) else json.dumps(value, ensure_ascii=False)

@@ -35,9 +35,9 @@ class Entry:
     """A row's entry for one table.
 
     `folder` is its home below the database's root, fixed at first capture. `instance` is the identity of the capture
-    instance that was read up to `to`, `shown` those of all that the source showed then, joined by blanks (B14).
-    `schema` is the version of the structure that its newest rows have, `filled` the one that its last snapshot was read
-    under, `object_id` the source table's identity (B15).
+    instance that was read up to `to`, `shown` those of all instances that the source showed then, joined by blanks
+    (B14). `schema` is the structure version of its newest rows, `filled` the one under which its last snapshot was
+    read, `object_id` the source table's identity (B15).
     """
 
     status: Status
@@ -74,8 +74,9 @@ class Opened:
 class SnapshotBegun:
     """A snapshot began, took the positions of tables without reading rows (`data` False), or answered a signal.
 
-    `mark` is the log's end then: the rows that are read must come from the history that it belongs to (A7). `signals`
-    is the newest `_batch` of `_signals` that does not concern it: later ones may pause or stop it (None: none may).
+    `mark` is the log's end at that time: the rows that are read must come from the history that it belongs to (A7).
+    `signals` is the newest `_batch` of `_signals` that does not concern the snapshot: later signals may pause or stop
+    it (None: none may).
     """
 
     step: Literal["snapshot begun"] = "snapshot begun"
@@ -96,17 +97,17 @@ class SweepBound:
 
 
 CHANGES_WENT = "changes went"
-"""What stopped a snapshot of a part of a table: the changes that it was to go on from were removed meanwhile."""
+"""What stopped a snapshot of part of a table: the changes it was to continue from were removed in the meantime."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotEnded:
     """A table's snapshot ended.
 
-    The current table stays closed until capture has passed `mark` (C18). `low` is the lowest position that its rows
-    stand at, `sweep` what has to be deleted afterwards; `gap`: changes were cleaned up while the snapshot ran.
-    `stopped` is the id of the signal that stopped it, or CHANGES_WENT: it does not stand for the whole table. `chunk`
-    is the first of its chunks that counts: two runs may have read a table.
+    The current table stays closed until capture has passed `mark` (C18). `low` is the lowest position of its rows,
+    `sweep` what has to be deleted afterwards; `gap`: changes were cleaned up while the snapshot ran. `stopped` is the
+    id of the signal that stopped it, or CHANGES_WENT: the snapshot does not stand for the whole table. `chunk` is the
+    first of its chunks that counts: two runs may have read a table.
     """
 
     step: Literal["snapshot ended"] = "snapshot ended"
@@ -126,7 +127,7 @@ class SnapshotEnded:
 class IncrementalEnded:
     """An incremental snapshot of a whole table ended; `sweep` is what has to be deleted afterwards (C19).
 
-    `batch` is the `_batch` of its last rows: before they are part of a complete cut, they would look deleted.
+    `batch` is the `_batch` of its last rows: until they are part of a complete cut, they would look deleted.
     `object_id` is the source table's identity.
     """
 
@@ -158,12 +159,12 @@ class EpochBegun:
 
 
 START_SIGNAL = "start-"
-"""What the ids of the signals begin with that a start sends to itself; a UUID follows."""
+"""The prefix of the ids of signals that a start sends to itself; a UUID follows."""
 _AT_START = re.compile(rf"{START_SIGNAL}[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}@\d+:")
 
 
 def is_of_start(signal: str | None) -> bool:
-    """Whether a start requested the snapshot itself: to Debezium, such a one is initial.
+    """Whether a start requested the snapshot itself: to Debezium, such a snapshot is initial.
 
     Args:
         signal: The identity of the signal that requested the snapshot.
@@ -178,7 +179,7 @@ Facts = Opened | SnapshotBegun | SnapshotEnded | IncrementalEnded | Swept | Epoc
 class OffsetRow:
     """One row of `_offsets`; `number` is its `_batch`.
 
-    `failed` lists the members that a complete cut excludes. A row of kind `epoch` starts one: positions of earlier
+    `failed` lists the members that a complete cut excludes. A row of kind `epoch` starts an epoch: positions of earlier
     epochs become meaningless (A7).
     """
 
@@ -254,7 +255,7 @@ def range_done(
 def chunks_emitted(
     stamp: Stamp, tables: Mapping[str, Entry], *, to: str, complete: bool, witness: Witness | None
 ) -> OffsetRow:
-    """Rows of an incremental snapshot were written at the position that their table had reached already.
+    """Rows of an incremental snapshot were written at the position that their table had already reached.
 
     Args:
         stamp: When, by whom, in which epoch.
@@ -308,7 +309,7 @@ def snapshot_begun(
 
 
 def positions_taken(stamp: Stamp, tables: Mapping[str, Entry], *, snapshot: str, witness: Witness | None) -> OffsetRow:
-    """These tables stream from here on, without a read of their rows (SNP-05).
+    """These tables stream from here on, without their rows being read (SNP-05).
 
     Args:
         stamp: When, by which run, in which epoch.
@@ -332,7 +333,7 @@ def snapshot_ended(stamp: Stamp, entry: Entry, ended: SnapshotEnded, *, witness:
 
 
 def signal_answered(stamp: Stamp, *, snapshot: str, signal: str) -> OffsetRow:
-    """A signal led to no read: without a row that names it, it would be carried out again.
+    """A signal led to no read: without a row that names the signal, it would be carried out again.
 
     Args:
         stamp: When, by which run, in which epoch.
@@ -390,7 +391,7 @@ def witness_text(witness: Witness | None) -> str | None:
 
 
 def witness_of_text(text: str | None) -> Witness | None:
-    """The witness of this text."""
+    """The witness from this text."""
     return None if text is None else _witnesses().validate_json(text)
 
 
@@ -400,7 +401,7 @@ def facts_text(facts: Facts | None) -> str | None:
 
 
 def facts_of_text(text: str | None) -> Facts | None:
-    """The facts of this text."""
+    """The facts from this text."""
     return None if text is None else _facts().validate_json(text)
 
 

@@ -28,7 +28,7 @@ class Storage:
     options: Mapping[str, str | Secret] = field(default_factory=dict[str, str | Secret])
 
     def resolved(self) -> dict[str, str] | None:
-        """The options as `deltalake` takes them."""
+        """The options as `deltalake` expects them."""
         return {name: reveal(value) for name, value in self.options.items()} or None
 
 
@@ -51,20 +51,20 @@ def storage_warning(uri: str) -> str | None:
 
 
 def local_path(uri: str) -> Path | None:
-    """The path of a local folder's path or `file:` URI; None for anything remote."""
+    """The path of a local folder, given as a path or `file:` URI; None for anything remote."""
     if uri[:5].lower() == "file:":
         return Path(unquote(urlparse(uri).path))
     return None if "://" in uri else Path(uri)
 
 
 def _causes(text: str) -> list[str]:
-    """The lines of an error of deltalake, each the cause of the one before, without colors and arrows."""
+    """The lines of a deltalake error, each the cause of the one before, without colors and arrows."""
     lines = (_DECORATION.sub("", line).strip() for line in text.splitlines())
     return [line for line in lines if line] or [text]
 
 
 def unwritable(uri: str, error: OSError) -> StorageError:
-    """The error for a folder that is read-only or on a full disk, or whose name a file has."""
+    """The error for a folder that is read-only or on a full disk, or whose name is taken by a file."""
     said = _causes(error.strerror or str(error))[-1].rpartition("] ")[2]
     return StorageError(
         f"{uri} cannot be written to: {said}. Nothing was committed. Free space, or correct the rights of the folder, "
@@ -106,7 +106,7 @@ def write_bytes(system: pa_fs.FileSystem, path: str, content: bytes) -> None:
         path: The file in it.
         content: All bytes.
     """
-    # An object store's stream takes only `bytes` (deltalake 1.6.6). pyarrow hands it those of a buffer in between, if
-    # that is larger than what is written, and else an object of its own.
+    # An object store's stream accepts only `bytes` (deltalake 1.6.6). pyarrow passes it those of an intermediate buffer
+    # if that is larger than what is written, and otherwise an object of its own.
     with cast("Any", system).open_output_stream(path, buffer_size=len(content) + 1) as sink:
         sink.write(content)

@@ -1,6 +1,6 @@
-"""The options of an object store, which users write as deltalake takes them, for obstore, which puts the commits.
+"""The options of an object store, which users write in deltalake's form, converted for obstore, which puts the commits.
 
-What reads and writes data files takes them as they are (`lake/storage.py`).
+Code that reads and writes data files uses them as they are (`lake/storage.py`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MILLISECONDS = {"ms": 1, "s": 1_000, "sec": 1_000, "m": 60_000, "min": 60_000, 
 
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
-    """deltalake's storage options as obstore takes them."""
+    """deltalake's storage options as obstore expects them."""
 
     store: dict[str, str]
     client: dict[str, str]
@@ -59,10 +59,10 @@ class StoreOptions:
 def split_options(options: dict[str, str]) -> StoreOptions:
     """Split deltalake's storage options into those of the store, of its HTTP client and of retries.
 
-    deltalake takes them in one mapping, in any case, with options of its own that mean nothing here.
+    deltalake accepts them in one mapping, in any letter case, along with options of its own that mean nothing here.
 
     Raises:
-        StorageError: An option has no counterpart, or no value of its kind.
+        StorageError: An option has no counterpart, or a value of the wrong kind.
     """
     lower = {name.lower(): value for name, value in options.items()}
     roles = sorted(name for name in options if name.lower().startswith(_ASSUMED_ROLE))

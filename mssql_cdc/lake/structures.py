@@ -27,7 +27,7 @@ class SeenStructure:
 def record_structures(
     layout: Layout, found: Sequence[TableStructure], *, at: datetime, storage: Storage = LOCAL
 ) -> None:
-    """Write what a snapshot saw; it takes the place of what an earlier attempt wrote.
+    """Write what a snapshot saw; this replaces what an earlier attempt wrote.
 
     Args:
         layout: Where the database's tables are.

@@ -1,4 +1,4 @@
-"""Sweeps rows of the current table that neither the snapshot nor the stream confirmed, after its last chunk.
+"""Sweeps rows of the current table that neither the snapshot nor the stream confirmed, after the snapshot's last chunk.
 
 They were deleted while capture was interrupted. The change log gets a synthetic `d` for each (rule C19), flagged in
 `_snapshot` so that Debezium's records omit them; the next MERGE then deletes them. `snapshot/` decides whether a
@@ -55,19 +55,19 @@ class Sweep:
     def position(self, row: int) -> str:
         """Return `_pos` of the row-th synthetic delete: after the deleted row, before what the snapshot read.
 
-        Below the bound, so that it never hides a row that the snapshot has, whatever the current table showed; and
-        behind every row of earlier snapshots, whose chunks have smaller numbers.
+        It is below the bound, so that it never hides a row that the snapshot has, whatever the current table showed;
+        and after every row of earlier snapshots, whose chunks have smaller numbers.
         """
         return snapshot_position_text(self.epoch, self.low, number=self.number - 1, chunk=_SWEEP_CHUNK, row=row)
 
 
 def may_hold_stale(log: TableLog, sweep: Sweep) -> bool:
-    """Whether a file of the current table may have rows to sweep, as far as statistics tell.
+    """Whether a file of the current table may have rows to sweep, as far as statistics show.
 
-    A snapshot of the whole table leaves none as a rule: each of its rows replaces one of before.
+    As a rule, a snapshot of the whole table leaves none: each of its rows replaces an earlier one.
 
     Args:
-        log: The log of the current table, behind the snapshot's last commit.
+        log: The log of the current table, after the snapshot's last commit.
         sweep: Which rows to delete.
     """
     return log.unreadable is not None or any(_may_hold(log, file, sweep.bound) for file in log.files.values())
@@ -76,12 +76,12 @@ def may_hold_stale(log: TableLog, sweep: Sweep) -> bool:
 def _may_hold(log: TableLog, file: LiveFile, bound: str) -> bool:
     lowest = json.loads(file.stats or "{}").get("minValues", {}).get("_pos")
     if lowest is not None and bound.startswith(lowest):
-        lowest = _lowest(log, file)  # Delta's statistics end within the position of a snapshot.
+        lowest = _lowest(log, file)  # Delta's statistics are cut off within a snapshot's position.
     return lowest is None or lowest < bound
 
 
 def _lowest(log: TableLog, file: LiveFile) -> str | None:
-    """The smallest `_pos` of a file by its footer; None: it does not tell."""
+    """The smallest `_pos` of a file according to its footer; None: the footer does not say."""
     with file_system(log.uri, log.storage).open_input_file(file.name) as opened:
         footer = pq.read_metadata(opened)
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
@@ -97,8 +97,8 @@ def stale_files(
 ) -> list[DataFile]:
     """Write the synthetic deletes beside the change log; `stamped` makes them files of a commit.
 
-    At this version, the current table must have reached the snapshot's last commit. What changes in it meanwhile is
-    newer than the deletes, which therefore do not harm it.
+    At this version, the current table must have reached the snapshot's last commit. Rows that change in it in the
+    meantime are newer than the deletes, which therefore do not harm them.
 
     Args:
         session: The Spark session.
@@ -132,7 +132,7 @@ def stamped(files: Sequence[DataFile], state: TableState) -> list[DataFile]:
     """Write the deletes once more, as files of the next commit from `state`: ranges may have committed since.
 
     Args:
-        files: What `stale_files` wrote; remains as garbage for VACUUM.
+        files: What `stale_files` wrote; these files remain as garbage for VACUUM.
         state: The newest state of the change log.
     """
     return write_files(_renumbered(files, state), state.target)
@@ -205,7 +205,7 @@ def sweep_rows(
 
 
 def _with(unavailable: pa.Array, names: Sequence[str]) -> pa.Array:
-    """The columns that each row does not know, with these."""
+    """The columns that each row does not know, plus these."""
     if not names:
         return unavailable
     return pa.array([[*(row or ()), *names] for row in unavailable.to_pylist()], unavailable.type)

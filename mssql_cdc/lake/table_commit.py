@@ -1,6 +1,6 @@
-"""Commits to a Delta table by our own log entries, put if absent, with Delta's rules for conflicts (rules A3, A6).
+"""Commits to a Delta table with our own log entries, put if absent, under Delta's conflict rules (rules A3, A6).
 
-Current tables are committed this way. Checkpoints and the clean-up of the log are `deltalake`'s.
+Current tables are committed this way. `deltalake` writes checkpoints and cleans up the log.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Action = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a commit does to a table: `adds` are actions, `removed` are files of the version that was planned from.
+    """What a commit does to a table: `adds` are actions, `removed` are files of the version that it was planned from.
 
-    `protocol`, `metadata` and `domains` (actions) replace those of the table. With `only` the table may hold no other
-    file than the removed ones when the commit is made: for a commit that replaces all rows.
+    `protocol`, `metadata` and `domains` (actions) replace those of the table. With `only` the table may hold no files
+    other than the removed ones when the commit is made: for a commit that replaces all rows.
     """
 
     operation: str
@@ -57,7 +57,7 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
     Raises:
         FencedError: the writer has reached this batch already; nothing was written.
         OvertakenError: another commit changed the table so that the change no longer fits, or another run has written
-            a part of it; nothing was written.
+            part of it; nothing was written.
     """
     if log.restored is None and log.txn(app_id) >= batch:
         raise _fenced(log, app_id, batch)
@@ -70,7 +70,7 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
         if commit_facts(folder, base.version + 1).get("txnId") == mark:
             break  # The store's answer to the first attempt was lost.
         fresh = refresh_log(base)
-        # Rows that both insert are in no file that we remove: only the txn tells of them.
+        # Rows that both runs insert are in no file that we remove: only the txn reveals them.
         if fresh.txn(app_id) != log.txn(app_id):
             if fresh.txn(app_id) >= batch:
                 raise _fenced(fresh, app_id, batch)
@@ -132,7 +132,7 @@ def checkpoint(log: TableLog) -> None:
 
 
 def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> TableLog | None:
-    """The newest version of a table, from what is `known` of it if that is still part of its log.
+    """The newest version of a table's log, based on what is `known` if that is still part of it.
 
     A table that was removed and created again has another id; commits older than the retention are gone, and the
     version after a very old one would look like the newest.

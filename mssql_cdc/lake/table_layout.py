@@ -57,19 +57,19 @@ PLAIN = TableLayout()
 
 @dataclass(frozen=True, slots=True)
 class LayoutChange:
-    """A table's next layout; `rewrites`: every file has to be written anew."""
+    """A table's next layout; `rewrites`: every file has to be rewritten."""
 
     layout: TableLayout
     rewrites: bool
 
 
 def layout_of(wanted: DataLayout, newest: TableSchema, columns: pa.Schema) -> TableLayout:
-    """The layout by the table's own names.
+    """The layout in the table's own column names.
 
     Args:
         wanted: what the user chose.
         newest: the source table's structure.
-        columns: the current table's columns, those that the source no longer has too.
+        columns: the current table's columns, including those that the source no longer has.
 
     Raises:
         SchemaError: a column does not exist, or the table cannot be laid out by it.
@@ -93,14 +93,14 @@ def layout_of(wanted: DataLayout, newest: TableSchema, columns: pa.Schema) -> Ta
 
 
 def layout_change(log: TableLog, layout: TableLayout, clusterable: Sequence[str]) -> LayoutChange | None:
-    """What has to change of a table; None when it is laid out as wanted.
+    """What has to change in a table; None when it is laid out as wanted.
 
-    A table's clustering that a user has chosen with Spark stays as long as no property says otherwise.
+    Clustering that a user has chosen with Spark stays as long as no property says otherwise.
 
     Args:
         log: the table.
         layout: what is wanted.
-        clusterable: the columns that have statistics in a table that is created now.
+        clusterable: the columns that would have statistics in a table created now.
 
     Raises:
         SchemaError: a column to cluster by has no statistics, or only Spark can write the table.
@@ -120,7 +120,7 @@ def layout_change(log: TableLog, layout: TableLayout, clusterable: Sequence[str]
 
 
 def unwritable_layout(log: TableLog) -> str | None:
-    """Why a table that others have laid out is written by Spark; None: it is not."""
+    """Why a table that others have laid out has to be written by Spark; None: it does not."""
     schema = arrow_of(log.schema_json)
     for name in log.partition_by:
         if not is_partition_type(schema.field(name).type):
@@ -134,7 +134,7 @@ def unwritable_layout(log: TableLog) -> str | None:
 
 
 def check_clusterable(layout: TableLayout, clusterable: Sequence[str]) -> None:
-    """Raise SchemaError if a column to cluster by has no statistics, which readers skip files by."""
+    """Raise SchemaError if a column to cluster by has no statistics, by which readers skip files."""
     for name in layout.cluster_by:
         if name not in clusterable:
             raise SchemaError(
@@ -144,7 +144,7 @@ def check_clusterable(layout: TableLayout, clusterable: Sequence[str]) -> None:
 
 
 def is_partition_type(kind: pa.DataType) -> bool:
-    """Whether every reader understands a partition's value of this type in the same way."""
+    """Whether every reader interprets a partition value of this type in the same way."""
     return (
         pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date32(kind) or pa.types.is_string(kind)
     )

@@ -1,7 +1,7 @@
 """The state of a Delta table's log, read without a JVM: live files with their deletion vectors, txns, metadata.
 
-`deltalake` shows no deletion vectors, hence a reader of our own: the newest checkpoint, then the commits after it, then
-only what is new. `lake/table_commit.py` writes commits.
+`deltalake` does not expose deletion vectors, hence a reader of our own: first the newest checkpoint, then the commits
+after it, and later only what is new. `lake/table_commit.py` writes commits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mssql_cdc.lake.table_restores import restored_after, restored_before
 LOG = "_delta_log"
 VECTORS = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"
-"""The domain that names the columns that a table is clustered by."""
+"""The metadata domain that lists the clustering columns of a table."""
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}}))?\.parquet")
 _NEWER_CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.[0-9a-f-]{{36}}\.(?:json|parquet)")
@@ -65,9 +65,9 @@ _COLUMN_FACTS = {
 class TableLog:
     """One version of a Delta table.
 
-    `committed` is the time of the newest commit; None if only a checkpoint tells of it. `restored` is the version of a
-    user's RESTORE after which we have not replaced the rows yet. `unreadable` says why the log cannot be read without
-    Spark; `files` is empty then.
+    `committed` is the time of the newest commit; None if it is known only from a checkpoint. `restored` is the version
+    of a user's RESTORE after which we have not replaced the rows yet. `unreadable` says why the log cannot be read
+    without Spark; `files` is empty then.
     """
 
     uri: str
@@ -109,12 +109,12 @@ class TableLog:
 
     @property
     def rows(self) -> int:
-        """Rows in live files by their statistics, those that vectors delete left out."""
+        """Rows in live files according to their statistics, without those that vectors delete."""
         return sum(file.left for file in self.files.values())
 
     @property
     def counted(self) -> int | None:
-        """The same if the statistics of each file have its rows; else, or if the log cannot be read, None."""
+        """The same if every file's statistics have its row count; None otherwise, or if the log cannot be read."""
         complete = self.unreadable is None and all("numRecords" in file.facts for file in self.files.values())
         return self.rows if complete else None
 
@@ -125,7 +125,7 @@ class TableLog:
 
     @property
     def cluster_by(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of the columns, as files name them, that the table is clustered by."""
+        """The paths of the clustering columns, as files name them."""
         found = json.loads(self.domains.get(CLUSTERING) or "{}").get("clusteringColumns") or ()
         return tuple(tuple(path) for path in found)
 
@@ -274,7 +274,7 @@ def _actions(content: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _with_deltalake(log: TableLog) -> TableLog:
-    """Fill in what `deltalake` knows of a log that we cannot read: enough to hand the table to Spark."""
+    """Fill in what `deltalake` knows about a log that we cannot read: enough to hand the table to Spark."""
     from mssql_cdc.lake.opened import open_table
 
     table = open_table(log.uri, log.storage)
@@ -326,13 +326,13 @@ class _Replay:
                 column = table.column(name)
                 for found in column.filter(column.is_valid()).to_pylist():
                     self._apply(name, _plain(found))
-        # Those of the second kind may have the classic name, too; deltalake writes them so, in one piece.
+        # Those of the second kind (V2) may have the classic name, too; deltalake writes them that way, in one piece.
         if "sidecar" in table.schema.names:
             self.has_sidecars |= table.column("sidecar").null_count < table.num_rows
 
     def commit(self, version: int, actions: Iterable[Mapping[str, Any]]) -> None:
         found = list(actions)
-        # A file may get another vector in one commit: the old pair goes before the new one comes.
+        # A file may get another vector in one commit: remove the old pair before adding the new one.
         for action in found:
             if "remove" in action:
                 self._files.pop(identity_of(action["remove"]), None)
@@ -365,10 +365,10 @@ class _Replay:
 
 
 def _plain(value: Any) -> Any:
-    """A checkpoint's value as JSON has it: without NULLs, and maps are no lists of pairs."""
+    """A checkpoint's value in JSON form: without NULLs, and with maps instead of lists of pairs."""
     if not isinstance(value, dict):
         return value
     found = {name: inner for name, inner in cast("dict[str, Any]", value).items() if inner is not None}
-    # A domain's configuration is a text.
+    # A domain's configuration is text.
     maps = {name for name in _MAPS & found.keys() if not isinstance(found[name], str)}
     return {name: dict(inner) if name in maps else _plain(inner) for name, inner in found.items()}

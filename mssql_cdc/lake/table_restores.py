@@ -1,7 +1,7 @@
 """Notices that a user has restored a current table to an earlier version (correctness D).
 
-RESTORE brings back files and metadata, but not txns: progress says that every change is applied, and rows are missing.
-The operation's name in the log is all that tells. What follows from it is in `lake/current_plan.py`.
+RESTORE brings back files and metadata, but not txns: progress says that every change is applied, but rows are missing.
+Only the operation's name in the log reveals it. `lake/current_plan.py` decides what follows from it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Any
 from mssql_cdc.lake.commit_facts import told_facts
 
 REPLACES = "replaces"
-"""The fact, in a commit's userMetadata, that it replaces all rows by those that the change log adds up to."""
+"""The fact, in a commit's userMetadata, that it replaces all rows with those that the change log adds up to."""
 
 
 def restored_after(before: int | None, info: Mapping[str, Any], version: int) -> int | None:
     """The version of the RESTORE whose rows a table still has; None without one.
 
     Args:
-        before: the same before the commit.
+        before: what it was before the commit.
         info: the commit's `commitInfo`.
         version: the commit's version.
     """
@@ -29,10 +29,10 @@ def restored_after(before: int | None, info: Mapping[str, Any], version: int) ->
 
 
 def restored_before(version: int, info_of: Callable[[int], Mapping[str, Any]]) -> int | None:
-    """The same for a version of which a checkpoint tells, and that says nothing of operations.
+    """The same for a version that is read from a checkpoint, which says nothing about operations.
 
-    Commits are read backwards, until one of ours: that would have replaced the rows after a RESTORE. Usually it is the
-    first, since we write the checkpoints. A commit that the clean-up of the log has removed ends the search, too.
+    Commits are read backward, up to one of ours: that would have replaced the rows after a RESTORE. Usually it is the
+    first, since we write the checkpoints. A commit that log cleanup has removed ends the search, too.
 
     Args:
         version: the checkpoint's version.

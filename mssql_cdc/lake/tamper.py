@@ -33,12 +33,12 @@ _HARMLESS = (
     "UPDATE FIELD METADATA",
     "UPDATE TABLE METADATA",
 )
-"""Names as Delta 4.4 and deltalake 1.6 give them to commits that leave the rows as they are."""
+"""Operation names that Delta 4.4 and deltalake 1.6 give to commits that leave the rows as they are."""
 _OURS = ("WRITE", "MERGE", "CREATE TABLE")
 
 
 def is_harmless(operation: str) -> bool:
-    """Whether commits of this name leave the rows as they are."""
+    """Whether commits with this operation leave the rows as they are."""
     return operation.upper().startswith(_HARMLESS)
 
 
@@ -66,8 +66,8 @@ def verify_untouched(
             f"{state.uri} went back from Delta version {delta_version} to {state.delta_version}. "
             "Restore the missing log files, or take a new snapshot of the table"
         )
-    # An older copy reaches the version by commits of others, and deltalake counts a commit that a power loss has
-    # emptied. Nothing takes the counter back: RESTORE keeps it.
+    # An older copy can reach the version through commits of others, and deltalake counts a commit that a power loss has
+    # emptied. Nothing sets the counter back: RESTORE keeps it.
     if batch is not None and state.batch < batch:
         raise TamperedTableError(
             f"{state.uri} lacks its newest commits: it ends with batch {state.batch}, expected {batch}. "

@@ -21,7 +21,7 @@ class UnknownColumns:
     emptied: tuple[str, ...] = ()
 
     def marked(self, rows: pa.Table) -> pa.Table:
-        """The rows, which say that they do not know these columns; `rows` may lack any column of the table."""
+        """Return the rows, marked as not knowing these columns; `rows` may lack any column of the table."""
         if not self.names:
             return rows
         for place, name in enumerate(rows.column_names):
@@ -42,7 +42,7 @@ ALL_KNOWN = UnknownColumns()
 
 
 def _with(lists: pa.ListArray, names: Sequence[str], kind: pa.ListType) -> pa.ListArray:
-    """Each list, NULL for an empty one, and those of the names that it lacks."""
+    """Append to each list (NULL counts as empty) those of the names that it lacks."""
     count = len(lists)
     values, owners = [lists.flatten()], [_owners(lists)]
     for name in names:
@@ -57,13 +57,13 @@ def _with(lists: pa.ListArray, names: Sequence[str], kind: pa.ListType) -> pa.Li
 
 
 def _without(maps: pa.MapArray, names: Sequence[str], kind: pa.MapType) -> pa.MapArray:
-    """Each map without the entries of these names; NULL if nothing is left. Few rows have one."""
+    """Each map without the entries of these names; NULL if nothing is left. Few rows have a map."""
     kept = [[entry for entry in entries or () if entry[0] not in names] or None for entries in maps.to_pylist()]
     return pa.array(kept, kind)
 
 
 def _owners(nested: pa.ListArray) -> np.ndarray:
-    """For each value of all lists the number of its list."""
+    """For each value of all lists, the number of its list."""
     return np.repeat(np.arange(len(nested)), np.asarray(pc.fill_null(pc.list_value_length(nested), 0)))
 
 

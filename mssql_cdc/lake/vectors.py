@@ -63,7 +63,7 @@ class Vector:
 
     @property
     def identity(self) -> str:
-        """What distinguishes it from other vectors of the same data file."""
+        """The identity that distinguishes it from other vectors of the same data file."""
         return f"{self.kind}{self.place}" + (f"@{self.offset}" if self.offset is not None else "")
 
     @property
@@ -111,7 +111,7 @@ def read_vector(vector: Vector | None, system: pa_fs.FileSystem) -> BitMap64:
 def write_vectors(bitmaps: Sequence[BitMap64], system: pa_fs.FileSystem) -> list[Vector]:
     """The vectors of these bitmaps, together in one new file.
 
-    Small ones may stand in the commit, but then Spark's VACUUM fails with a MatchError (Delta 4.4.0).
+    Small ones could be inline in the commit, but then Spark's VACUUM fails with a MatchError (Delta 4.4.0).
     """
     identity = uuid.uuid4()
     place, content = z85_encode(identity.bytes), bytearray(_VERSION)

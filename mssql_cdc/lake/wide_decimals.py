@@ -1,4 +1,4 @@
-"""Columns of current tables that have statistics and become decimals of too many digits for them.
+"""Columns of current tables that have statistics and become decimals with too many digits for them.
 
 A table lists the columns with statistics when it is created. A listed one may be widened later: `bigint` to
 `decimal(20, 0)`, `smallmoney` to `money`.
@@ -27,7 +27,7 @@ def is_wide(kind: pa.DataType) -> bool:
 def widened_stats(log: TableLog, columns: pa.Schema) -> list[str]:
     """The columns that the table lists for statistics and that are wide decimals.
 
-    One that the table is clustered by stays listed: without statistics only Spark could write the table.
+    A clustering column stays listed: without its statistics, only Spark could write the table.
 
     Args:
         log: the table.
@@ -52,14 +52,14 @@ def without_stats(metadata: Mapping[str, Any], columns: Sequence[str]) -> dict[s
 
 
 def has_rounded_bounds(log: TableLog, columns: Sequence[str]) -> bool:
-    """Whether a file may have rounded bounds of these columns: earlier versions and `deltalake` wrote such.
+    """Whether a file may have rounded bounds of these columns: earlier versions and `deltalake` wrote such bounds.
 
     Args:
         log: the table.
         columns: wide decimals that it lists for statistics.
     """
     kinds = [arrow_of(log.schema_json).field(name).type for name in columns]
-    # What was a `bigint` has whole numbers as bounds, which are exact.
+    # A former `bigint` has whole numbers as bounds, which are exact.
     scales = {
         path: kind.scale
         for path, kind in zip(stored(log.schema_json, columns), kinds, strict=True)

@@ -1,6 +1,6 @@
-"""Windows over a change log: the files that hold a slice of it, readable on a worker, whole or by ranges of keys.
+"""Windows over a change log: the files that hold a slice of it, readable on a worker, whole or by key range.
 
-What is done with the rows is in `lake/apply_task.py`.
+`lake/apply_task.py` processes the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SAMPLED_GROUPS = 4
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The keys from `low` up to and without `high`, as their bytes sort; None: no bound."""
+    """The keys from `low` (inclusive) to `high` (exclusive), in byte order; None: no bound."""
 
     low: str | None = None
     high: str | None = None
@@ -41,23 +41,23 @@ class KeyRange:
 
     @property
     def is_all(self) -> bool:
-        """Whether it has every key."""
+        """Whether it contains every key."""
         return self.low is None and self.high is None
 
     def may_hold(self, smallest: str | None, largest: str | None) -> bool:
-        """Whether it has a key between these two, both included; None: not known."""
+        """Whether it may contain a key between these two, both included; None: not known."""
         below = self.low is not None and largest is not None and largest < self.low
         above = self.high is not None and smallest is not None and smallest >= self.high
         return not below and not above
 
     def common(self, other: KeyRange) -> KeyRange | None:
-        """The keys that both have; None without any."""
+        """The keys that both contain; None if there are none."""
         low = max((end for end in (self.low, other.low) if end is not None), default=None)
         high = min((end for end in (self.high, other.high) if end is not None), default=None)
         return None if low is not None and high is not None and low >= high else KeyRange(low, high)
 
     def inside(self, keys: pa.Array) -> pa.Array:
-        """Which of the keys it has."""
+        """Which of the keys it contains."""
         found = pa.repeat(pa.scalar(value=True), len(keys))
         if self.low is not None:
             found = pc.greater_equal(keys, self.low)
@@ -80,9 +80,9 @@ class WindowFile:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The files of a change log that hold a slice of it, of all keys or of a range; picklable, holds no secret.
+    """The files of a change log that hold a slice of it, for all keys or a range; picklable, holds no secret.
 
-    `certain`: it is known to have rows.
+    `certain`: whether it is known to have rows.
     """
 
     uri: str
@@ -95,17 +95,17 @@ class Window:
 
     @property
     def most_rows(self) -> int:
-        """At least the number of its rows: that of all rows in its files."""
+        """An upper bound on the number of its rows: the number of all rows in its files."""
         return sum(file.rows for file in self.files)
 
     @property
     def size(self) -> int:
-        """The bytes of its files."""
+        """The size of its files in bytes."""
         return sum(file.size for file in self.files)
 
     @property
     def first_position(self) -> str | None:
-        """A `_pos` that no row's precedes; None: not known."""
+        """A lower bound on the `_pos` of its rows; None: not known."""
         found = [file.first for file in self.files]
         return None if None in found else min((one for one in found if one is not None), default=None)
 
@@ -115,7 +115,7 @@ class Window:
         return replace(self, files=files, keys=keys, certain=self.certain and keys.is_all)
 
     def has_rows(self) -> bool:
-        """Whether the slice has rows; compacted files have to be read to tell."""
+        """Whether the slice has rows; compacted files have to be read to find out."""
         return self.certain or next(self.rows(["_batch"]), None) is not None
 
     def rows(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -134,9 +134,9 @@ class Window:
                         yield found.select(list(columns))
 
     def ranges(self, rows: int) -> list[KeyRange]:
-        """Ranges that have all keys between them, each with about so many rows.
+        """Ranges that together cover all keys, each with about this many rows.
 
-        Where files have keys of their own, as those of a snapshot, a range has whole files: no file is read twice.
+        Where files do not share keys, like those of a snapshot, a range has whole files: no file is read twice.
 
         Raises:
             StorageError: a file cannot be read.
@@ -155,7 +155,7 @@ class Window:
         return [KeyRange(low, high) for low, high in pairwise([None, *sorted(set(cuts)), None])]
 
     def divided(self, rows: int) -> list[Window]:
-        """Windows that have all rows between them, each about so many; the window itself if it has only one key.
+        """Windows that together cover all rows, each about this many; the window itself if it has only one key.
 
         Raises:
             StorageError: a file cannot be read.
@@ -176,7 +176,7 @@ class Window:
         return found
 
     def _sampled_cuts(self, files: Sequence[WindowFile], parts: int) -> list[str]:
-        """Keys that divide the rows of these files into so many parts of about the same size."""
+        """Keys that divide the rows of these files into this many parts of about the same size."""
         system, stored = file_system(self.uri, self.storage), stored_name(self.schema_json, "_key")
         sampled: list[pa.ChunkedArray] = []
         step = -(-len(files) // _SAMPLED_FILES)
@@ -265,7 +265,7 @@ def written_window(
 
 
 def _overlapping(files: Iterable[WindowFile]) -> list[list[WindowFile]]:
-    """The files in the order of their keys, those together whose keys overlap."""
+    """The files in the order of their keys, grouped where their keys overlap."""
     found: list[list[WindowFile]] = []
     reach = ""
     for file in sorted(files, key=lambda file: file.smallest or ""):

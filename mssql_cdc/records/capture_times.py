@@ -1,4 +1,4 @@
-"""Times in records. An event's capture time, in place of Debezium's own clock, is that of its batch in `_offsets`."""
+"""Times in records. An event's capture time is that of its batch in `_offsets`; it replaces Debezium's own clock."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stamps(micros: int | None) -> dict[str, int | None]:
 
 def stamp_texts(micros: pa.Array) -> tuple[Texts, Texts, Texts]:
     """Return the texts of `ts_ms`, `ts_us` and `ts_ns` of microseconds since 1970."""
-    encoded = micros.dictionary_encode()  # Rows of one transaction have one time.
+    encoded = micros.dictionary_encode()  # Rows of one transaction have the same time.
     distinct = encoded.dictionary
     us = distinct.cast(pa.string())
     ms = pa.array(distinct.to_numpy() // 1000, pa.int64()).cast(pa.string())

@@ -1,7 +1,7 @@
-"""Values of extensions under Kafka Connect's schemas: checked, and as JSON.
+"""Values of extensions under Kafka Connect's schemas: checked, and converted to JSON.
 
-A schema is what the JSON converter shows of one: `{"type": "string", "optional": true, …}`. Values that the connector
-itself makes never come here.
+A schema has the form in which the JSON converter shows it: `{"type": "string", "optional": true, …}`. Values that the
+connector itself produces never come here.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ _INTEGERS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 _PLAIN: Mapping[str, type] = {"boolean": bool, "string": str}
 _NESTED = {"struct": "fields", "array": "items", "map": "values"}
 _EXACT = Context(prec=1_000, traps=[Inexact, InvalidOperation])
-"""Refuses what it would have to round."""
+"""Raises an error where it would have to round."""
 _MEMBERS = ("name", "version", "doc", "parameters")
 
 
 class UnfitValueError(ValueError):
-    """What an extension made of a value is not what its schema says. The message has no value: rows enter no log."""
+    """What an extension made of a value does not fit its schema. The message has no value: rows never enter a log."""
 
 
 def without_values(error: Exception) -> str:
-    """What is said of an error of a conversion: only messages of `UnfitValueError` are known to quote no value."""
+    """Return what to say about a conversion error: only messages of `UnfitValueError` are known to quote no value."""
     return str(error) if isinstance(error, UnfitValueError) else placed(error)
 
 
 def check_schema(schema: object) -> None:
-    """Raise ValueError unless this is a schema that values can be checked with."""
+    """Raise ValueError unless this is a schema that values can be checked against."""
     found: Schema = cast("Schema", schema) if isinstance(schema, Mapping) else {}
     kind = found.get("type")
     known = {*_INTEGERS, *_PLAIN, *_NESTED, "float", "double", "bytes"}
@@ -55,7 +55,7 @@ def field_schema(schema: Schema, *, optional: bool, default: Any = None) -> dict
     """Return the schema of a field, with its members in the converter's order, without the field's name.
 
     Args:
-        schema: The schema without them.
+        schema: The schema without `optional` and `default`.
         optional: Whether it can be null.
         default: Its default as JSON; None: it has none.
     """
@@ -75,7 +75,7 @@ def to_json(schema: Schema, value: Any, *, numeric: bool = False) -> Any:
 
     Args:
         schema: Its schema.
-        value: bytes become base64; a Decimal too, unless `numeric`.
+        value: The value. Bytes become base64, and so does a Decimal unless `numeric`.
         numeric: Show Connect's decimals as numbers.
 
     Raises:
@@ -100,12 +100,12 @@ def to_json(schema: Schema, value: Any, *, numeric: bool = False) -> Any:
 
 
 def check_json(schema: Schema, value: Any, path: str = "") -> None:
-    """Raise ValueError unless JSON is what the converter would show of a value.
+    """Raise ValueError unless this JSON is what the converter would show for a value.
 
     Args:
         schema: Its schema.
         value: The JSON, with numbers as int or Decimal.
-        path: Where it stands, for the error.
+        path: Where it is, for the error message.
     """
     kind = schema["type"]
     try:
@@ -147,7 +147,7 @@ def dumped(value: Any) -> str:
 
 
 class _PathError(UnfitValueError):
-    """An error that tells where it is."""
+    """An error whose message says where it is."""
 
 
 def _struct(schema: Schema, value: Mapping[str, Any], *, numeric: bool) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def _bytes(schema: Schema, value: Any, *, numeric: bool) -> Any:
 
 
 def _unscaled(value: Decimal, scale: int) -> int:
-    """The number without its point. Python's own context has 28 digits, and rounds what has more."""
+    """Return the number without its decimal point. Python's default context has 28 digits and rounds longer numbers."""
     try:
         whole = value.scaleb(scale, context=_EXACT).quantize(Decimal(1), context=_EXACT)
     except Inexact:

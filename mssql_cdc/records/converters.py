@@ -1,6 +1,6 @@
 """Converts the lake's values to Debezium's values in JSON, by type and mode (TYP-01 to TYP-05, features §1.9).
 
-There is one converter per column: Arrow array and exact texts in, JSON texts out. Converters do not know rows.
+There is one converter per column: Arrow array and exact texts in, JSON texts out. Converters know nothing about rows.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def converter(
 ) -> Convert | None:
     """Return the converter of a column, or None if Debezium omits the column (sql_variant).
 
-    The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None without exact texts.
-    Like Debezium's converters, it replaces a NULL of a NOT NULL column, which CDC did not deliver, with the column's
+    The converter takes an array of `column.type.arrow` and the exact texts of its rows, or None if there are none.
+    Like Debezium's converters, it replaces a NULL in a NOT NULL column, which CDC did not deliver, with the column's
     default or its type's zero.
 
     Args:
         column: The column.
         settings: The modes of values.
         form: How Kafka Connect's converter writes them.
-        mask: What hides the column. The lake has masked values, but Debezium truncates bytes as the texts they become.
+        mask: The column's mask. The lake has masked values, but Debezium truncates bytes as the texts they become.
 
     Raises:
         SchemaError: The column's type is unknown.
@@ -52,15 +52,16 @@ def converter(
 
 
 def null_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN, *, mask: MaskRule | None = None) -> str:
-    """Return the JSON text of a column's NULL: Debezium has no null in NOT NULL columns.
+    """Return the JSON text for a column's NULL: Debezium has no null in NOT NULL columns.
 
-    Its mask hides what it has there. The default that Kafka Connect's converter shows for a null is the schema's.
+    The column's mask also hides what Debezium has there instead. The default that Kafka Connect's converter shows for a
+    null is the schema's.
 
     Args:
         column: The column.
         settings: The modes of values.
         form: How Kafka Connect's converter writes them.
-        mask: What hides the column. It matters where CDC may not deliver a value, so that no other salt is read.
+        mask: The column's mask. It is used only where CDC may not deliver a value, so that no other salt is read.
     """
     if column.nullable and not form.defaults:
         return "null"
@@ -74,7 +75,7 @@ def null_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN, 
 
 
 def default_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN) -> str | None:
-    """Return the JSON text of a column's literal default; None without one.
+    """Return the JSON text of a column's literal default; None if it has none.
 
     Args:
         column: The column.
@@ -85,7 +86,7 @@ def default_text(column: Column, settings: RecordSettings, form: JsonForm = PLAI
     if convert is None or literal is None:
         return None
     if isinstance(literal[0], Decimal) and settings.decimal_handling == "string":
-        return json_text(f"{literal[0]:f}")  # Its own digits, not those of the column.
+        return json_text(f"{literal[0]:f}")  # The literal's own digits, not those of the column.
     return _text_of(column, convert, literal)
 
 
@@ -98,7 +99,7 @@ def _filled(convert: Convert, instead: str, values: pa.Array, exact: pa.Array | 
 
 
 def _shortened(column: Column, settings: RecordSettings, form: JsonForm, mask: MaskRule | None) -> Convert | None:
-    """Return a column's converter; it truncates the texts of bytes, of which the lake has enough."""
+    """Return a column's converter, which truncates the texts of bytes; the lake has enough bytes for that."""
     convert = _convert(column.type, settings, form)
     if convert is None or mask is None or mask.kind != "truncate" or settings.binary_handling == "bytes":
         return convert
@@ -110,7 +111,7 @@ def _shortened(column: Column, settings: RecordSettings, form: JsonForm, mask: M
 
 
 def _cut(convert: Convert, length: int, values: pa.Array, exact: pa.Array | None) -> Texts:
-    """Truncate texts in quotes that have nothing to escape."""
+    """Truncate quoted texts that contain nothing to escape."""
     texts = convert(values, exact)
     cut = pc.binary_join_element_wise(pc.utf8_slice_codeunits(texts, 0, length + 1), '"', "")
     return pc.if_else(pc.greater(pc.utf8_length(texts), length + 2), cut, texts)
@@ -147,7 +148,7 @@ def _time_of(sql_type: SqlServerType, mode: TimePrecision) -> Convert:
 
 
 def time_unit(sql_type: SqlServerType, mode: TimePrecision) -> int:
-    """Return the unit in nanoseconds of a time or timestamp in a numeric `time.precision.mode`."""
+    """Return the unit, in nanoseconds, of a time or timestamp under a numeric `time.precision.mode`."""
     fixed = {"connect": _MS, "microseconds": _US, "nanoseconds": _NS}.get(mode)
     if fixed is not None:
         return fixed
@@ -238,7 +239,7 @@ def _timestamps(unit: int, values: pa.Array, exact: pa.Array | None) -> Texts:
 
 
 def _in_quotes(texts: pa.Array) -> Texts:
-    """Quote texts without anything to escape."""
+    """Quote texts that contain nothing to escape."""
     return pc.binary_join_element_wise('"', texts, '"', "")
 
 

@@ -1,6 +1,6 @@
-"""Converters of users (SPI-05): Debezium's `CustomConverter` in Python.
+"""User-defined converters (SPI-05): Debezium's `CustomConverter` in Python.
 
-A converter looks at each column once and may register a schema and a function for it; then the function makes the
+A converter sees each column once and may register a schema and a function for it; the function then produces the
 column's values in keys, values and defaults. An entry point in the group `mssql_cdc.converters` names its class.
 """
 
@@ -31,12 +31,12 @@ from mssql_cdc.records.schemas import jdbc_type_name
 from mssql_cdc.schema import Column, Kind, TableSchema
 
 Conversion = Callable[[Any], Any]
-"""Makes the value of a record of a source's value, which is None for NULL."""
+"""Converts a source value, which is None for NULL, to the value in a record."""
 
 
 @dataclass(frozen=True, slots=True)
 class RelationalColumn:
-    """A column as a converter sees it, with Debezium's names; `default` is a value like those that are converted."""
+    """A column as a converter sees it, with Debezium's names; `default` is a value like those to be converted."""
 
     name: str
     data_collection: str
@@ -50,18 +50,18 @@ class RelationalColumn:
 
 
 class ConverterRegistration(Protocol):
-    """Takes what a converter does with the column that it was asked about."""
+    """Receives what a converter registers for the column that it was asked about."""
 
     def register(self, schema: Schema, convert: Conversion) -> None:
-        """Register a schema (`{"type": "string", "name": …}`) and the function that makes values of it."""
+        """Register a schema (`{"type": "string", "name": …}`) and the function that produces its values."""
         ...
 
 
 class CustomConverter(Protocol):
-    """A converter, as Debezium's `io.debezium.spi.converter.CustomConverter`."""
+    """A converter, like Debezium's `io.debezium.spi.converter.CustomConverter`."""
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take the converter's properties, without its name in front; called once, before all others."""
+        """Receive the converter's properties, without its name as a prefix; called once, before all other methods."""
         ...
 
     def converter_for(self, column: RelationalColumn, registration: ConverterRegistration) -> None:
@@ -81,7 +81,7 @@ class _Registration:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A column's conversion: `default` is what it makes of the column's default."""
+    """A column's conversion; `default` is the column's default after conversion."""
 
     converter: str
     column: Column
@@ -95,7 +95,7 @@ class Registered:
         return field_schema(self.schema, optional=self.column.nullable, default=default)
 
     def text(self, value: Any, form: JsonForm) -> str:
-        """Return the JSON of a source's value.
+        """Return the JSON of a source value.
 
         Args:
             value: The value; None is NULL.
@@ -106,7 +106,7 @@ class Registered:
         """
         try:
             found = self.convert(value)
-        except Exception as error:  # noqa: BLE001 (any: code of users)
+        except Exception as error:  # noqa: BLE001 (any: user code)
             raise UnfitValueError(f"{self._who} fails: {placed(error)}") from None
         if found is None and self.default is not None and form.defaults:
             found = self.default
@@ -138,7 +138,7 @@ class RowConvert:
 
 @dataclass(frozen=True, slots=True)
 class CustomConverters:
-    """The converters of a connector, in their order: the first one that registers a column converts it."""
+    """The converters of a connector, in order: the first one that registers a column converts it."""
 
     connector: Connector
     own: tuple[tuple[str, CustomConverter], ...] = ()
@@ -157,10 +157,10 @@ class CustomConverters:
         return cls(connector, tuple(found))
 
     def registered(self, schema: TableSchema) -> dict[str, Registered]:
-        """Return the conversions of a table's columns, by their names.
+        """Return the conversions of a table's columns, by column name.
 
         Raises:
-            ConfigurationError: A converter registers what cannot be used.
+            ConfigurationError: A converter registers something that cannot be used.
         """
         if not self.own:
             return {}
@@ -208,13 +208,13 @@ def _as_asked(column: Column, table: str) -> RelationalColumn:
 def source_values(column: Column, values: pa.Array, exact: pa.Array | None) -> list[Any]:
     """Return values as converters get them.
 
-    bool, int, float, Decimal, str, bytes, date and datetime; times of day are texts, and so are the moments that
-    Python's datetime cannot hold: of datetime2(7) and datetimeoffset, in ISO 8601.
+    They are bool, int, float, Decimal, str, bytes, date and datetime; times of day are texts, and so are the moments
+    that Python's datetime cannot hold: those of datetime2(7) and datetimeoffset, in ISO 8601.
 
     Args:
         column: Their column.
         values: The lake's values.
-        exact: Their exact texts, where a value loses something.
+        exact: Their exact texts, where the stored value loses something.
     """
     found = values.to_pylist()
     texts: list[str | None] = exact.to_pylist() if exact is not None else [None] * len(found)

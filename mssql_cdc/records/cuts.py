@@ -1,4 +1,4 @@
-"""The complete cuts of a database as records look at them: a few of thousands, each decoded when it is looked at."""
+"""The complete cuts of a database as records use them: a few of thousands, each decoded on access."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COMMIT = 25
 
 
 class Cuts(Sequence[Cut]):
-    """The complete cuts that have a position, in order; what is asked of them is found by bisection."""
+    """The complete cuts that have a position, in order; lookups use bisection."""
 
     def __init__(self, recorded: Recorded) -> None:
         """Take what `_offsets` has recorded.
@@ -46,7 +46,7 @@ def first_behind(cuts: Sequence[Cut], position: str) -> Cut | None:
 
     Args:
         cuts: The complete cuts, in order.
-        position: How far records are written.
+        position: How far records have been written.
     """
     place = bisect_right(cuts, position, key=position_of)
     return cuts[place] if place < len(cuts) else None

@@ -1,4 +1,4 @@
-"""What the lake holds of one database at a complete cut, ready to be rendered (rules A4, B11, E28)."""
+"""What the lake holds for one database at a complete cut, ready to be rendered (rules A4, B11, E28)."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True)
 class DatabaseView:
-    """One database at a cut; nothing at or behind `bound` is rendered.
+    """One database at a cut; nothing at or after `bound` is rendered.
 
-    Tables are known as `Tables` has them. `wanted` are those that are selected, `others` are not captured. `idle` are
-    the heartbeats of polls that found nothing, `told` the rows of `_notifications` if they are records.
+    Tables are identified as in `Tables`. `wanted` are the selected tables, `others` those that are not captured.
+    `idle` are the heartbeats of polls that found nothing, `told` the rows of `_notifications` if they become records.
     """
 
     connector: Connector
@@ -65,7 +65,7 @@ class DatabaseView:
 
     @cached_property
     def beats(self) -> Sequence[Beat]:
-        """The heartbeats behind the last one that was written, where the view begins."""
+        """The heartbeats after the last one that was written, from the beginning of the view."""
         ends = [milliseconds(block.ended) for block in self.blocks if block.ended is not None]
         interval = self.connector.streaming.heartbeat_interval_ms
         last, start = self.begins.beat_ms, self.begins.position
@@ -73,7 +73,7 @@ class DatabaseView:
 
     @cached_property
     def notices(self) -> Sequence[Notice]:
-        """The notifications behind those that were written before the view begins."""
+        """The notifications after those that were written before the view begins."""
         written, newest = self.begins.notified or 0, self.offsets.last_cut()
         if self.told is None or newest is None:
             return ()
@@ -84,8 +84,8 @@ class DatabaseView:
     def streamed_logs(self) -> list[ChangeLog]:
         """The change logs whose changes are streamed.
 
-        The numbers of a table's changes do not depend on other tables, but their places in transactions do, and the
-        position that a blocking snapshot shows: that of the newest event.
+        The numbers of a table's changes do not depend on other tables, but their places in transactions do, and so
+        does the position that a blocking snapshot shows: that of the newest event.
         """
         waits = any(one.kind == BLOCKING and one.number not in self.begins.snapshots for one in self.blocks)
         needs_all = self.connector.records.transaction_metadata or waits
@@ -102,11 +102,11 @@ class DatabaseView:
         return self.offsets.recorded.times(log.folder or table.text, batches)
 
     def wants(self, shape: TableShape) -> bool:
-        """Whether the table is wanted that has, or had, a shape."""
+        """Whether the table that has, or had, a shape is wanted."""
         return not self.selection.tables or self.shapes.table_of(shape) in self.wanted
 
     def filtered(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the records of wanted tables that are wanted."""
+        """Return the wanted records among those of wanted tables."""
         own = [(table, version.schema) for table in self.wanted for version in self.versions[table]]
         topics = {self.shapes.extensions.topics.data_change_topic(schema.table_id) for _, schema in own}
         java = self.connector.records.writes_string_keys and self.selection.key is not None
@@ -131,7 +131,7 @@ class DatabaseView:
         polled: datetime | None = None,
         known: KnownTables | None = None,
     ) -> DatabaseView | None:
-        """Look at a database's last complete cut; None before its first one.
+        """Return the view at a database's last complete cut; None before its first one.
 
         Args:
             connector: The configuration; its modes shape the records.
@@ -140,8 +140,8 @@ class DatabaseView:
             state: What was rendered before; None: begin at the start of the selection.
             selection: The wanted records.
             extensions: The connector's extensions.
-            polled: When the source has just been polled, and had nothing beyond the cut; None: it was not.
-            known: The lake's small tables as they were read last.
+            polled: When the source was just polled and had nothing beyond the cut; None: it was not polled.
+            known: The lake's small tables as they were last read.
         """
         storage = Storage(dict(connector.delta.storage))
         layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
@@ -157,12 +157,12 @@ class DatabaseView:
             view = replace(view, bound=min(view.bound, end))
         if state is None:
             start = selection.start_position(cut.epoch, logs)
-            # A late change of before is not wanted either.
+            # A late change from before the start is not wanted either.
             state = StreamState() if start is None else view.state_at(min(start, view.bound), cut)
         return view.behind(state) if polled is None else view.behind(state).idle_since(cut, polled)
 
     def batches_at(self, cut: OffsetRow) -> dict[str, int]:
-        """The newest batch of each change log at a cut of before."""
+        """Return the newest batch of each change log at an earlier cut."""
         logs = self.logs.values()
         found = {log: self.offsets.batch_at(log.table_id.text, cut.number, folder=log.folder) for log in logs}
         return {log.identity: batch for log, batch in found.items() if batch is not None}
@@ -172,7 +172,7 @@ class DatabaseView:
 
         Args:
             position: The position.
-            cut: The cut; what was written later comes, wherever it stands.
+            cut: The cut; what was written after it is rendered, whatever its position.
         """
         beats = [beat.at_ms for beat in self.beats if beat.position < position]
         known = [one for one in self.announcements if one.position < position and one.version.at <= cut.at]
@@ -186,7 +186,7 @@ class DatabaseView:
         )
 
     def idle_since(self, cut: OffsetRow, polled: datetime) -> DatabaseView:
-        """Return the view with the heartbeat of a poll that found nothing behind the cut, if it is due."""
+        """Return the view with the heartbeat of a poll that found nothing after the cut, if it is due."""
         ends = (milliseconds(block.ended) for block in self.blocks if block.ended is not None)
         known = (*(beat.at_ms for beat in self.beats), *ends, self.begins.beat_ms or 0)
         interval = self.connector.streaming.heartbeat_interval_ms
@@ -198,11 +198,11 @@ class DatabaseView:
         return self.notices[place - 1].number if place else self.begins.notified or 0
 
     def until(self, bound: str, batches: Mapping[str, int]) -> DatabaseView:
-        """Return the view without the changes from a position on, and those of later batches.
+        """Return the view without the changes from a position on, and without those of later batches.
 
         Args:
             bound: The position.
-            batches: The last batch of each change log, by `ChangeLog.identity`; others have none.
+            batches: The last batch of each change log, by `ChangeLog.identity`; other logs have none.
         """
         logs = {table: log.within(bound, batches.get(log.identity, 0)) for table, log in self.logs.items()}
         return replace(self, logs=logs, bound=min(self.bound, bound))
@@ -232,7 +232,7 @@ class DatabaseView:
         versions = _versions(tables, layout, storage)
         shown = SchemaHistory({t.text: tuple(v.schema for v in own) for t, own in versions.items()})
         ordered = _ordered(connector, {table: table for table in tables.entries})
-        # In the order of their first names: a later rename moves no record of a snapshot.
+        # In the order of their first names, so that a later rename does not move records of a snapshot.
         of_snapshots = _ordered(connector, {table: own[0].table_id for table, own in versions.items()})
         found_logs = [_log(table, tables.entries[table], layout, offsets, cut, storage, known) for table in ordered]
         logs = {log.table_id: log for log in found_logs if log is not None}
@@ -267,7 +267,7 @@ def _versions(tables: Tables, layout: Layout, storage: Storage) -> dict[TableId,
 
 
 def _ordered(connector: Connector, named: Mapping[TableId, TableId]) -> list[TableId]:
-    """Return tables in the order that the configuration gives the names which they are given with."""
+    """Return tables in the order in which the configuration puts the names that they are mapped to."""
 
     def place(table: TableId) -> tuple[int, int, str]:
         name = named[table]

@@ -17,7 +17,7 @@ import pyarrow as pa
 from mssql_cdc.schema import Column, Kind
 
 _ALL_DIGITS = Context(prec=100)
-"""Python's own has 28 digits, SQL Server's decimals have 38."""
+"""Python's default context has 28 digits; SQL Server's decimals have 38."""
 Literal = tuple[Any, str | None]
 """A value as the lake stores it, and its exact text where the stored value loses something."""
 _DATE = r"(\d{4}-\d{2}-\d{2})"
@@ -26,18 +26,18 @@ _ZONE = r"([+-]\d{2}:\d{2})"
 _RANGES = {"tinyint": (-(2**15), 2**15), "smallint": (-(2**15), 2**15), "int": (-(2**31), 2**31)}
 """Java's types; Debezium reads the default of a tinyint as a short."""
 _TICKS = {"smalldatetime": 1, "datetime": 60 * 300}
-"""How many values a minute has."""
+"""How many distinct values there are per minute."""
 
 
 def literal_default(column: Column) -> Literal | None:
-    """Parse a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`) as Debezium does; None if it shows none."""
+    """Parse a literal DEFAULT (`((1))`, `('abc')`, `(0x0102)`) as Debezium does; None if Debezium shows none."""
     text = column.default_text
     if text is None or column.identity or column.alias is not None:
         return None
     try:
         found = _literal(column, text)
         if found is not None:
-            stored(column, found)  # One that the column cannot hold is none.
+            stored(column, found)  # A default that the column cannot hold counts as none.
     except (ValueError, ArithmeticError):
         return None
     return found
@@ -111,9 +111,9 @@ def _integer(type_name: str, text: str) -> int | None:
 
 
 def _moment(column: Column, text: str) -> Literal | None:
-    """Read a date or time in ISO's notation, with all digits, whatever the column keeps.
+    """Parse a date or time in ISO notation, with all digits, however many the column keeps.
 
-    Debezium lets the server parse it, which knows more notations.
+    Debezium lets the server parse it, which accepts more notations.
     """
     match column.type.kind:
         case Kind.DATE:
@@ -156,13 +156,13 @@ def _padded(time: str) -> str:
 
 
 def _innermost(text: str) -> str:
-    """Return the text between the last `(` and the first `)`, as Debezium does (raises ValueError as `_between`)."""
+    """Return the text between the last `(` and the first `)`, as Debezium does (raises ValueError like `_between`)."""
     end = text.find(")")
     return _between(text, text.rfind("(") + 1, len(text) if end < 0 else end)
 
 
 def _between(text: str, start: int, end: int) -> str:
-    """Return a part of a text; Java has none that ends before it begins (raises ValueError)."""
+    """Return a part of a text; as in Java, it cannot end before it begins (raises ValueError)."""
     if start > end:
         raise ValueError(f"there is no text from {start} to {end}")
     return text[start:end]

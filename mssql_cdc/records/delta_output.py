@@ -1,7 +1,7 @@
-"""A Delta table of records. Records and progress are one commit: the progress is in its metadata.
+"""A Delta table of records. Records and progress share one commit: the progress is in its metadata.
 
-RESTORE takes records back, and keeps the history with the progress. So what others have committed behind the newest
-progress is judged before a run goes on there.
+RESTORE rolls records back but keeps the history with the progress. So what others have committed after the newest
+progress is checked before a run continues there.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class DeltaOutput:
             self.keep()
 
     def keep(self) -> None:
-        """Commit the records that wait, and how far they reach.
+        """Commit the pending records, and how far they reach.
 
-        Without records, only an output of some tables or keys commits how far it has looked for them. Any other one
-        would make a commit of every cut without a record, and finds the next record soon.
+        Without records, only an output of some tables or keys commits how far it has looked for them. Any other
+        output would make a commit for every cut without a record, and finds the next record soon.
         """
         if self._written is None or (not self._waiting and not self._has_looked(self._written)):
             return
@@ -101,16 +101,16 @@ def _opened(uri: str, connector: Connector, *, create: bool) -> TableState:
 
 
 def _verify_records(state: TableState, batch: int) -> None:
-    """Check that the table has the records that the newest progress counts, but those that a DELETE has taken away.
+    """Check that the table has the records that the newest progress counts, except those that a DELETE has removed.
 
-    The history is followed back from the newest version. A RESTORE leads to the version that it has brought back.
+    The history is followed back from the newest version. A RESTORE leads to the version that it restored.
 
     Args:
         state: The state of the table's log.
         batch: The `_batch` of the commit with the newest progress.
 
     Raises:
-        StorageError: The way does not lead to the commit of the newest progress.
+        StorageError: The path does not lead to the commit of the newest progress.
     """
     since = _commits_since(state, batch)
     kept, version = min(since), state.delta_version
@@ -129,7 +129,7 @@ def _verify_records(state: TableState, batch: int) -> None:
 
 
 def _commits_since(state: TableState, batch: int) -> dict[int, Mapping[str, Any]]:
-    """Return our commit with this `_batch`, and those behind it, by version."""
+    """Return our commit with this `_batch`, and those after it, by version."""
     found: dict[int, Mapping[str, Any]] = {}
     for entry in backwards(state.table):
         found[entry["version"]] = entry
@@ -139,7 +139,7 @@ def _commits_since(state: TableState, batch: int) -> dict[int, Mapping[str, Any]
 
 
 def _restored_version(commit_info: Mapping[str, Any]) -> int:
-    """Return the version that a RESTORE has brought back; -1: it names a time."""
+    """Return the version that a RESTORE restored; -1: it names a time."""
     parameters: Mapping[str, Any] = commit_info.get("operationParameters") or {}
     version = str(parameters.get("version"))
     return int(version) if version.isdecimal() else -1

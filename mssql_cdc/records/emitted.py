@@ -1,7 +1,7 @@
 """Which events Debezium emits for a change: one, two for an update that changes the record's key, or none (TXN-07).
 
-Rendering and counting share this rule. Changes that `skipped.operations` leaves out are no `Changes` (`rows.py`). As in
-Debezium, whose query leaves them out, it does not look at the events of an update: both halves of a moved one stay.
+Rendering and counting share this rule. Changes that `skipped.operations` leaves out never become `Changes` (`rows.py`).
+As in Debezium, whose query leaves them out, it ignores the events of an update: both halves of a moved one stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Emitted(NamedTuple):
     """What becomes of changes, one element per change.
 
     `moved`: the update changes the record's key. `dropped`: the change has no record. `first`: it has an event, which
-    is the delete of a `moved` one. `create`: it has another event, the create.
+    for a `moved` one is the delete. `create`: it has a second event, the create.
     """
 
     moved: Numbers
@@ -29,7 +29,7 @@ class Emitted(NamedTuple):
 
     @classmethod
     def of(cls, changes: Changes, settings: RecordSettings) -> Emitted:
-        """Look at changes; rows that were read have records, but are no events of a transaction.
+        """Return what becomes of changes; rows that were read have records, but are not events of a transaction.
 
         Args:
             changes: Changes of one table.

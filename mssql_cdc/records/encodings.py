@@ -15,7 +15,7 @@ import pyarrow as pa
 
 Numbers = np.ndarray[Any, Any]
 _LONG = 512
-"""The average length from which one call per value is faster than work on all bytes of a column."""
+"""The average length above which one call per value is faster than working on all bytes of a column."""
 _DIGITS = string.ascii_uppercase + string.ascii_lowercase + string.digits
 _HEX = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint16)
 
@@ -72,7 +72,7 @@ def binary_encoder(mode: str) -> Callable[[bytes], str]:
 
 
 def _base64_texts(data: Numbers, sizes: Numbers, pairs: Numbers, like: pa.Array) -> pa.Array:
-    """Encode values that lie one after another: each is padded to groups of three bytes, shown as two pairs."""
+    """Encode values that are stored consecutively: each is padded to groups of three bytes, shown as two pairs."""
     groups = (sizes + 2) // 3
     starts = np.cumsum(sizes) - sizes
     group_ends = np.cumsum(groups)
@@ -94,7 +94,7 @@ def _base64_texts(data: Numbers, sizes: Numbers, pairs: Numbers, like: pa.Array)
 
 
 def _strings(texts: Numbers, sizes: Numbers, like: pa.Array) -> pa.Array:
-    """Build strings that lie one after another, NULL where `like` is NULL."""
+    """Build strings that are stored consecutively, NULL where `like` is NULL."""
     offsets = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes, out=offsets[1:])
     valid = pa.array(np.asarray(like.is_valid())).buffers()[1] if like.null_count else None

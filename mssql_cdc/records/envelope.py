@@ -1,7 +1,7 @@
 """The state that Debezium has while it streams one database, and what follows from it: source blocks and offsets.
 
-`Envelopes` has serial numbers, the open transaction and the newest position. It numbers changes in their order, and
-builds records that stand alone; those of whole batches are built by `envelope_texts.py`.
+`Envelopes` holds serial numbers, the open transaction and the newest position. It numbers changes in order and builds
+standalone records; those of whole batches are built by `envelope_texts.py`.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Envelopes:
         """
         settings = self.connector.records
         if settings.writes_cloud_events:
-            value = None  # Debezium's converter has no CloudEvent for what is no row change.
+            value = None  # Debezium's converter has no CloudEvent for anything but row changes.
         elif settings.value_form.schemas:
             value = {"schema": schemas[1], "payload": value}
         if settings.writes_string_keys:
@@ -137,7 +137,7 @@ class Envelopes:
 def offset_of(info: SourceInfo, transaction: dict[str, Any]) -> dict[str, Any]:
     """Return a streaming offset: a position and the transaction that is open there.
 
-    Behind a snapshot and before the first event, Debezium writes the missing change LSN as text, and counts from 1.
+    After a snapshot and before the first event, Debezium writes the missing change LSN as text, and counts from 1.
     """
     is_behind_snapshot = info.commit_lsn is not None and info.change_lsn is None
     return {

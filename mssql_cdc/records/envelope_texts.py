@@ -1,6 +1,6 @@
 """Builds the records of whole batches of changes: envelopes, headers, tombstones, key changes, transaction boundaries.
 
-It has no state, so that several batches can be built at once; `envelope.py` has numbered the changes before. The
+It has no state, so that several batches can be built at once; `envelope.py` has already numbered the changes. The
 formats are those of features §3, as the JSON converter without schemas writes them.
 """
 
@@ -134,7 +134,7 @@ class EnvelopeTexts:
         return [(place[is_delete] * SLOTS + _TOMBSTONE, empty)]
 
     def _boundaries(self, changes: Changes, numbered: Numbered) -> list[Part]:
-        """END of the transaction before and BEGIN of its own, for each change that begins one (TXN-05)."""
+        """END of the previous transaction and BEGIN of its own, for each change that begins one (TXN-05)."""
         orders = numbered.orders
         if orders is None or numbered.first is None or numbered.create is None or not len(orders.begins):
             return []

@@ -3,7 +3,7 @@
 The counts are those of the rendered records, because `emitted.py` decides for both. Only rows whose count depends on
 their values are rendered to be counted: updates that change the row's key or may change the record's, with
 `skip.messages.without.change` every update, and every row if failures are left out
-(`event.processing.failure.handling.mode`). What `transactions.py` needs all tables for, order, is not needed here.
+(`event.processing.failure.handling.mode`). The order, for which `transactions.py` needs all tables, is not needed here.
 
 Not known here: what ReselectColumns reads again, and whether a post-processor fails.
 """
@@ -46,21 +46,21 @@ COUNTED = pa.schema(
         pa.field("events", pa.int64()),
     ]
 )
-"""The events of one table in one transaction: `first` and `last` are `_pos` of them, `at` is in microseconds.
+"""The events of one table in one transaction: `first` and `last` are `_pos` values, `at` is in microseconds.
 
-`transaction` is the beginning of their positions: an LSN can come again behind a restore."""
+`transaction` is the beginning of their positions: an LSN can recur after a restore."""
 _TRANSACTION = 25
 """The length of the epoch and the commit LSN in `_pos`."""
 _BEFORE_SPLIT, _AFTER_SPLIT = 3, 4
 
 
 def counting_extensions(connector: Connector) -> Extensions:
-    """Load the extensions that have a say in what an event is (raises ConfigurationError)."""
+    """Load the extensions that affect what counts as an event (raises ConfigurationError)."""
     return Extensions(topics_of(connector), CustomConverters.of(connector), PostProcessors())
 
 
 def transaction_of(position: str) -> str:
-    """Return the transaction of a position, as `COUNTED` has it."""
+    """Return the transaction of a position, as in `COUNTED`."""
     return position[:_TRANSACTION]
 
 
@@ -78,13 +78,13 @@ def merged_counts(counts: Sequence[pa.Table]) -> pa.Table:
 class EventCounts:
     """Counts the events of one table.
 
-    Rows come twice at most: all of them without their values, then, if `needs_values`, all of them whole.
+    Rows are passed in at most twice: all of them without their values, then, if `needs_values`, all of them complete.
 
     Attributes:
-        table_id: The table, by the name that the history has.
+        table_id: The table, by its name in the history.
         history: The schema versions.
         connector: The configuration.
-        extensions: Take part in rendering; None: rows cannot be rendered, so that each counts as one.
+        extensions: Take part in rendering; None: rows cannot be rendered, so each counts as one.
     """
 
     table_id: TableId
@@ -106,7 +106,7 @@ class EventCounts:
         self.needs_values = self.needs_values or bool(pc.any(needed).as_py())
         op, skipped = rows.column("op"), self.connector.records.skipped
         left_out, is_half = pc.is_in(op, value_set=pa.array(sorted({"r", *skipped}), pa.string())), _is_half(rows)
-        # Whatever their own op: they are an update.
+        # Whatever their own op, they are an update.
         left_out = pc.or_(left_out, is_half) if "u" in skipped else pc.and_not(left_out, is_half)
         self._count(rows.filter(pc.invert(pc.or_(needed, left_out))))
 
@@ -122,7 +122,7 @@ class EventCounts:
         halves = rows.filter(is_half)
         if not halves.num_rows:
             return
-        # Both halves of a key change stand in one commit, but not always in one batch.
+        # Both halves of a key change are in one commit, but not always in one batch.
         halves = pa.concat_batches([*self._halves, halves])
         halves = halves.take(pc.sort_indices(halves.column("_pos")))
         stems = pc.utf8_slice_codeunits(halves.column("_pos"), 0, -1).to_numpy(zero_copy_only=False)
@@ -158,18 +158,18 @@ class EventCounts:
         return pc.and_(found, self._are(version.filter(found), self._is_rendered, version))
 
     def _are(self, some: pa.Array, what: Callable[[int], bool], all_: pa.Array | None = None) -> pa.Array:
-        """Return which rows have a version of which this is true.
+        """Return which rows have a version that satisfies a condition.
 
         Args:
-            some: Versions; only these are looked at.
-            what: Says so of a version.
+            some: Versions; only these are tested.
+            what: The condition.
             all_: The versions of the rows; None: `some`.
         """
         chosen = pa.array([one for one in pc.unique(some).to_pylist() if what(one)], some.type)
         return pc.is_in(some if all_ is None else all_, value_set=chosen)
 
     def _may_differ(self, version: int) -> bool:
-        """Whether an update that keeps the row's key may be none or two events."""
+        """Whether an update that keeps the row's key may have no event or two."""
         schema = self._version(version)
         if schema is None or self.connector.records.skip_unchanged:
             return True
@@ -178,7 +178,7 @@ class EventCounts:
         return not {*(own or schema.record_key)} <= {*schema.key_columns}
 
     def _is_rendered(self, version: int) -> bool:
-        """Whether rows of a version can be rendered at all; if not, that is the trouble of records, not of capture."""
+        """Whether rows of a version can be rendered at all; if not, that is a problem of records, not of capture."""
         if version not in self._rendered:
             try:
                 self._rendered[version] = self.extensions is not None and bool(self._shapes.of(self.table_id, version))
@@ -192,7 +192,7 @@ class EventCounts:
 
     def _render(self, rows: pa.RecordBatch) -> None:
         settings = self.connector.records
-        failures = Failures("skip")  # Records tell of them.
+        failures = Failures("skip")  # Records report them.
         rows = rows.take(pc.sort_indices(rows.column("_pos")))
         for start in range(0, rows.num_rows, WINDOW_ROWS):  # An even number: pairs stay together.
             part = rows.slice(start, WINDOW_ROWS)

@@ -1,4 +1,4 @@
-"""Schemas of records that are no row changes: heartbeats, transactions, notifications, schema changes (features §3).
+"""Schemas of records that are not row changes: heartbeats, transactions, notifications, schema changes (features §3).
 
 `schemas.py` has those of tables.
 """

@@ -45,7 +45,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What the values of changes of one table show.
+    """What the values of one table's changes show.
 
     Args:
         changes: The changes.
@@ -79,7 +79,7 @@ def envelope(event: Event, connector: Connector, made: TransactionTexts | None =
     Args:
         event: What they show.
         connector: The modes.
-        made: Makes the transaction blocks of a user's factory; None: they are Debezium's.
+        made: Makes the transaction blocks with a user's factory; None: they are Debezium's.
     """
     ms, us, ns = stamp_texts(event.captured_us)
     block: Texts | str = "null"
@@ -145,7 +145,7 @@ def cloud_event(event: Event, connector: Connector, made: TransactionTexts | Non
 
 
 def _extensions(event: Event, name: str, made: TransactionTexts | None) -> Texts:
-    """The operation, the source block and the transaction block; a number of 64 bits is a text in CloudEvents."""
+    """The operation, the source block and the transaction block; a 64-bit number is a text in CloudEvents."""
     changes, table = event.changes, event.changes.shape.table_id
     ms, us, ns = stamp_texts(changes.commit_us)
     serial = pc.if_else(pc.equal(event.serial, "null"), "null", joined('"', event.serial, '"'))
@@ -173,7 +173,7 @@ def with_images_of(event: Event, before: Texts, after: Texts) -> Event:
     Args:
         event: The event.
         before: Its envelopes before the post-processors.
-        after: Its envelopes behind them.
+        after: Its envelopes after them.
 
     Raises:
         ConversionError: A post-processor changed something else, which a CloudEvent does not take from the envelope.

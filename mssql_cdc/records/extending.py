@@ -14,7 +14,7 @@ from mssql_cdc.records.transaction_structs import TransactionTexts, transaction_
 
 @dataclass(frozen=True, slots=True)
 class Extensions:
-    """What takes part in rendering: Debezium's own, unless properties name others.
+    """The extensions that take part in rendering: Debezium's own, unless properties name others.
 
     `reselect` and `transactions` are None unless they are configured.
     """

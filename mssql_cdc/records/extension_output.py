@@ -1,6 +1,6 @@
-"""Outputs of users: the contract of the entry points in the group `mssql_cdc.outputs`, and how they are called.
+"""User-defined outputs: the contract of the entry points in the group `mssql_cdc.outputs`, and how they are called.
 
-docs/extensions.md has the contract in words, with an example. `open_output.py` finds the entry point by the name before
+docs/extensions.md describes the contract, with an example. `open_output.py` finds the entry point by the name before
 the colon.
 """
 
@@ -19,46 +19,46 @@ from mssql_cdc.extensions import load_extension
 from mssql_cdc.records.outputs import OutputBatch, Progress
 
 KEEP_BYTES = 64 * 1024 * 1024
-"""Records are kept at the latest after so many bytes, so that a killed run repeats little."""
+"""Records are kept at the latest after this many bytes, so that a killed run repeats little."""
 _METHODS = ("configure", "open", "write", "keep", "close")
 
 
 class OutputExtension(Protocol):
-    """Keeps records, and with them the position behind the last one, as one: both or neither."""
+    """Keeps records together with the position after the last one: both or neither."""
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take the connector's properties; called once, before all others."""
+        """Receive the connector's properties; called once, before all other methods."""
         ...
 
     def open(self, target: str) -> str | None:
-        """Open what the name of the output says behind the colon, for this run alone.
+        """Open what follows the colon in the output's name, for this run alone.
 
         Returns:
-            The position that is kept; None: no records are. Nothing may be left of what is not kept.
+            The position that is kept; None: no records are kept. Nothing may remain of what was not kept.
         """
         ...
 
     def write(self, database: str, records: pa.RecordBatch, position: str) -> None:
-        """Take records of one database, in order; they may be kept at once, but only all of them.
+        """Take records of one database, in order; they may be kept immediately, but only all of them.
 
         Args:
             database: The database.
             records: One or more, with the columns of `record_batch.RECORDS`.
-            position: The position behind the last one: a text that means nothing to an output.
+            position: The position after the last one: a text that is opaque to an output.
         """
         ...
 
     def keep(self) -> None:
-        """Keep, durably, what was written, with the position of the last call of `write`."""
+        """Durably keep what was written, with the position from the last call of `write`."""
         ...
 
     def close(self) -> None:
-        """Let everything go; what is not kept is dropped."""
+        """Release everything; what was not kept is dropped."""
         ...
 
 
 class ExtensionOutput:
-    """An output of a user as an `Output`."""
+    """A user-defined output as an `Output`."""
 
     remembers = True
 
@@ -69,7 +69,7 @@ class ExtensionOutput:
         self._bytes = 0
 
     def write(self, batch: OutputBatch) -> None:
-        """Hand records over; a batch without any is told with the next one."""
+        """Hand records over; the progress of a batch without any is passed on with the next one."""
         if not batch.records.num_rows:
             return
         with _named(self._name):
@@ -92,13 +92,13 @@ class ExtensionOutput:
 def open_extension(
     name: str, target: str, connector: Connector, *, keep_bytes: int = KEEP_BYTES
 ) -> Generator[ExtensionOutput]:
-    """Open an output of a user, and close it when the block ends.
+    """Open a user-defined output, and close it when the block ends.
 
     Args:
         name: The name of the entry point.
         target: What follows the colon.
         connector: The connector whose records it gets.
-        keep_bytes: Keep records at the latest after so many bytes.
+        keep_bytes: Keep records at the latest after this many bytes.
 
     Raises:
         ConfigurationError: The entry point is not installed, or cannot be loaded.

@@ -1,6 +1,6 @@
 """What happens to a change that cannot be rendered (`event.processing.failure.handling.mode`, ERR-01).
 
-Only records leave such a change out; the lake has it. What is said of it has its position, and none of its values.
+Only records leave such a change out; the lake has it. Messages about it have its position, and none of its values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mssql_cdc.records.connect_values import without_values
 from mssql_cdc.schema import TableId
 
 CONVERSION_ERRORS = (pa.ArrowException, ValueError, OverflowError)
-"""What converters raise for a value. Everything else is no trouble of one change."""
+"""What converters raise for a value. Everything else is not a problem of one change."""
 logger = logging.getLogger("mssql_cdc")
 
 
@@ -30,7 +30,7 @@ class Failures:
 
     @classmethod
     def of(cls, connector: Connector) -> Failures:
-        """What the connector does."""
+        """Return the handling that the connector is configured for."""
         return cls(connector.records.failure_handling)
 
     def handle(self, table: TableId, position: str, error: Exception) -> None:
@@ -56,7 +56,7 @@ class Failures:
 
 
 def _offset(position: str) -> str:
-    """The LSNs of a change as Debezium shows its offset; rows of snapshots have no LSN of their own."""
+    """Return a change's LSNs as Debezium shows its offset; rows of snapshots have no LSN of their own."""
     at = Position.parse(position)
     change = f", change_lsn={Lsn(bytes.fromhex(at.change)).text}" if at.operation else ""
     return f"{{commit_lsn={at.commit_lsn.text}{change}}}"

@@ -1,9 +1,9 @@
-"""A file of JSON lines, and beside it `<file>.progress` with how far it is complete.
+"""A file of JSON lines, and next to it `<file>.progress`, which says how far it is complete.
 
 The file is written and synchronized first, then the progress is replaced, which is atomic. What a killed run wrote
-behind the progress is cut off by the next one. If the file was moved away meanwhile, nothing could be cut off, and
-those records would come again: while more than the progress counts may stand in the file, the progress says which file
-it is (`open`), and a run that does not find it is refused.
+beyond the progress is cut off by the next one. If the file was moved away in the meantime, nothing could be cut off,
+and those records would be written again: so while the file may contain more than the progress counts, the progress says
+which file it is (`open`), and a run that does not find that file is refused.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Kept:
     Attributes:
         size: How many bytes of the file are complete.
         progress: How far their records reach.
-        open: The number (inode) of the file in which more may stand; None: no more does.
+        open: The number (inode) of the file that may contain more; None: no file does.
     """
 
     size: int = 0
@@ -56,7 +56,7 @@ class JsonLinesFile:
 
     @property
     def kept(self) -> Progress | None:
-        """How far the records reach that are kept."""
+        """How far the kept records reach."""
         return self._kept.progress
 
     def write(self, batch: OutputBatch) -> None:
@@ -75,10 +75,10 @@ class JsonLinesFile:
             self._keep(self._kept.open)
 
     def close(self, *, keep: bool) -> None:
-        """Leave nothing behind the progress, and write no more.
+        """Leave nothing beyond the progress, and stop writing.
 
         Args:
-            keep: Keep what was written; else it is cut off.
+            keep: Keep what was written; otherwise, it is cut off.
         """
         with self._lock, self._file:
             if keep:
@@ -101,9 +101,9 @@ class JsonLinesFile:
 
 @contextmanager
 def open_file(target: str, *, create: bool = True, keep_bytes: int = KEEP_BYTES) -> Generator[JsonLinesFile]:
-    """Open a file behind its last complete record; a new file if it was moved away.
+    """Open a file after its last complete record; a new file if it was moved away.
 
-    What was written is kept when the block ends without an error, and else cut off.
+    What was written is kept when the block ends without an error, and cut off otherwise.
 
     Args:
         target: The file.
@@ -111,7 +111,7 @@ def open_file(target: str, *, create: bool = True, keep_bytes: int = KEEP_BYTES)
         keep_bytes: Store the progress at the latest after this many bytes.
 
     Raises:
-        StorageError: There is none, the file has no progress, is shorter than it was, was moved away behind a run that
+        StorageError: There is no output, the file has no progress, is shorter than it was, was moved away after a run
             was killed, or another run writes to it.
     """
     path = Path(target)
@@ -135,7 +135,7 @@ def open_file(target: str, *, create: bool = True, keep_bytes: int = KEEP_BYTES)
 
 
 def _found(path: Path, file: BinaryIO) -> _Kept:
-    """Return what is kept, and cut off what else the file has."""
+    """Return what is kept, and cut off the rest of the file."""
     size, kept = file.tell(), _stored(path)
     if size and not _progress_path(path).exists():
         raise StorageError(
@@ -144,7 +144,7 @@ def _found(path: Path, file: BinaryIO) -> _Kept:
         )
     if not size and (kept.size or kept.open != _number(file)):
         _require_closed(path, kept)
-    closed = replace(kept, size=kept.size if size else 0, open=None)  # 0: the one before was moved away.
+    closed = replace(kept, size=kept.size if size else 0, open=None)  # 0: the previous one was moved away.
     if size < closed.size:
         raise StorageError(
             f"{path} has {size} bytes, but {closed.size} were written. Restore it; or remove it and "
@@ -157,7 +157,7 @@ def _found(path: Path, file: BinaryIO) -> _Kept:
 
 
 def _require_closed(path: Path, kept: _Kept) -> None:
-    """Check that a file that is not there had nothing behind its progress."""
+    """Check that a missing file had nothing beyond its progress."""
     if kept.open is not None:
         raise StorageError(
             f"{path} was moved away behind a run that was killed: what stands in it behind {kept.size} bytes is not "

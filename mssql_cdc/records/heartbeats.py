@@ -2,7 +2,7 @@
 
 A complete cut is a poll of the source that found something, and the lake knows its time. A poll that found nothing
 leaves no trace there: it counts only where records are rendered at that moment (`records --follow`). The end of a
-snapshot has a heartbeat whatever the interval (SNP-34); `stream` places it behind the last row.
+snapshot has a heartbeat whatever the interval (SNP-34); `stream` places it after the last row.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ def beats(
     last_ms: int | None = None,
     start: str = "",
 ) -> Iterator[Beat]:
-    """Yield the heartbeats at cuts, in order; cuts before a position are not looked at.
+    """Yield the heartbeats at cuts, in order; cuts before a position are ignored.
 
-    Clocks of two hosts may differ: cuts stand in the order of their positions, not always of their times.
+    Clocks of two hosts may differ: cuts are in the order of their positions, not always of their times.
 
     Args:
         cuts: The complete cuts, in order.
         interval_ms: The shortest time between two heartbeats; 0 disables heartbeats.
         ends_ms: When snapshots ended; each had a heartbeat then.
-        last_ms: When the last heartbeat was that is known already; None: there was none.
-        start: A position that the one of the next heartbeat is not before. Cuts of its commit are looked at: an idle
-            database has several of one commit.
+        last_ms: When the last known heartbeat was; None: there was none.
+        start: The next heartbeat is not before this position. Cuts with its commit are considered: an idle database has
+            several with one commit.
     """
     if interval_ms <= 0:
         return
@@ -66,7 +66,7 @@ def beats(
 
 
 def idle_beat(cut: OffsetRow | Cut, polled: datetime, interval_ms: int, *, known_ms: Iterable[int]) -> Iterator[Beat]:
-    """Yield the heartbeat at a poll that found nothing behind a cut, if it is due.
+    """Yield the heartbeat at a poll that found nothing after a cut, if it is due.
 
     Args:
         cut: The newest complete cut.
@@ -85,7 +85,7 @@ def milliseconds(at: datetime) -> int:
 
 
 def end_record(block: Block, envelopes: Envelopes) -> Iterator[Record]:
-    """Yield the heartbeat at the end of a snapshot, or nothing if it is not known when that was."""
+    """Yield the heartbeat at the end of a snapshot, or nothing if its time is not known."""
     if block.ended is not None:
         yield from beat_record(Beat(block.position, milliseconds(block.ended)), envelopes)
 

@@ -1,4 +1,4 @@
-"""Debezium's schema history, rendered: what a connector needs besides its offsets to go on where this one ends.
+"""Debezium's schema history, rendered: what a connector needs besides its offsets to continue where this one ends.
 
 One JSON document per change, as `FileSchemaHistory` and the history topic hold them (features §3.5, SCH-01). They say
 the same as schema change records, in another form.
@@ -25,7 +25,7 @@ _OF_COLUMN = (
     "optional", "autoIncremented", "generated", "comment",
 )  # fmt: skip
 _LEFT_OUT = {"nativeType", "length", "scale"}
-"""Members that a column without a value lacks."""
+"""Members that are left out of a column that has no value for them."""
 
 
 def schema_history(connector: Connector, *, warehouse: str | None = None) -> Iterator[dict[str, Any]]:

@@ -1,8 +1,8 @@
 """Reads the schema history that a Debezium connector left behind, and compares it with the structures of a lake.
 
-The history topic's values, its records as `kcat -J` prints them, or the file of a FileSchemaHistory: one JSON document
-per line. Rows are read with the
-structure of their capture instance whatever the history says: it only tells what consumers were told.
+It comes as the history topic's values, its records as `kcat -J` prints them, or the file of a FileSchemaHistory: one
+JSON document per line. Rows are read with the structure of their capture instance, whatever the history says: it only
+shows what was reported to consumers.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ class KnownStructures:
     tables: Mapping[TableId, Structure]
 
     def differences(self, schemas: Sequence[TableSchema]) -> Iterator[str]:
-        """Yield a line for each table whose structure is another one in the lake.
+        """Yield a line for each table whose structure is different in the lake.
 
         Args:
-            schemas: The structures with which the tables are read on.
+            schemas: The structures with which reading of the tables continues.
         """
         found = {schema.table_id: schema for schema in schemas}
         for table, schema in found.items():
@@ -53,15 +53,15 @@ def read_history(path: Path, connector: Connector, offsets: Mapping[str, SourceO
     Args:
         path: The file.
         connector: The connector that takes over.
-        offsets: Where the other one stood, by database; later changes were read by nobody.
+        offsets: Where the other one was, by database; nobody has read later changes.
 
     Raises:
-        ConfigurationError: The file is no schema history, or that of another connector.
+        ConfigurationError: The file is not a schema history, or is that of another connector.
     """
     tables: dict[TableId, Structure] = {}
     names = {name.casefold(): name for name in connector.databases}
     count = 0
-    # Not `splitlines`: JSON strings have U+2028 and its like as they are.
+    # Not `splitlines`: JSON strings contain U+2028 and the like unescaped.
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():
             continue
@@ -108,7 +108,7 @@ def _table_id(text: str) -> TableId:
 
 
 def _difference(known: Structure, ours: Structure) -> str | None:
-    """What is another one; None: nothing that consumers see."""
+    """Return what differs; None: nothing that consumers see."""
     theirs = [_column(one) for one in known.get("columns", ())]
     present = [_column(one) for one in ours["columns"]]
     if theirs != present:

@@ -37,7 +37,7 @@ def quoted(values: pa.Array) -> Texts:
 
 
 def escaped(values: pa.Array) -> pa.Array:
-    """Return the contents of JSON strings; the very same array if nothing in it needs an escape."""
+    """Return the contents of JSON strings; the same array object if nothing in it needs escaping."""
     present = _present_bytes(values)
     if present[ord("\\")]:
         values = pc.replace_substring(values, "\\", "\\\\")
@@ -78,7 +78,7 @@ def repeated(text: str, rows: int) -> Texts:
 
 
 def _present_bytes(values: pa.Array) -> np.ndarray[Any, Any]:
-    """Return which bytes occur among the control characters, the quote and the backslash."""
+    """Return which of the control characters, the quote and the backslash occur."""
     found = np.zeros(256, bool)
     _, offsets, data = values.buffers()
     if data is None or not len(values):

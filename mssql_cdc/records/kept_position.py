@@ -1,7 +1,7 @@
 """The one position that all records of a snapshot show, wherever each chunk was read.
 
-A blocking snapshot shows the position of the stream, which stands still meanwhile (BLK-05). Any other shows the lowest
-position of its rows: behind it the stream goes on, so whoever resumes there gets every change.
+A blocking snapshot shows the position of the stream, which does not move in the meantime (BLK-05). Any other shows the
+lowest position of its rows: the stream continues after it, so whoever resumes there gets every change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def kept_position(block: Block, newest: SourceInfo | None) -> SourceInfo:
 
     Args:
         block: The snapshot.
-        newest: The newest event: of the stream, or a record of this snapshot, which shows its position already.
+        newest: The newest event: of the stream, or a record of this snapshot, which already shows its position.
     """
     is_streamed = newest is not None and (newest.event_serial_no is not None or newest.snapshot == "incremental")
     if block.kind != INITIAL and newest is not None and is_streamed:

@@ -1,6 +1,6 @@
-"""What `_offsets` says of the snapshots of a database, up to a cut.
+"""What `_offsets` says about the snapshots of a database, up to a cut.
 
-`records/snapshots.py` derives from it which blocks of records there are.
+`records/snapshots.py` derives the blocks of records from it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mssql_cdc.records.tables import Tables
 class KnownSnapshot:
     """The offsets' facts about one snapshot.
 
-    `left` are tables that were excluded before they were read; `lows` are the first positions of the others that count.
+    `left` are tables that were excluded before they were read; `lows` are the first positions that count in the others.
     """
 
     begun: OffsetRow
@@ -41,13 +41,13 @@ class KnownSnapshot:
 
     @property
     def only_joined(self) -> bool:
-        """Whether it took positions of tables and nothing else, and nobody asked for it."""
+        """Whether the snapshot took positions of tables and nothing else, and nobody asked for it."""
         facts = self.begun.facts
         return not self.tables and isinstance(facts, SnapshotBegun) and facts.signal is None
 
 
 def known_snapshots(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[str, KnownSnapshot]:
-    """Return the snapshots by number; one that read no rows has none and is known by its partition.
+    """Return the snapshots by number; one that read no rows has none and is identified by its partition.
 
     Args:
         offsets: All rows of `_offsets`.
@@ -69,7 +69,7 @@ def known_snapshots(offsets: Offsets, cut: OffsetRow, tables: Tables) -> dict[st
             before = newest.get(name, ("", ""))
             if status == "excluded" and before[0] == "snapshot" and before[1] in found:
                 found[before[1]].left.add(name)
-            # A run that goes on with a snapshot says so in a row of another kind: the table is still in the same one.
+            # A run that continues a snapshot says so in a row of another kind: the table is still in the same snapshot.
             newest[name] = (status, before[1] if status == "snapshot" and not number else number)
         if row.kind != "snapshot":
             continue
@@ -112,7 +112,7 @@ def _number(row: OffsetRow) -> int | None:
 
 
 def _numbers_by_partition(steps: Sequence[Step]) -> Mapping[str | None, int]:
-    """Return the numbers of snapshots that first took positions: without a cut in between, it is one snapshot."""
+    """Return the numbers of snapshots that took positions first: without a cut in between, both are one snapshot."""
     found: dict[str | None, int] = {}
     since: set[str | None] = set()
     cuts = 0
@@ -131,5 +131,5 @@ def _numbers_by_partition(steps: Sequence[Step]) -> Mapping[str | None, int]:
 
 
 def begun_later(offsets: Offsets, cut: OffsetRow) -> set[str]:
-    """Return the snapshots that began behind the cut: their rows can have the cut's position."""
+    """Return the snapshots that began after the cut: their rows can have the cut's position."""
     return {str(_number(row)) for row in offsets.snapshot_rows if row.number > cut.number}

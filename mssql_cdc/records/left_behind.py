@@ -1,4 +1,4 @@
-"""Tables whose changes an output lacks before its end: complete cuts went on without them."""
+"""Tables whose changes an output lacks before its end: complete cuts continued without them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from mssql_cdc.records.tables import Tables
 def left_behind(
     connector: Connector, database: str, state: StreamState, *, warehouse: str | None = None
 ) -> MssqlCdcError | None:
-    """Return what to say of the tables that stand before the end of an output; None: none does.
+    """Return the error for the tables that are before the end of an output; None: there are none.
 
-    Another connector that goes on at the output's offset never gets the changes in between.
+    Another connector that continues at the output's offset never gets the changes in between.
 
     Args:
         connector: The configuration.

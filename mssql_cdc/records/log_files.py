@@ -26,8 +26,8 @@ LOWEST, HIGHEST = "", "g"  # Every position consists of hexadecimal digits.
 class Piece:
     """One row group: its file, its index in the file, its row count, its smallest and largest `_pos`.
 
-    `snapshots` are those that it has rows of, each with the smallest `_pos` of these: OPTIMIZE puts rows of several
-    ones, and changes, into one row group. `newest_batch` is its largest `_batch`.
+    `snapshots` are those that it has rows of, each with the smallest `_pos` of these rows: OPTIMIZE puts rows of
+    several snapshots, and changes, into one row group. `newest_batch` is its largest `_batch`.
     """
 
     path: str
@@ -43,7 +43,7 @@ class Piece:
 class LogFiles:
     """The files of a change log at one version.
 
-    `logical` are the columns that records are made of, `physical` the same as the files name and type them.
+    `logical` are the columns that records are made from, `physical` the same columns as the files name and type them.
     """
 
     uri: str
@@ -60,7 +60,7 @@ class LogFiles:
         Args:
             uri: The folder of the change log.
             storage: How to reach it.
-            known: The change logs as they were read last; only footers of new files are read.
+            known: The change logs as they were last read; only footers of new files are read.
         """
         if known is None:
             return cls._load(uri, storage, None)

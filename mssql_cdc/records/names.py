@@ -48,7 +48,7 @@ def java_hash(name: str) -> int:
 
 
 def underscores(character: str) -> str:
-    """Show each UTF-16 unit as `_`: Java has two of a character beyond the BMP."""
+    """Show each UTF-16 unit as `_`: Java has two for a character beyond the BMP."""
     return "_" * len(list(_units(character)))
 
 

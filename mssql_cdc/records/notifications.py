@@ -1,8 +1,8 @@
 """Notifications of the channel `sink` as records (NOT-01 to NOT-05, features §3.7).
 
-They have no position in the source. Each stands behind the last complete cut before it was written; what tells that
-rows were read stands behind those rows, at the first cut after it, and waits for it. Debezium writes them among a
-snapshot's rows.
+They have no position in the source. Each is placed after the last complete cut before it was written; one that reports
+that rows were read is placed after those rows, at the first cut after it, and waits for that cut. Debezium writes them
+among a snapshot's rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mssql_cdc.records.record_batch import Record
 SINK = "sink"
 """The name of the channel."""
 _READ_ROWS = 512
-"""Rows are read at least so many at once."""
+"""The least number of rows that are read at once."""
 _OF_ROWS = {"TABLE_SCAN_COMPLETED", "COMPLETED"}
 _SNAPSHOT = "Initial Snapshot"
 """`aggregate_type` of initial and blocking snapshots."""
@@ -46,19 +46,19 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The notifications as they were read last."""
+    """The notifications as they were last read."""
 
     rows: pa.Table
     at: ReadAt | None
 
 
 def told(layout: Layout, storage: Storage, known: KnownTables | None) -> pa.Table:
-    """Return the rows of `_notifications`, oldest first; only those are read that are not known.
+    """Return the rows of `_notifications`, oldest first; only those that are not known yet are read.
 
     Args:
         layout: The database's folders.
         storage: How to reach them.
-        known: The lake's small tables as they were read last.
+        known: The lake's small tables as they were last read.
     """
     small = small_table(layout, "notifications", storage)
     if known is None:
@@ -80,13 +80,13 @@ def notices(
 ) -> tuple[Notice, ...]:
     """Return notifications in order, without those that Debezium does not have.
 
-    One of rows that no cut has yet waits for them, and those behind it wait with it.
+    One about rows that no cut has yet waits for them, and those after it wait with it.
 
     Args:
         rows: Rows of `_notifications`, oldest first.
         cuts: The complete cuts, in order.
         number: The number of the first row.
-        awaits_rows: Whether a snapshot has begun behind the last cut: the next one has its rows.
+        awaits_rows: Whether a snapshot has begun after the last cut: the next cut has its rows.
     """
     found: list[Notice] = []
     position = ""
@@ -108,12 +108,12 @@ def notices(
 
 
 def _is_of_rows(row: Mapping[str, Any], cuts: Sequence[Cut]) -> bool:
-    """Whether a notification tells of rows that were read since the last cut."""
+    """Whether a notification reports rows that were read since the last cut."""
     return row["type"] in _OF_ROWS and bisect_left(cuts, row["timestamp_ms"], key=recorded_ms) == len(cuts)
 
 
 def _position(row: Mapping[str, Any], cuts: Sequence[Cut]) -> str:
-    """Return the position of the cut that a notification stands behind; empty: there is none."""
+    """Return the position of the cut after which a notification is placed; empty: there is none."""
     at = row["timestamp_ms"]
     if row["type"] in _OF_ROWS and (after := bisect_left(cuts, at, key=recorded_ms)) < len(cuts):
         return position_of(cuts[after])

@@ -16,7 +16,7 @@ _SMALL, _LARGE = 1e-4, 1e10
 
 
 def float_texts(values: pa.Array) -> pa.Array:
-    """Return Python's texts; those of a 32-bit number are its own shortest digits."""
+    """Return Python's texts; for a 32-bit number, its own shortest digits."""
     texts = values.cast(pa.string())
     sizes = np.abs(pc.fill_null(values, 1.0).to_numpy(zero_copy_only=False))
     texts = pc.if_else(pc.match_substring(texts, "."), texts, joined(texts, ".0"))
@@ -51,7 +51,7 @@ def _scale(decimal: Any) -> int:
 
 
 class WrittenNumber(str):
-    """A number of JSON as it is written."""
+    """A JSON number as it is written."""
 
     __slots__ = ()
 

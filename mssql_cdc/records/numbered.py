@@ -1,6 +1,6 @@
 """What changes of one table get from the order of all tables' changes: places, serial numbers, events.
 
-`ordered.py` numbers, `envelope.py` builds records with the numbers.
+`ordered.py` assigns the numbers, `envelope.py` builds records with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Numbered:
     """What streamed changes of one table get from the order of all: arrays with one element per change.
 
     `place` is the place of each change among all tables' changes. With transaction metadata, `first` is the number of
-    the event that the change is (of its delete, if it moves a row), `create` the number of a move's create; -1: none.
+    the change's event (of its delete, if it moves a row), `create` the number of a move's create; -1: none.
     `before` counts the events before the change.
     """
 
@@ -67,7 +67,7 @@ def taken(changes: Changes, rows: Numbers) -> Changes:
 
 
 def taken_numbers(numbered: Numbered, rows: Numbers) -> Numbered:
-    """Return what some of the changes get."""
+    """Return the numbers of some of the changes."""
     found = Numbered(
         numbered.place[rows],
         numbered.serial[rows],

@@ -43,6 +43,6 @@ class SerialNumbers:
 
 
 def changes(values: pa.Array) -> Numbers:
-    """Return, from the second value on, whether it differs from the one before it."""
+    """Return, for each value from the second on, whether it differs from the one before it."""
     differ = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1))
     return pc.fill_null(differ, fill_value=False).to_numpy(zero_copy_only=False)

@@ -1,7 +1,7 @@
-"""Which history of the source an offset belongs to: LSNs come again behind a restore, and an offset has no epoch (A7).
+"""Which history of the source an offset belongs to: LSNs recur after a restore, and an offset has no epoch (A7).
 
-Its position tells, where the tables streamed past it in one epoch only; otherwise its event, where one epoch only has
-it. What is left is refused: taken for the other one, the consumer would miss changes, or get them again.
+Its position shows it if the tables streamed past it in one epoch only; otherwise its event does, if one epoch only has
+it. Anything else is refused: with the wrong epoch, the consumer would miss changes or get them again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def position_before(epoch: int, commit: Lsn) -> str:
-    """Return a text that is not greater than any position of a transaction, but than all earlier ones.
+    """Return a text that is not greater than any position of a transaction, but greater than all earlier ones.
 
     Args:
         epoch: The epoch of the transaction.
@@ -32,7 +32,7 @@ def position_before(epoch: int, commit: Lsn) -> str:
 
 
 def position_behind(epoch: int, commit: Lsn) -> str:
-    """Return a text that is greater than any position of a transaction, but than no later one.
+    """Return a text that is greater than any position of a transaction, but not greater than any later one.
 
     Args:
         epoch: The epoch of the transaction.
@@ -42,7 +42,7 @@ def position_behind(epoch: int, commit: Lsn) -> str:
 
 
 def epoch_of(view: DatabaseView, offset: SourceOffset, commit: Lsn, database: str) -> int:
-    """Return the epoch that an offset belongs to: the newest one where the lake has no earlier one that reached it.
+    """Return the epoch that an offset belongs to: the newest one if the lake has no earlier one that reached it.
 
     Args:
         view: The lake.
@@ -72,7 +72,7 @@ def epoch_of(view: DatabaseView, offset: SourceOffset, commit: Lsn, database: st
 
 
 def batches_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> list[tuple[str, int]]:
-    """Return the tables whose transaction has the event of an offset, each with a batch that has it.
+    """Return the tables whose rows of a transaction have the event of an offset, each with a batch that has it.
 
     Args:
         view: The lake.
@@ -88,17 +88,17 @@ def batches_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: L
 
 
 def _has(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> bool:
-    """Whether the lake has what an offset is of, in this epoch."""
+    """Whether the lake has the event or the snapshot of an offset, in this epoch."""
     if offset.snapshot in {None, INCREMENTAL}:
         return bool(batches_with(view, offset, epoch, commit))
     start = position_before(epoch, commit)
-    if offset.snapshot == "BLOCKING":  # It shows the event before it, and is the next one behind that.
+    if offset.snapshot == "BLOCKING":  # It shows the event before it, and is the next one after that.
         return any(block.position >= start for block in view.blocks)
     return any(block.position.startswith(start) for block in view.blocks)
 
 
 def _batch_with(rows: pa.RecordBatch, offset: SourceOffset) -> int | None:
-    """Return the earliest batch among rows that have the event of an offset; None without any."""
+    """Return the earliest batch among rows that have the event of an offset; None if there are none."""
     if offset.is_of_row_read:
         is_event = pc.equal(rows.column("op"), "r")
     else:

@@ -29,7 +29,7 @@ def read_offsets(
 ) -> dict[str, SourceOffset]:
     """Return the offsets of a connector's databases.
 
-    The connector before may have had more databases: those of which this one has none are left out, and named.
+    The earlier connector may have had more databases: offsets of those that this one lacks are left out and reported.
 
     Args:
         path: What `GET /connectors/<name>/offsets` printed, or the file of `offset.storage.file.filename`.
@@ -37,8 +37,8 @@ def read_offsets(
         log: Receives the notice.
 
     Raises:
-        ConfigurationError: The file cannot be read, is neither, or holds the offsets of another connector; or of other
-            databases, and not of each one that the connector has.
+        ConfigurationError: The file cannot be read, is neither, or holds the offsets of another connector; or those of
+            other databases, and not those of every database that the connector has.
     """
     try:
         content = path.read_bytes()

@@ -1,4 +1,4 @@
-"""Opens an output by its name: one of those that are here, or an entry point of a user."""
+"""Opens an output by its name: one of the built-in ones, or a user's entry point."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def open_output(target: str, connector: Connector, *, create: bool = True) -> Ge
 
     Raises:
         ConfigurationError: No entry point has the name.
-        StorageError: There is none, it was changed by something else, or another run writes to it.
+        StorageError: There is no output, it was changed by something else, or another run writes to it.
     """
     if target == STANDARD_OUTPUT:
         output: Output = JsonLinesStream(sys.stdout.buffer)

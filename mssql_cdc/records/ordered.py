@@ -42,7 +42,7 @@ class _Events:
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """Changes of several tables; `order` lists them by position, `place` is where each stands in it."""
+    """Changes of several tables; `order` lists them by position, `place` is the place of each in that order."""
 
     changes: list[Changes]
     starts: Numbers
@@ -52,7 +52,7 @@ class Ordered:
 
     @classmethod
     def of(cls, changes: list[Changes]) -> Ordered:
-        """Sort the changes; each table's are sorted already."""
+        """Sort the changes; each table's are already sorted."""
         sizes = np.array([len(one) for one in changes], np.int64)
         positions = _concatenated([one.pos for one in changes])
         order = np.arange(len(positions))
@@ -134,7 +134,7 @@ class Ordered:
             envelopes.newest = self._source(row - 1, is_read, serial, envelopes)
         records = _records_of(mark, envelopes)
         if events is not None and envelopes.newest is not None:
-            # The envelopes have counted all events already, those behind the mark, too.
+            # The envelopes have already counted all events, including those after the mark.
             count = int(events.before[row]) if row < len(events.before) else len(events.orders.begins)
             transaction = json.loads(f"{{{events.orders.offsets(np.array([count]))[0].as_py()[1:]}}}")
             for record in records:

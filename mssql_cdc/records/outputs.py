@@ -1,8 +1,8 @@
-"""What an output of records is: it keeps records together with how far they reach, so that the next run goes on there.
+"""What an output of records is: it keeps records together with how far they reach, so the next run continues there.
 
 An output that cannot store both at once stores the records first and cuts them off at the stored place when it is
-opened: a run that was killed loses and doubles nothing. Here: the contract (docs/extensions.md has it for authors of
-outputs), and the one output that keeps nothing. Not here: the other outputs, and how a name leads to one
+opened: a run that was killed neither loses nor duplicates anything. Here: the contract (docs/extensions.md describes it
+for authors of outputs), and the one output that keeps nothing. Not here: the other outputs, and how a name leads to one
 (`open_output.py`).
 """
 
@@ -36,16 +36,16 @@ class Progress:
 
     @classmethod
     def from_json(cls, text: str) -> Progress:
-        """The progress whose `to_json()` this is."""
+        """Return the progress from the text that `to_json()` returned."""
         return _PROGRESS.validate_json(text)
 
     def to_json(self) -> str:
-        """The progress as text."""
+        """Return the progress as text."""
         return _PROGRESS.dump_json(self).decode()
 
     @property
     def is_of_part(self) -> bool:
-        """Whether the output has a part of the stream only."""
+        """Whether the output has only a part of the stream."""
         return self.selection != _EVERYTHING
 
     def at(self, database: str, state: StreamState) -> Progress:
@@ -60,7 +60,7 @@ class OutputBatch:
     Attributes:
         database: The database.
         records: The records (`record_batch.RECORDS`), in order; there may be none.
-        progress: How far the output reaches with the last of them. Behind any other of them, a run cannot go on.
+        progress: How far the output reaches with the last of them. A run cannot continue after any other of them.
     """
 
     database: str
@@ -76,7 +76,7 @@ class OutputBatch:
         """Yield the batch in parts, for an output that remembers nothing: the progress of a part means nothing.
 
         Args:
-            most: The most records of a part.
+            most: The maximum number of records in a part.
         """
         for start in range(0, max(self.records.num_rows, 1), most):
             yield replace(self, records=self.records.slice(start, most))
@@ -85,7 +85,7 @@ class OutputBatch:
 class Output(Protocol):
     """Takes records in order, and remembers how far they reach.
 
-    What was written and is not kept may be dropped at any time: the next run begins behind `kept`, and writes it again.
+    What was written but not kept may be dropped at any time: the next run begins after `kept` and writes it again.
     """
 
     @property
@@ -95,11 +95,11 @@ class Output(Protocol):
 
     @property
     def kept(self) -> Progress | None:
-        """How far the records reach that are kept, by earlier runs, too; None: there are none."""
+        """How far the kept records reach, including those of earlier runs; None: there are none."""
         ...
 
     def write(self, batch: OutputBatch) -> None:
-        """Take a batch; it may keep this one and all before, but no part of one."""
+        """Take a batch; the output may keep it and all earlier ones, but no part of one."""
         ...
 
     def keep(self) -> None:
@@ -108,7 +108,7 @@ class Output(Protocol):
 
 
 class JsonLinesStream:
-    """One JSON object per line, in UTF-8, into a stream; it remembers nothing."""
+    """One JSON object per line, in UTF-8, to a stream; it remembers nothing."""
 
     remembers = False
     kept: Progress | None = None
@@ -136,7 +136,7 @@ def write_lines(records: pa.RecordBatch, stream: BinaryIO) -> int:
 
 
 def begin(output: Output, topic_prefix: str, selection: str) -> Progress:
-    """Return where an output goes on.
+    """Return where an output continues.
 
     Args:
         output: The output.
@@ -144,7 +144,7 @@ def begin(output: Output, topic_prefix: str, selection: str) -> Progress:
         selection: `Selection.of_records`.
 
     Raises:
-        StorageError: It holds the records of another connector, or other tables or another key.
+        StorageError: It holds the records of another connector, of other tables or of another key.
     """
     wanted = Progress(topic_prefix, selection)
     kept = output.kept
@@ -159,7 +159,7 @@ def begin(output: Output, topic_prefix: str, selection: str) -> Progress:
 
 
 def no_output(target: str) -> StorageError:
-    """The error that an output is asked for what it has kept, and is not there."""
+    """Return the error for a missing output that was asked for what it has kept."""
     return StorageError(f"There is no output {target}. Name one to which mssql-cdc records has written records")
 
 

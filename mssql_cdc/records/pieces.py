@@ -1,8 +1,8 @@
 """The change logs of a database as one ordered stream of bounded batches (rules A4, B11).
 
 A *piece* is one row group of a change log's file. Each file is written in position order, but several tasks write
-concurrently and OPTIMIZE merges files, so no order between files is assumed: pieces know the bounds of their
-positions. They are read by their first positions, and windows of complete rows are cut from what was read. `rows.py`
+concurrently and OPTIMIZE merges files, so no order between files is assumed: pieces know the bounds of their positions.
+Pieces are read in order of their first positions, and windows of complete rows are cut from what was read. `rows.py`
 interprets the rows.
 """
 
@@ -25,28 +25,30 @@ from mssql_cdc.records.log_files import LOWEST, LogFiles, Piece
 from mssql_cdc.schema import TableId
 
 WINDOW_ROWS = 15_000
-"""The number of rows, over all tables, that are rendered at once. Records of more rows do not fit the memory that is in
-use already: the kernel takes as long to clear new memory as the records take to be made."""
+"""The number of rows, across all tables, that are rendered at once. Records of more rows do not fit in the memory that
+is already in use: the kernel takes as long to clear new memory as it takes to make the records."""
 TABLE_ROWS, MOST_ROWS = 500, 50_000
-"""With many tables windows are larger, so that each table has about so many rows in one."""
+"""With many tables, windows are larger, so that each table has about TABLE_ROWS rows in one."""
 WINDOW_BYTES = 64 * 1024 * 1024
-"""The size of their values; large values make windows of fewer rows, and are not read before there is room for them."""
+"""The size of a window's values; large values make windows of fewer rows, and are not read until there is room for
+them."""
 ROW_TEXT = 5_000
-"""The bytes of a row's records that do not depend on its values, schemas and names, on average in a full window. With
-schemas, a table of 20 columns has as many, one of 450 has 73,000, or 216,000 with propagated types: 15,000 such records
-are more than the 2 GiB of an Arrow array. Of 60 columns, windows of 67 MiB instead of 151 took half the memory and no
-more time."""
+"""The bytes in a row's records that do not depend on its values (schemas and names), on average in a full window. With
+schemas, a table with 20 columns has this many, one with 450 has 73,000, or 216,000 with propagated types: 15,000 such
+records exceed the 2 GiB of an Arrow array. With 60 columns, windows of 67 MiB instead of 151 took half the memory and
+no more time."""
 SWEEP = "sweep:"
 TextBytes = Callable[[TableId, pa.RecordBatch], int]
-"""Tells how many such bytes the records of rows of a table have."""
+"""Returns how many of these bytes the records of a table's rows have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The rows of a change log to read: `_pos <= cut` and `_batch <= batch` (rule A4).
 
-    Except those that were read before: for any pair of `done`, `_pos` less than the first and `_batch` not greater than
-    the second. A later batch can have an earlier position: that of a repair, or of a table that was read late.
+    Rows that were read before are excluded: for any pair in `done`, those with `_pos` less than the first and `_batch`
+    not greater than the second. A later batch can have an earlier position if it is from a repair, or from a table that
+    was read late.
     """
 
     cut: str
@@ -57,7 +59,7 @@ class Limits:
 class ChangeLog:
     """The current change log of one table; it reads only file footers until rows are requested.
 
-    `identity` and `folder`, as `_offsets` has it, stay the same when the table is renamed.
+    `identity` and `folder` (as in `_offsets`) stay the same when the table is renamed.
     """
 
     def __init__(
@@ -77,13 +79,13 @@ class ChangeLog:
         self.pieces = tuple(piece for piece in self._files.pieces if piece.first <= limits.cut)
 
     def behind(self, done: Iterable[tuple[str, int]] = ()) -> ChangeLog:
-        """Return the same log without what was read before (`Limits`)."""
+        """Return the same log without the rows that were read before (see `Limits`)."""
         found = copy.copy(self)
         found.limits = replace(self.limits, done=tuple(done))
         return found
 
     def within(self, last: str, batch: int) -> ChangeLog:
-        """Return the same log without what lies behind a position, or was written by a later batch."""
+        """Return the same log without rows that lie after a position or were written by a later batch."""
         found = copy.copy(self)
         limits = self.limits
         found.limits = replace(limits, cut=min(limits.cut, last), batch=min(limits.batch, batch))
@@ -91,9 +93,9 @@ class ChangeLog:
         return found
 
     def first_position(self, time: datetime) -> str | None:
-        """Return the smallest position of the rows that were committed at or after a time; None without any.
+        """Return the smallest position of the rows that were committed at or after a time; None if there are none.
 
-        Rows of sweeps were not: they have the time of a snapshot's end where it began.
+        Rows of sweeps do not count: they have the time when a snapshot ended, at the position where it began.
         """
         commits, columns = Commits(time, datetime.max.replace(tzinfo=UTC)), ["_pos", "_snapshot"]
         found = (
@@ -148,8 +150,8 @@ def streamed(
 
     Args:
         logs: The change logs.
-        text_bytes: Bounds what their records repeat; None: they are not rendered.
-        window_rows: The number of rows of a window; None: what the number of tables makes fast.
+        text_bytes: Bounds the text that their records repeat; None: they are not rendered.
+        window_rows: The number of rows in a window; None: a number that is fast with this many tables.
     """
     bounds = _Bounds(window_rows or min(max(WINDOW_ROWS, TABLE_ROWS * len(logs)), MOST_ROWS), text_bytes)
     wanted = [(log, piece) for log in logs for piece in log.unread()]
@@ -169,9 +171,9 @@ def snapshot_rows(
     Args:
         log: The table's change log.
         number: The snapshot's number, as in `_snapshot`.
-        text_bytes: Bounds what their records repeat; None: they are not rendered.
+        text_bytes: Bounds the text that their records repeat; None: they are not rendered.
         low: The first position.
-        window_rows: The number of rows of a batch.
+        window_rows: The number of rows in a batch.
     """
 
     def is_wanted(rows: pa.RecordBatch) -> pa.Array:
@@ -185,7 +187,7 @@ def snapshot_rows(
 
 
 def first_row(log: ChangeLog, number: str, *, low: str = LOWEST) -> pa.RecordBatch | None:
-    """Return the first row of one snapshot of one table; None without any.
+    """Return the first row of one snapshot of one table; None if there is none.
 
     Args:
         log: The table's change log.
@@ -202,7 +204,7 @@ def snapshot_numbers(log: ChangeLog) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What a window has at most: rows, the bytes of their values, and those of the texts that their records repeat."""
+    """The limits of a window: its rows, the bytes of their values, and the bytes of text that their records repeat."""
 
     rows: int
     text_bytes: TextBytes | None
@@ -222,7 +224,7 @@ def _windows(
     bounds: _Bounds,
     is_wanted: Callable[[pa.RecordBatch], pa.Array],
 ) -> Iterator[list[Batch]]:
-    """Read each piece once, by first positions; rows before all pieces that are left are complete."""
+    """Read each piece once, in order of first positions; rows before all remaining pieces are complete."""
     waiting: Parts = {log.table_id: [] for log, _ in pieces}
     count, size = 0, 0
     enough, most = bounds.rows, WINDOW_BYTES
@@ -259,11 +261,11 @@ def _split(parts: Parts, frontier: str) -> tuple[Parts, Parts]:
 def _cut(complete: Parts, bounds: _Bounds) -> Iterator[list[Batch]]:
     """Cut complete rows of all tables into windows of bounded size, by position.
 
-    Only the rows of a window are copied together: an Arrow array has 2 GiB of texts at most.
+    Only the rows of one window are copied together: an Arrow array holds at most 2 GiB of text.
     """
     rows, step = _count(complete), bounds.rows_of(complete)
     if step < rows:
-        # Windows are those of rows of average size; one with larger rows is cut again, into halves or less.
+        # Windows are sized for rows of average size; one with larger rows is cut again, into halves or smaller parts.
         step = min(step, (rows + 1) // 2)
         positions = _ordered([batch.rows.column("_pos") for own in complete.values() for batch in own])
         for at in range(step - 1, rows - 1, step):

@@ -1,7 +1,7 @@
-"""Post-processors of users (SPI-10): they change the key and the value of a record before it is written.
+"""Users' post-processors (SPI-10), which change the key and the value of a record before it is written.
 
-As Debezium's `io.debezium.processors.spi.PostProcessor`, they see each record of a table's change (snapshot, streaming,
-incremental), never tombstones, schema changes, transactions or heartbeats. An entry point in the group
+Like Debezium's `io.debezium.processors.spi.PostProcessor`, they see each record of a table's change (snapshot,
+streaming, incremental), never tombstones, schema changes, transactions or heartbeats. An entry point in the group
 `mssql_cdc.post_processors` names the class. ReselectColumns, which works on the lake's values, is in `reselect.py`.
 """
 
@@ -32,24 +32,24 @@ class PostProcessor(Protocol):
     """Changes records in place."""
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take the post-processor's properties, without its name in front; called once, before all others."""
+        """Receive the post-processor's properties, without the name prefix; called once, before all other methods."""
         ...
 
     def apply(self, key: Struct | None, value: Struct) -> None:
         """Change a record's key (None: it has none) and value: the JSON of Kafka Connect's converter without schemas.
 
-        Numbers are int or Decimal. The fields stay those of the schema.
+        Numbers are int or Decimal. The fields must stay those of the schema.
         """
         ...
 
     def close(self) -> None:
-        """Release what it holds; called once, after all others."""
+        """Release its resources; called once, after the other methods."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class PostProcessors:
-    """The post-processors of a connector, in their order; `redact` takes secrets out of what they raise."""
+    """The post-processors of a connector, in order; `redact` removes secrets from what they raise."""
 
     own: tuple[tuple[str, PostProcessor], ...] = ()
     redact: Callable[[str], str] = str
@@ -69,27 +69,27 @@ class PostProcessors:
         return cls(tuple(found), connector.redact)
 
     def close(self) -> None:
-        """Close them, each whatever another one raises."""
+        """Close all of them, even if some raise an error."""
         for name, processor in self.own:
             try:
                 processor.close()
-            except Exception as error:  # noqa: BLE001 (any: the records are written)
+            except Exception as error:  # noqa: BLE001 (any: the records are already written)
                 said = self.redact(f"{type(error).__name__}: {error}")
                 logger.warning("The post-processor %s cannot be closed: %s", name, said)
 
     def process(
         self, keys: Texts | None, values: Texts, positions: pa.Array, schemas: tuple[Schema | None, Schema]
     ) -> tuple[Texts | None, Texts]:
-        """Return keys and values behind the post-processors.
+        """Return keys and values as the post-processors leave them.
 
         Args:
             keys: The keys, without schemas; None: the records have none.
             values: The envelopes, without schemas.
-            positions: `_pos` of each, for errors.
+            positions: `_pos` of each record, for error messages.
             schemas: The schemas of key and value.
 
         Raises:
-            ConversionError: One fails, or makes what the schema does not allow.
+            ConversionError: A post-processor fails, or produces what the schema does not allow.
         """
         found_keys: list[str] = []
         found_values: list[str] = []

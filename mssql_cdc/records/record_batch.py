@@ -23,17 +23,17 @@ RECORDS = pa.schema(
         pa.field("position", pa.string(), nullable=False),
     ]
 )
-"""JSON texts from `key` to `source_offset`; a value of NULL is a tombstone, a partition of NULL is chosen by key.
+"""Columns `key` to `source_offset` are JSON texts; a NULL value is a tombstone, a NULL partition is chosen by key.
 
-`position` is `_pos` of the change: records of one change share it, and records are in the order of their batches.
+`position` is the `_pos` of the change: records of one change share it, and records are in the order of their batches.
 """
 Record = dict[str, Any]
 Part = tuple[np.ndarray[Any, Any], pa.RecordBatch]
-"""Records, and numbers that order them among those of other parts."""
+"""Records, and numbers that order them among the records of other parts."""
 
 
 def batch_of(columns: Mapping[str, Texts | str | int | None], rows: int) -> pa.RecordBatch:
-    """Build a batch; a value that is no array is the same in every row."""
+    """Build a batch; a value that is not an array is the same in every row."""
     arrays = [_column(columns[field.name], field.type, rows) for field in RECORDS]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
 
@@ -63,7 +63,7 @@ def in_order(parts: Iterable[Part]) -> pa.RecordBatch:
 
 
 def json_lines(batch: pa.RecordBatch) -> Texts:
-    """Return the records as lines of JSON, each with its line feed."""
+    """Return the records as JSON lines, each with its line feed."""
     return joined(
         '{"topic":', quoted(batch.column("topic")),
         ',"partition":', pc.fill_null(batch.column("partition").cast(pa.string()), "null"),

@@ -1,7 +1,7 @@
-"""Debezium's ReselectColumnsPostProcessor (SPI-10): reads values that a change lacks again, from the source.
+"""Debezium's ReselectColumnsPostProcessor (SPI-10), which queries the source again for values that a change lacks.
 
 It works on the lake's values before they are rendered, so that what it reads looks like every other value. Masked
-columns are never read again: the source has them in the clear.
+columns are never re-selected: the source has them in the clear.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ Values = tuple[pa.Array, pa.Array | None]
 Key = tuple[str | None, ...]
 Mask = np.ndarray[Any, Any]
 KEYS_TOGETHER = 500
-"""Rows that are read again by one read."""
+"""The number of rows that one read re-selects."""
 logger = logging.getLogger("mssql_cdc")
 
 
 @dataclass(frozen=True, slots=True)
 class Reselect:
-    """Reads columns of changes again."""
+    """Re-selects columns of changes."""
 
     connector: Connector
     settings: ReselectSettings
 
     @classmethod
     def of(cls, connector: Connector) -> Reselect | None:
-        """Return it if `post.processors` has it."""
+        """Return the post-processor if `post.processors` includes it."""
         settings = connector.records.extensions.reselect
         if settings is None:
             return None
@@ -56,16 +56,16 @@ class Reselect:
     def read(
         self, schema: TableSchema, event_key: Sequence[str], batch: pa.RecordBatch, op: pa.Array
     ) -> dict[str, Values]:
-        """Return the values of the columns of which some were read again.
+        """Return the values of the columns in which some values were re-selected.
 
         Args:
             schema: The table's structure.
             event_key: The columns of the records' keys.
             batch: Rows of its change log.
-            op: `op` of each; rows of snapshots are as the source had them, so that they are left alone.
+            op: `op` of each row; snapshot rows are as the source had them, so they are left alone.
 
         Raises:
-            ConversionError: A row is not there any more, and `reselect.error.handling.mode` is `fail`.
+            ConversionError: A row no longer exists, and `reselect.error.handling.mode` is `fail`.
             MssqlCdcError: The source cannot be read, and the mode is `fail`.
         """
         after = batch.column("after")
@@ -116,9 +116,10 @@ class Reselect:
         ]
 
     def _lacks(self, column: Column, values: pa.Array) -> Mask:
-        """Return which values are to be read again.
+        """Return which values are to be re-selected.
 
-        Kafka Connect's `Struct` gives Debezium the default instead of NULL, so that nothing is missing there.
+        For a column with a default, Kafka Connect's `Struct` gives Debezium the default instead of NULL, so nothing is
+        missing.
         """
         found = np.zeros(len(values), bool)
         if self.settings.null_values and literal_default(column) is None:
@@ -136,7 +137,7 @@ class Reselect:
         return names if all(mask is None for mask in masks) else ()
 
     def _missing(self, schema: TableSchema, position: str) -> None:
-        text = f"Failed to find row in table {schema.table_id} for the change at {position}"  # Logs have no values.
+        text = f"Failed to find row in table {schema.table_id} for the change at {position}"  # Never log values.
         if self.settings.on_error == "fail":
             raise ConversionError(f"{text}: reselect.error.handling.mode is fail; warn leaves the value as it is")
         logger.warning("%s", text)
@@ -169,13 +170,13 @@ class Reselect:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Rows of the source, and their places by key."""
+    """Rows from the source, and their places by key."""
 
     places: Mapping[Key, int]
     rows: pa.RecordBatch
 
     def put(self, column: Column, after: pa.StructArray, exact: pa.MapArray, places: Mask) -> Values:
-        """Return a column's values, with those of the source where `places` has a row."""
+        """Return a column's values, with those from the source where `places` has a row."""
         own = after.field(after.type.get_field_index(column.stored_name))
         taken = pa.array(np.maximum(places, 0))
         is_new = pa.array(places >= 0)

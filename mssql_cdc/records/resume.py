@@ -1,16 +1,16 @@
-"""Finds the place in a database's stream of records behind a source offset: what a consumer has, it does not get again.
+"""Finds where a database's stream of records resumes after a source offset, without what the consumer already has.
 
-Debezium reads the transaction of its offset again and leaves out what it had sent. So does this: the stream begins with
-that transaction, and its first records, up to the first one with the offset, are dropped (STR-04).
+Debezium reads the transaction of its offset again and leaves out what it had sent. So does this module: the stream
+begins with that transaction, whose first records, up to the first one with the offset, are dropped (STR-04).
 
-Several records may share an offset: a deletion and its tombstone, a deletion and the insertion that a changed key leads
-to, the rows of a chunk of an incremental snapshot. Which of them the consumer has, nobody knows; the first one in any
-case. The others come again, so that none is lost: Debezium goes on behind all of them, and loses those that were not
-sent. Only heartbeats do not come again: they say nothing that the offset does not say.
+Several records may share an offset: a delete and its tombstone, the delete and the create that a changed key leads to,
+the rows of a chunk of an incremental snapshot. The consumer has the first of these records; whether it has the others
+is unknown. The others are sent again, so that none is lost: Debezium resumes after all of them, and loses those that
+were not sent. Only heartbeats are not sent again: they say nothing that the offset does not say.
 
-Nor does an offset tell of changes before it that came late: those of a table that was read later than others, or of a
-repair. What had been written by the first cut with the offset's event counts as sent, everything else comes: perhaps
-again, so that none is lost.
+Nor does an offset account for changes before it that came late: those of a table that was read later than others, or of
+a repair. What had been written by the first cut with the offset's event counts as sent; everything else is sent,
+perhaps again, so that none is lost.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ _ALL = Selection()
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """Where a stream goes on.
+    """Where a stream resumes.
 
     Attributes:
-        state: The state behind which it begins; None: its beginning.
-        first: What comes before everything else: the rest of the offset's transaction, as the consumer had begun to get
-            it; None: nothing. What was written later follows, wherever it stands.
-        dropped: How many records of `first` the consumer has.
+        state: The state after which it resumes; None: at its beginning.
+        first: What precedes everything else: the rest of the offset's transaction, as the consumer had begun to get it;
+            None: nothing. What was written later follows, wherever its position is.
+        dropped: The number of records of `first` that the consumer has.
     """
 
     state: StreamState | None
@@ -64,7 +64,7 @@ class Resumed:
     dropped: int = 0
 
     def begin(self, envelopes: Envelopes) -> Iterator[Rendered]:
-        """Yield the records of `first` that the consumer lacks; the last state is behind all of them.
+        """Yield the records of `first` that the consumer lacks; the last state is the one after all of them.
 
         Args:
             envelopes: Number the events.
@@ -86,7 +86,7 @@ def resume(
     selection: Selection = _ALL,
     extensions: Extensions | None = None,
 ) -> Resumed | None:
-    """Return where the stream goes on behind an offset; None while the lake has not reached it.
+    """Return where the stream resumes after an offset; None while the lake has not reached it.
 
     Args:
         connector: The configuration; its modes shape the records.
@@ -97,8 +97,8 @@ def resume(
         extensions: The connector's extensions; None: they are loaded.
 
     Raises:
-        ConfigurationError: The lake begins behind the offset, or does not tell which history of a restored source it
-            belongs to.
+        ConfigurationError: The lake begins after the offset, or does not show to which history of a restored source the
+            offset belongs.
     """
     extensions = extensions or Extensions.of(connector)
     layout = Layout(warehouse or connector.delta.warehouse, connector.topic_prefix, database)
@@ -127,7 +127,7 @@ def resume(
 def _behind_event(
     view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn, envelopes: Envelopes
 ) -> Resumed | None:
-    """Return where the stream goes on behind an event; None while the lake has not reached it."""
+    """Return where the stream resumes after an event; None while the lake has not reached it."""
     start, behind = position_before(epoch, commit), position_behind(epoch, commit)
     if behind > view.bound:
         return None
@@ -136,7 +136,7 @@ def _behind_event(
     if offset.change_lsn is None and not offset.is_of_row_read:
         return Resumed(replace(_state_behind(view, epoch, commit, cut), transaction=opened))
     state = view.state_at(start, cut)
-    if offset.is_of_row_read and offset.transaction != commit.text:  # Which is not read again.
+    if offset.is_of_row_read and offset.transaction != commit.text:  # That transaction is not read again.
         state = replace(state, transaction=opened)
     first = _transaction(view, state, behind)
     found = _Found.of(offset, commit, _from(view, first, envelopes), envelopes.extensions.topics)
@@ -146,16 +146,16 @@ def _behind_event(
 
 
 def _transaction(view: DatabaseView, state: StreamState, behind: str) -> DatabaseView:
-    """Return a view of the transaction that the state stands before, with the batches that the state knows.
+    """Return a view of the transaction that follows a state, with the batches that the state knows.
 
-    A snapshot ends it: rows of one are read as a whole, whenever they were written.
+    A snapshot ends the view: its rows are read as a whole, whenever they were written.
     """
     blocks = (one.position for one in view.blocks if one.number not in state.snapshots)
     return view.until(min([behind, *blocks]), state.batches).behind(state)
 
 
 def _from(view: DatabaseView, first: DatabaseView, envelopes: Envelopes) -> Iterator[Rendered]:
-    """Yield the records of a transaction, and those that follow: heartbeats behind it show its offset, too."""
+    """Yield the records of a transaction, and those that follow: heartbeats after it show its offset, too."""
     state = first.begins
     for one in stream(first, envelopes, state):
         state = one.state
@@ -166,8 +166,8 @@ def _from(view: DatabaseView, first: DatabaseView, envelopes: Envelopes) -> Iter
 def _cut_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> OffsetRow:
     """Return the first cut from which a consumer can have the event of an offset.
 
-    It has everything that stands before the event and had been written by then; what was written later, perhaps not.
-    Without the event, it is the first cut that is not before it.
+    The consumer has everything before the event that had been written by then, but perhaps not what was written later.
+    If the lake does not have the event, return the first cut that is not before it.
     """
     start = position_before(epoch, commit)
     cuts = [_first_cut(view, start, {table: batch}) for table, batch in batches_with(view, offset, epoch, commit)]
@@ -184,11 +184,11 @@ def _first_cut(view: DatabaseView, position: str, batches: Mapping[str, int] | N
 
 
 def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
-    """Raise ConfigurationError if the lake begins behind an offset, so that changes in between are not there.
+    """Raise ConfigurationError if the lake begins after an offset, so that it lacks the changes in between.
 
     Args:
         lake: The offsets of the lake.
-        offset: The offset of a consumer; one of an initial or blocking snapshot has no change of its own.
+        offset: A consumer's offset; that of an initial or blocking snapshot has no change of its own.
         database: The database.
     """
     if offset.commit is None or offset.snapshot not in {None, INCREMENTAL}:
@@ -203,10 +203,11 @@ def require_held(lake: Offsets, offset: SourceOffset, database: str) -> None:
 
 
 def _state_behind(view: DatabaseView, epoch: int, commit: Lsn, cut: OffsetRow) -> StreamState:
-    """Return the state behind a commit of which the consumer has everything that is no snapshot.
+    """Return the state after a commit of which the consumer has everything except snapshots.
 
-    In an idle database, several snapshots stand at one commit, and nothing tells which of them the consumer has: the
-    first one, if a cut with this commit had it. The lake's own beginning says nothing that is not known at the commit.
+    In an idle database, several snapshots may share one commit, and nothing shows which of them the consumer has: the
+    first one counts as sent if a cut with this commit had it. The lake's own beginning says nothing that is not known
+    at the commit.
     """
     start, state = position_before(epoch, commit), view.state_at(position_behind(epoch, commit), cut)
     here = [block for block in view.blocks if block.number in state.snapshots and block.position >= start]
@@ -216,10 +217,10 @@ def _state_behind(view: DatabaseView, epoch: int, commit: Lsn, cut: OffsetRow) -
 
 
 def _behind_window(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
-    """Return where the stream goes on at a row of another connector's incremental snapshot; None: not reached yet.
+    """Return where the stream resumes at a row of another connector's incremental snapshot; None: not reached yet.
 
-    It shows the commit that the stream had reached. What the consumer has of that transaction, nobody knows: it comes
-    again, as with Debezium.
+    The row shows the commit that the stream had reached. How much of that transaction the consumer has is unknown, so
+    it is sent again, as in Debezium.
     """
     if position_behind(epoch, commit) > view.bound:
         return None
@@ -229,7 +230,7 @@ def _behind_window(view: DatabaseView, offset: SourceOffset, epoch: int, commit:
 
 
 def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
-    """Return where the stream goes on behind a snapshot, or before one that was not finished."""
+    """Return where the stream resumes: after a snapshot, or before one that was not finished."""
     start, behind = position_before(epoch, commit), position_behind(epoch, commit)
     block = _block_of(view, offset, epoch, commit)
     if offset.begins_again and (block is None or block == view.blocks[0]):
@@ -241,7 +242,7 @@ def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commi
         return None
     if not offset.is_unfinished_snapshot:
         return Resumed(_state_behind(view, epoch, commit, _first_cut(view, start)))
-    # The consumer has the event whose position a blocking one shows, and everything before it.
+    # The consumer has the event whose position a blocking snapshot shows, and everything before it.
     end = behind if block is None else block.position
     state = view.state_at(start, _first_cut(view, end))
     if offset.snapshot == BLOCKING:
@@ -251,10 +252,10 @@ def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commi
 
 
 def _block_of(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Block | None:
-    """Return the snapshot that an offset belongs to; None: it is not one of this lake.
+    """Return the snapshot that an offset belongs to; None: it is not in this lake.
 
-    An initial one has a position of its own. A blocking one shows that of the event before it: it is the next one
-    behind that event, and no other event stands between them. A lake that begins there has no such event.
+    An initial snapshot has a position of its own. A blocking one shows the position of the event before it: it is the
+    next one after that event, with no other event in between. A lake that begins there has no such event.
     """
     start, behind = position_before(epoch, commit), position_behind(epoch, commit)
     later = [block for block in view.blocks if block.position >= start]
@@ -269,7 +270,7 @@ def _block_of(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn)
 
 
 def _has_events(view: DatabaseView, start: str, end: str) -> bool:
-    """Whether the stream has events from one position on and before another one."""
+    """Whether the stream has events at or after one position and before another."""
     if end <= start:
         return False
     skipped = pa.array(sorted(view.connector.records.skipped), pa.string())
@@ -283,7 +284,7 @@ class _Found:
     """The records of a transaction that a consumer has.
 
     Attributes:
-        dropped: Their number, from the beginning of the transaction on.
+        dropped: Their number, counted from the beginning of the transaction.
         beat: The position of the last heartbeat that shows the offset.
     """
 
@@ -292,19 +293,19 @@ class _Found:
 
     @classmethod
     def of(cls, offset: SourceOffset, commit: Lsn, records: Iterator[Rendered], topics: Topics) -> _Found:
-        """Look for the first record with this very offset.
+        """Find the first record with exactly this offset.
 
-        Without one, as after another version of the connector, for the first one of the same event; failing that, for
-        the last one of smaller position.
+        If there is none, as after another version of the connector, find the first record of the same event; failing
+        that, the last one with a smaller position.
 
         Args:
             offset: What the consumer has committed.
             commit: Its commit.
             records: The stream from the beginning of its transaction on.
-            topics: The connector's.
+            topics: The connector's topics.
         """
         if offset.transaction not in {None, commit.text} and not offset.is_of_row_read:
-            return cls()  # The END of the transaction before: it has the position of the next event.
+            return cls()  # The END of the previous transaction, which has the position of the next event.
         exact = same = before = 0
         beats = {True: "", False: ""}
         for count, (topic, text, position) in enumerate(_places(records), 1):

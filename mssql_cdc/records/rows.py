@@ -41,10 +41,10 @@ class Changes:
     """Consecutive changes of one schema version of a table: their facts, and the JSON texts of images and keys.
 
     `before` and `after` are `null` where a change has no such image; a key is meaningless there, and None if the table
-    has none. `same_key` says which keys are equal; a text can hide that one is NULL and the other the default.
-    `header_before` and `header_after` are the keys as headers show them; None: they look like keys. `unchanged` says
-    which have two equal images, whatever the texts hide; None: nobody asks. Changes that `failed` could not be
-    rendered: they have no images and no records.
+    has none. `same_key` shows which keys are equal; a text can hide that one is NULL and the other the default.
+    `header_before` and `header_after` are the keys as headers show them; None: they look like the keys. `unchanged`
+    shows which changes have two equal images, whatever the texts hide; None: it is not needed. If `failed`, the changes
+    could not be rendered: they have no images and no records.
     """
 
     shape: TableShape
@@ -118,7 +118,7 @@ def bools(values: pa.Array) -> Numbers:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows whose before images come from `before`, everything else from `after`, which differ in `rejoined` ones."""
+    """Rows whose before images come from `before`, everything else from `after`; the two differ in `rejoined` rows."""
 
     before: pa.RecordBatch
     after: pa.RecordBatch
@@ -149,7 +149,7 @@ def _without_images(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _rendered(rows: _Rows, shape: TableShape, failures: Failures) -> Iterator[Changes]:
-    """Yield the changes; where they cannot be rendered together, halves of them, down to the one that is the reason."""
+    """Yield the changes; if they cannot be rendered together, halves of them, down to the one that is the cause."""
     count = len(rows.op)
     try:
         found = _same_version(rows, shape)
@@ -197,7 +197,7 @@ def _same_version(rows: _Rows, shape: TableShape) -> Changes:
     if before_side is not None and shape.large:
         _hide_untouched(before_side, after_side, rows, shape)
     count = after.num_rows
-    # What is read again is only shown: Debezium has made keys and compared images before its post-processors.
+    # Re-selected values are only shown: Debezium builds keys and compares images before its post-processors run.
     shown_side = _side(after, shape, "after", again) if again else after_side
     return Changes(
         shape,
@@ -220,9 +220,9 @@ def _same_version(rows: _Rows, shape: TableShape) -> Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The rendered columns of one image by field name, and of the key.
+    """The rendered columns of one image, by field name, and those of the key.
 
-    `missing` says where columns of the key are NULL, `nulls` where columns are whose NULL looks like their default.
+    `missing` shows where key columns are NULL, `nulls` where columns are NULL whose NULL looks like their default.
     """
 
     present: pa.Array
@@ -238,7 +238,7 @@ class _Side:
 
 
 def _side(batch: pa.RecordBatch, shape: TableShape, side: Side, again: Mapping[str, Values]) -> _Side | None:
-    """Render one image, with the values that were read again; None if no row has it."""
+    """Render one image, with the re-selected values; None if no row has it."""
     image = batch.column(side)
     present = image.is_valid()
     if not pc.any(present).as_py():
@@ -293,7 +293,7 @@ def _object(keys: Mapping[str, Texts], shape: TableShape, count: int) -> Texts:
 
 
 def _header_key(side: _Side | None, shape: TableShape, count: int) -> Texts | None:
-    """Return the key as a header shows it; None if that is how a key looks."""
+    """Return the key as a header shows it; None if it looks the same there."""
     if side is None or not shape.header_fields:
         return None
     return _object(side.header_keys, shape, count)

@@ -27,7 +27,7 @@ STREAMING_DDL = "N/A"
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a schema change record shows of a table: its structure as Debezium shows it, and when it was read."""
+    """What a schema change record shows for a table: its structure as Debezium shows it, and when it was read."""
 
     table_id: TableId
     structure: Mapping[str, Any]
@@ -52,7 +52,7 @@ class Version:
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any], schema: TableSchema) -> Version:
-        """Build it from a row; the `debezium` column overrides the structure derived from the columns."""
+        """Build a version from a row; the `debezium` column overrides the structure derived from the columns."""
         kept = row.get("debezium")
         return cls(schema, json.loads(kept) if kept else table_structure(schema), row["at"])
 
@@ -63,7 +63,7 @@ class Version:
 
     @property
     def described(self) -> Described:
-        """What a record shows of it."""
+        """What a record shows for this version."""
         return Described(self.table_id, self.structure, self.at)
 
 
@@ -85,8 +85,8 @@ class Announcement:
 def as_first_seen(versions: Iterable[TableSchema]) -> Iterator[TableSchema]:
     """Yield a table's versions with the defaults and the nullability that their capture instances began with.
 
-    Neither is part of a capture instance: what is read of the source shows it on older rows, too. Debezium shows a new
-    default, or a column that may be NULL now, with the next instance (EVO-07).
+    Neither is part of a capture instance: what is read from the source shows it on older rows, too. Debezium shows a
+    new default, or a column that has become nullable, with the next instance (EVO-07).
     """
     first: dict[tuple[int | None, str | None, str], Column] = {}
     for schema in versions:
@@ -127,7 +127,7 @@ def announcements(
 def streamed_record(announcement: Announcement, envelopes: Envelopes) -> Record:
     """Build the record of a schema change in the stream; its source block is that of the newest event.
 
-    A new table is an event of its own: the block names it, where the stream stands.
+    A new table is an event of its own: the block shows the table, at the position of the stream.
     """
     version = announcement.version.described
     own = _source_of(version, None, "false")
@@ -146,7 +146,8 @@ def snapshot_record(
     Args:
         described: The table as the snapshot read it.
         envelopes: Builds the record, which becomes its newest event.
-        kept: The event whose position it shows; without one for a snapshot without rows if that is unknown.
+        kept: The event whose position the record shows; it has none for a snapshot without rows whose position is
+            unknown.
         kind: INITIAL or BLOCKING, for the offset.
         marker: `source.snapshot`.
     """
@@ -190,7 +191,7 @@ def _source_of(described: Described, commit_lsn: str | None, marker: str) -> Sou
 
 
 def _start(version: Version, epoch_at: Callable[[datetime], int]) -> str:
-    """Return the position after which the version applies, which precedes every row of its instance's first LSN."""
+    """Return the position after which the version applies; it precedes every row at its instance's first LSN."""
     start = version.schema.from_lsn
     return f"{epoch_at(version.at):04x}-{Lsn.parse(start).raw.hex() if start else ''}"
 

@@ -1,6 +1,6 @@
 """Schemas of records as Kafka Connect's JSON converter writes them (features §3): constant texts per table version.
 
-The schema of a column follows from its type and the modes, like its values (`converters.py`).
+The schema of a column follows from its type and the modes, as its values do (`converters.py`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ Schema = dict[str, Any]
 Fields = Sequence[tuple[str, Column]]
 """Columns with the names of their fields."""
 Custom = Mapping[str, Callable[[JsonForm], Schema]]
-"""What makes the schema of a column's field, without its name, where a converter of a user registered the column."""
+"""Functions that build the schema of a column's field, without its name, for columns that a user's converter
+registered."""
 NONE: Custom = MappingProxyType({})
 STRING: Schema = {"type": "string", "optional": False}
-"""The schema of a text that is no field."""
+"""The schema of a text that is not a field."""
 _SOURCE_TYPE = "__debezium.source.column"
 _NUMBERS = {"tinyint": "int16", "smallint": "int16", "int": "int32", "bigint": "int64", "real": "float"}
 CLOUD_EVENT_DATA = "io.debezium.connector.sqlserver.Data"
@@ -40,7 +41,7 @@ def field(name: str, kind: str, /, *, optional: bool = False, **more: Any) -> Sc
         name: Its name.
         kind: Kafka Connect's type.
         optional: Whether it can be null.
-        more: What else the schema has, in the order of the converter: name, version, parameters, default.
+        more: What else the schema has, in the converter's order: name, version, parameters, default.
     """
     return {"type": kind, "optional": optional, **more, "field": name}
 
@@ -102,15 +103,15 @@ def key_schema(
     *,
     added: Iterable[str] = (),
 ) -> str:
-    """Return the text of the schema of a table's keys.
+    """Return the schema of a table's keys as text.
 
     Args:
         topic: The table's topic.
         fields: The key's columns.
         settings: The modes.
-        form: How they are written.
-        custom: The schemas that converters of users registered, by column.
-        added: The names of fields that are no columns.
+        form: How keys are written.
+        custom: The schemas that users' converters registered, by column.
+        added: The names of fields that are not columns.
     """
     name = schema_name(f"{topic}.Key", settings.schema_names)
     columns = [_field_of(one, column, settings, form, custom) for one, column in fields]
@@ -126,15 +127,15 @@ def value_schema(
     custom: Custom = NONE,
     transaction: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the text of the schema of a table's values, or of the data of its CloudEvents.
+    """Return the schema of a table's values, or of the data of its CloudEvents, as text.
 
     Args:
         topic: The table's topic.
         fields: The columns of `before` and `after`.
         table: The table.
         connector: The modes, the masks and the propagated types.
-        custom: The schemas that converters of users registered, by column.
-        transaction: The schema of the block of a user's factory; None: Debezium's.
+        custom: The schemas that users' converters registered, by column.
+        transaction: The schema of the transaction block of a user's factory; None: Debezium's.
     """
     envelope = envelope_schema(topic, fields, table, connector, custom=custom, transaction=transaction)
     if connector.records.writes_cloud_events:
@@ -198,7 +199,7 @@ def column_schema(name: str, column: Column, settings: RecordSettings, form: Jso
     kind, more = _kind(column, settings)
     default = default_text(column, settings, form)
     if default is not None:
-        # A number of the form NUMERIC has more digits than a double.
+        # A number in the form NUMERIC can have more digits than a double.
         digits = Decimal if column.type.kind is Kind.DECIMAL and kind == "bytes" else float
         more = more | {"default": json.loads(default, parse_float=digits)}
     return field(name, kind, optional=column.nullable, **more)
@@ -249,7 +250,7 @@ def _named(name: str) -> Schema:
 
 
 def _added_parameters(column: Column, table: TableId, connector: Connector) -> dict[str, str]:
-    """Return what masks, or else propagated source types, add to the schema of a field."""
+    """Return the parameters that masks, or else propagated source types, add to a field's schema."""
     place = (table.catalog or "", table.schema, table.name)
     mask = connector.filters.mask_for(*place, column.name)
     if mask is not None:

@@ -1,7 +1,7 @@
-"""The one key that is wanted (`records --key`): compared with the keys of records by value, whatever their form.
+"""The one wanted key (`records --key`), which is compared with the keys of records by value, whatever their form.
 
-A number is equal to every way to write it, the order of fields does not count, and a schema beside a key neither: it is
-another one in each version of a table.
+How a number is written and the order of fields do not matter, nor does a schema next to a key: each version of a table
+has a different one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SelectedKey:
         """Read a key, with or without its schema.
 
         Raises:
-            ConfigurationError: It is no JSON object.
+            ConfigurationError: It is not a JSON object.
         """
         try:
             found = _DECODER.decode(text)
@@ -51,11 +51,11 @@ class SelectedKey:
         return cls(text, fields)
 
     def is_in(self, keys: Texts, schemas: Iterable[Mapping[str, Any]]) -> pa.Array:
-        """Return which of the keys of records it is.
+        """Return which keys of records equal this key.
 
         Args:
             keys: JSON texts.
-            schemas: Those with which keys are written as Java's texts, if they are.
+            schemas: The schemas with which keys are written in the form of Java's `toString`, if they are.
         """
         texts = set(self._java_texts(schemas))
         prefix = ""
@@ -79,7 +79,7 @@ class SelectedKey:
 
 
 def _is_same(one: Any, other: Any) -> bool:
-    """Whether two values of JSON are equal; true is not 1."""
+    """Whether two JSON values are equal; true does not equal 1."""
     if isinstance(one, dict) and isinstance(other, dict):
         first, second = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
         return first.keys() == second.keys() and all(_is_same(value, second[name]) for name, value in first.items())

@@ -1,4 +1,4 @@
-"""Which records of a database are wanted: from and to a place in the stream, of some tables, of one key.
+"""Which records of a database are wanted: between two places in the stream, of some tables, with one key.
 
 Changes are numbered as if all records were wanted, so a selected record is the same as in the whole stream.
 """
@@ -26,7 +26,7 @@ class Selection:
     """The wanted records; everything by default.
 
     `start` and `end` are commit LSNs (`00000027:00000ac0:0002`, both inclusive) or times with a zone (the first change
-    that was committed at that time or later; exclusive as the end). `tables` are names like `dbo.orders` or
+    that was committed at that time or later; exclusive as `end`). `tables` are names like `dbo.orders` or
     `shop.dbo.orders`, of which a renamed table may have several; `key` is a record's key in JSON.
     """
 
@@ -44,7 +44,7 @@ class Selection:
 
     @property
     def of_records(self) -> str:
-        """What an output stores: a stream that was begun with these tables and this key goes on with them."""
+        """What an output stores: a stream that began with these tables and this key continues with them."""
         return json_text({name: value for name, value in asdict(self).items() if name in {"tables", "key"} and value})
 
     @property
@@ -55,10 +55,10 @@ class Selection:
     def wanted(self, known: Mapping[TableId, Iterable[TableId]]) -> frozenset[TableId]:
         """Return the wanted tables of a database; none if the names are those of other databases' tables.
 
-        A name stands for the table that has it; if none has it any more, for those that had it.
+        A name stands for the table that has it or, if no table has it now, for those that had it.
 
         Args:
-            known: The database's tables by their present names, each with all names that it has had.
+            known: The database's tables by their current names, each with all names that it has had.
         """
         if not self.tables:
             return frozenset(known)
@@ -86,7 +86,7 @@ class Selection:
         Args:
             records: Records of a database, without those of tables that are not wanted.
             topics: The topics that wanted tables have, or had.
-            key_schemas: The schemas with which their keys are written as Java's texts, if they are.
+            key_schemas: The schemas with which their keys are written in the form of Java's `toString`, if they are.
         """
         records = records.filter(pc.is_in(records.column("topic"), value_set=pa.array(sorted(topics), pa.string())))
         if self.key is None:
@@ -97,7 +97,7 @@ class Selection:
         """Return the first wanted position; None without a start.
 
         Args:
-            epoch: The epoch of LSNs.
+            epoch: The epoch of the LSNs.
             logs: The change logs, in which times are looked up.
         """
         if self.start is None:
@@ -106,7 +106,7 @@ class Selection:
         return _first_at(place, logs) if isinstance(place, datetime) else f"{epoch:04x}-{place.raw.hex()}"
 
     def end_position(self, epoch: int, logs: Iterable[ChangeLog]) -> str | None:
-        """Return the first position that is not wanted any more; None without an end."""
+        """Return the first position that is no longer wanted; None without an end."""
         if self.end is None:
             return None
         place = _place(self.end)
@@ -140,5 +140,5 @@ def _place(text: str) -> Lsn | datetime:
 
 
 def _first_at(time: datetime, logs: Iterable[ChangeLog]) -> str:
-    """Return the position of the first change that was committed at or after a time; behind all without one."""
+    """Return the position of the first change committed at or after a time; without one, a text after all positions."""
     return min((found for log in logs if (found := log.first_position(time)) is not None), default="g")

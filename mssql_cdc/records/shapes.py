@@ -1,6 +1,6 @@
 """How the rows of each schema version of a table are rendered: names of fields, converters, schemas (features §3).
 
-`rows.py` renders with it.
+`rows.py` renders the rows accordingly.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mssql_cdc.records.string_texts import checked_string
 from mssql_cdc.schema import Column, TableId, TableSchema
 
 _FIELD_BYTES = 16
-"""The quotes, colon and comma of a field, and a number, of which the lake has some bits."""
+"""The quotes, colon and comma of a field, and a number, which takes some bits in the lake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Large:
 class TableShape:
     """Defines how the rows of one schema version of a table are rendered.
 
-    `key_schema` and `value_schema` are texts, where records have schemas; `header_schema` is that of a key in a header.
-    `shares_texts`: a column looks the same in the key and in the value. `header_fields` are those of a key in a header,
-    if it looks different there. `added` are the names and values of further fields of keys. `checked` are the schemas
-    of key and value that post-processors must keep to; `reselect` reads missing values again.
-    `string_key` and `string_header` are the schemas of keys that are written as Java's texts. `compares`: updates that
-    change nothing are left out; `defaulted` are the fields of them whose NULL looks like their default.
+    `key_schema` and `value_schema` are texts, if records have schemas; `header_schema` is the schema of a key in a
+    header. `shares_texts`: a column looks the same in the key and in the value. `header_fields` are the fields of a key
+    in a header, if it looks different there. `added` are the names and values of further key fields. `checked` are the
+    schemas of key and value that post-processors must adhere to; `reselect` re-selects missing values. `string_key` and
+    `string_header` are the schemas of keys that are written in the form of Java's `toString`. `compares`: updates that
+    change nothing are left out; `defaulted` are, for this comparison, the fields whose NULL looks like their default.
     """
 
     schema: TableSchema
@@ -78,7 +78,7 @@ class TableShape:
 
     @cached_property
     def text_bytes(self) -> int:
-        """About how many bytes a record has whatever its values: schemas, and the fields of images and keys, twice."""
+        """About how many bytes a record has, whatever its values: schemas, and the fields of images and keys, twice."""
         schemas = [text for text in (self.key_schema, self.value_schema, self.header_schema) if text is not None]
         fields = sum(len(name.encode()) + _FIELD_BYTES for name, _, _ in (*self.fields, *self.key_fields))
         return sum(len(text.encode()) for text in schemas) + 2 * fields
@@ -208,7 +208,7 @@ def _columns(fields: Sequence[tuple[str, Column, Convert]]) -> list[tuple[str, C
 def _undelivered(column: Column, table: TableId, connector: Connector, registered: Mapping[str, Registered]) -> str:
     """Return Debezium's text for a value that the change table lacks.
 
-    A mask of stars also replaces NULL, any mask what replaces it in a NOT NULL column.
+    A mask of asterisks also replaces NULL; any mask also replaces what stands for NULL in a NOT NULL column.
     """
     own = registered.get(column.name)
     if own is not None:
@@ -232,17 +232,17 @@ class Shapes:
         """Return the shape of a version (raises SchemaError if the history does not contain it)."""
         key = table_id, version
         if key not in self._known:
-            # One of them stays, whichever thread was first.
+            # Only one is kept, whichever thread was first.
             self._known.setdefault(
                 key, TableShape.of(self.history.version(table_id, version), self.connector, self.extensions)
             )
         return self._known[key]
 
     def text_bytes(self, table_id: TableId, rows: pa.RecordBatch) -> int:
-        """Return about how many bytes the records of rows of a change log have whatever their values."""
+        """Return about how many bytes the records of a change log's rows have, whatever their values."""
         counted = pc.value_counts(rows.column("_schema")).to_pylist()
         return sum(one["counts"] * self.of(table_id, one["values"]).text_bytes for one in counted)
 
     def table_of(self, shape: TableShape) -> TableId:
-        """Return the present name of the table to which a shape belongs; its own name may be a former one."""
+        """Return the current name of the table to which a shape belongs; the shape's own name may be a former one."""
         return next(table for (table, _), known in self._known.items() if known is shape)

@@ -1,6 +1,6 @@
 """Keys in headers as Kafka Connect's SimpleHeaderConverter writes them: texts that look like JSON.
 
-It escapes only quotes and backslashes. Few records have such headers, so that this is done row by row.
+The converter escapes only quotes and backslashes. Few records have such headers, so this is done row by row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def simple_texts(keys: Texts, shape: TableShape, settings: RecordSettings) -> Te
 
     Args:
         keys: The keys as JSON, with decimals as numbers.
-        shape: Their table.
+        shape: The shape of their table.
         settings: The modes.
     """
     fields = shape.key_fields if shape.header_fields is None else shape.header_fields
@@ -33,7 +33,7 @@ def simple_texts(keys: Texts, shape: TableShape, settings: RecordSettings) -> Te
 
 
 def _number_style(column: Column, settings: RecordSettings) -> Callable[[str], str]:
-    """Return how Java shows the numbers of a column."""
+    """Return a function that writes a column's numbers as Java does."""
     kind, mode = column.type.kind, settings.decimal_handling
     if kind is Kind.FLOAT or (kind is Kind.DECIMAL and mode == "double"):
         return java_double

@@ -1,6 +1,6 @@
 """The records of one snapshot: CREATE records of all tables, then each table's rows with their markers (SNP).
 
-Where a snapshot stands among the other records is decided in `records/snapshots.py`.
+`records/snapshots.py` decides where a snapshot is placed among the other records.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def block_rows(
     Args:
         block: The snapshot.
         logs: The change logs of its tables.
-        text_bytes: Bounds what their records repeat.
-        within: What is written of it; None: nothing.
+        text_bytes: Bounds the text that their records repeat.
+        within: What has already been written of the snapshot; None: nothing.
     """
     pending: SnapshotRows | None = None
     for found in _rows(block, logs, text_bytes, within):
@@ -104,10 +104,10 @@ def _rows(
 def _written(
     block: Block, logs: Mapping[TableId, ChangeLog], within: InSnapshot | None
 ) -> tuple[TableId | None, tuple[str, ...]]:
-    """Return the table of which a part is written, if it is still there, and those that are done."""
+    """Return the table that is partly written, if it is still there, and the tables that are done."""
     if within is None or within.table is None:
         return None, ()
-    # Outputs that were begun before logs had an identity here name the table.
+    # Outputs that began before logs had an identity here have the table's name.
     own = {table: {table.text, *([logs[table].identity] if table in logs else [])} for table in block.tables}
     begun = next((table for table, ids in own.items() if within.table in ids), None)
     if within.done is not None or begun is None:

@@ -1,8 +1,8 @@
-"""Snapshots as blocks of records: which there are, of which tables, and where they stand (SNP).
+"""Snapshots as blocks of records: which snapshots there are, of which tables, and at which positions (SNP).
 
 In the lake, the rows of a snapshot have the positions at which they are exact (rule C18), while Debezium emits them in
 one go. A block is placed at its first row's position; Debezium repeats the same changes after it. What `_offsets` says
-of snapshots is in `known_snapshots.py`, the records of a block are in `snapshot_block.py`.
+about snapshots is in `known_snapshots.py`, the records of a block are in `snapshot_block.py`.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ INITIAL, BLOCKING = "INITIAL", "BLOCKING"
 class Block:
     """One snapshot: its position, its number, its tables in snapshot order, and whether it `has_rows` at the cut.
 
-    `described` are the tables that it did not read and whose structure it shows all the same. It ended when its newest
-    row of `_offsets` was written, the one with the number `ended_by`; None: there is none. Of each table, the rows from
-    the position in `lows` on count: others were read so long ago, or by another run, that they were read again.
+    `described` are the tables that it did not read but whose structure it shows all the same. It ended when its newest
+    row in `_offsets` was written, the one with the number `ended_by`; None: there is none. For each table, the rows
+    from the position in `lows` on count: others were read too long ago, or by another run, and so were read again.
     """
 
     position: str
@@ -53,7 +53,7 @@ class Block:
 class Snapshots:
     """The completed snapshots, in order; records end before `bound`, the position of the first open snapshot.
 
-    Otherwise, a snapshot's records could later be inserted between records that were already written. `creates` are the
+    Otherwise, a snapshot's records could later belong between records that were already written. `creates` are the
     tables whose CREATE record belongs to a snapshot, perhaps to an open or a later one, and not to the stream.
     """
 
@@ -70,9 +70,9 @@ def find_snapshots(
     *,
     tables: Tables,
 ) -> Snapshots:
-    """Find the snapshots of a database at a cut; later ones than the first are BLOCKING if somebody asked for them.
+    """Find the snapshots of a database at a cut; those after the first are BLOCKING if somebody requested them.
 
-    A table that joined without a snapshot of its rows is none: Debezium announces it in the stream.
+    A table that joined without a snapshot of its rows does not count as one: Debezium announces it in the stream.
 
     Args:
         logs: The change logs of the tables that had one at the cut.
@@ -88,14 +88,14 @@ def find_snapshots(
     for table_id, log in logs.items():
         for number in snapshot_numbers(log) - later:
             if number in known and table_id.text in known[number].left:
-                continue  # Its rows are a part of it, and an output that went on has none of them.
+                continue  # Only part of the table was read, and an output that continued has none of these rows.
             members.setdefault(number, set()).add(table_id.text)
             first = min(piece.snapshots[number] for piece in log.pieces if number in piece.snapshots)
             firsts[number] = min(first, firsts.get(number, first))
     described = {number: (one.described | one.left) - members[number] for number, one in known.items()}
     positions = {number: firsts.get(number) or known[number].position or "" for number in members}
     open_ones = {number for number, one in known.items() if one.is_open}
-    # An open one without rows has no position of its own yet.
+    # An open snapshot without rows has no position of its own yet.
     ordered = sorted(members, key=lambda number: (number in open_ones, positions[number]))
     ordered = [number for number in ordered if members[number] or known[number].described]
     joined = {number for number, one in known.items() if one.only_joined}
@@ -125,7 +125,7 @@ def find_snapshots(
 def _has_rows(
     number: str, logs: Mapping[TableId, ChangeLog], members: Collection[str], lows: Mapping[str, str]
 ) -> bool:
-    """Whether rows of a snapshot count; rows are read only where some of a row group may, and others may not."""
+    """Whether a snapshot has rows that count; rows are read only where a row group may have both these and others."""
     for table, log in logs.items():
         firsts = [piece.snapshots[number] for piece in log.pieces if number in piece.snapshots]
         low = lows.get(table.text, "")
@@ -145,12 +145,12 @@ def _creates(
 ) -> frozenset[TableId]:
     """Return the tables that were in a snapshot before they streamed.
 
-    A table that joined the stream has its CREATE record there, whichever snapshot has its rows later.
+    A table that joined the stream has its CREATE record there, no matter which snapshot has its rows later.
 
     Args:
         order: The database's tables.
         shown: The tables of each snapshot, in order.
-        known: The offsets' facts about snapshots, those too that only took positions of tables that joined.
+        known: The offsets' facts about snapshots, including those that only took the positions of tables that joined.
         positions: The positions of snapshots.
         logs: The change logs.
     """
@@ -174,7 +174,8 @@ def _not_streamed(
 ) -> frozenset[TableId]:
     """Return the tables that had not begun to stream at a cut: their CREATE record comes with their first snapshot.
 
-    Their structure is kept before that begins. Of lakes of before, no step says that a table had joined the stream.
+    Their structure is stored before that snapshot begins. In older lakes, no step says that a table had joined the
+    stream.
     """
     streamed, named = set[str](), set[str]()
     for row, _ in offsets.steps:
@@ -191,12 +192,12 @@ def _not_streamed(
 
 
 def with_marks(cut: OffsetRow, offsets: Offsets) -> OffsetRow:
-    """Return the cut with the log marks that it has passed: of an idle log, they can be behind its newest change.
+    """Return the cut with the log marks that it has passed: in an idle log, they can be after its newest change.
 
-    A table without a key is read at such a mark, and opened by a cut that has its rows, and no change behind the last.
+    A table without a key is read at such a mark, and opened by a cut that has its rows, and no change after the last.
 
     Args:
-        cut: A complete cut, the last one.
+        cut: The last complete cut.
         offsets: All rows of `_offsets`.
     """
     passed = [

@@ -16,9 +16,9 @@ from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lsn import Lsn
 
 _NONE = "NULL"
-"""What Debezium stores for an LSN that is not there."""
+"""What Debezium stores for a missing LSN."""
 INCREMENTAL = "INCREMENTAL"
-"""What the offset of a row of an incremental snapshot says: it is one of the stream, without a change."""
+"""What the offset of a row of an incremental snapshot says: it is a streaming offset without a change."""
 _KINDS = ("INITIAL", "BLOCKING", INCREMENTAL)
 
 _COLLECTIONS = "incremental_snapshot_collections"
@@ -36,11 +36,11 @@ class Remaining:
 
 @dataclass(frozen=True, slots=True)
 class SourceOffset:
-    """A position behind which a connector resumes (features §3.10).
+    """A position after which a connector resumes (features §3.10).
 
     `serial` is the number of the last event with these LSNs. `snapshot` is the kind of the snapshot that the offset
     belongs to; None while streaming. `transaction` is the open transaction's id, `remaining` are the tables of an
-    unfinished incremental snapshot, which the signal `correlation` asked for. `values` is the offset as given.
+    unfinished incremental snapshot, which the signal `correlation` requested. `values` is the offset as given.
     """
 
     values: Mapping[str, Any]
@@ -63,7 +63,7 @@ class SourceOffset:
         try:
             commit, change = (_lsn(values.get(name)) for name in ("commit_lsn", "change_lsn"))
             kind = values.get("snapshot")
-            # Before 3.0, `true` stood for the only kind that there was.
+            # Before 3.0, `true` stood for the only kind that existed.
             snapshot = None if kind in {None, False, "false"} else "INITIAL" if kind in {True, "true"} else str(kind)
             if snapshot not in {None, *_KINDS}:
                 raise ValueError(f"snapshot is {snapshot}; expected {', '.join(_KINDS)}")
@@ -90,9 +90,9 @@ class SourceOffset:
 
     @property
     def is_of_row_read(self) -> bool:
-        """Whether it is that of a row of an incremental snapshot: its open transaction may be an earlier one.
+        """Whether this is the offset of a row of an incremental snapshot: its open transaction may be an earlier one.
 
-        Such a row has no LSN of its own, and the number 0.
+        Such a row has no LSN of its own, and its number is 0.
         """
         is_numbered = self.change_lsn is not None or self.values.get("event_serial_no") is not None
         is_position = self.values.get("change_lsn") != _NONE
@@ -105,7 +105,7 @@ class SourceOffset:
 
     @property
     def is_unfinished_snapshot(self) -> bool:
-        """Whether it is within an initial or a blocking snapshot."""
+        """Whether the offset is within an initial or a blocking snapshot."""
         return self.snapshot not in {None, INCREMENTAL} and not self.completed
 
     @property
@@ -117,19 +117,19 @@ class SourceOffset:
     def reads_again(self) -> bool:
         """Whether a connector that resumes there reads its transaction again: a consumer may have a part of it.
 
-        Debezium goes on behind the commit once `snapshot_completed` is set. A streaming offset does not keep that:
-        after a restart, rows of an incremental snapshot say that it is not.
+        Debezium resumes after the commit once `snapshot_completed` is set. A streaming offset does not keep this flag:
+        after a restart, rows of an incremental snapshot say that it is not set.
         """
         return self.change_lsn is not None or (self.snapshot is not None and not self.completed)
 
 
 def _events(values: Mapping[str, Any]) -> dict[str, int]:
-    """The number of events of each table that an offset names."""
+    """The number of events of each table that an offset lists."""
     return {name.removeprefix(_ORDER): int(count) for name, count in values.items() if name.startswith(_ORDER)}
 
 
 def _remaining(text: Any) -> tuple[Remaining, ...]:
-    """The tables of an incremental snapshot that an offset names."""
+    """The tables of an incremental snapshot that an offset lists."""
     return tuple(
         Remaining(
             str(one[f"{_COLLECTIONS}_id"]),
@@ -149,7 +149,7 @@ class FoundOffsets:
     """The offsets of a connector, by database.
 
     Attributes:
-        own: Those of the databases that it has, by its names of them.
+        own: Those of the connector's databases, by the connector's names for them.
         others: Those of other databases, as they were found.
     """
 
@@ -157,7 +157,7 @@ class FoundOffsets:
     others: dict[str, Mapping[str, Any]]
 
     def require_no_others(self, connector: Connector) -> None:
-        """Check that all offsets are of databases that the connector has.
+        """Check that all offsets belong to databases that the connector has.
 
         Raises:
             ConfigurationError: They are not.
@@ -205,15 +205,16 @@ def offset_pairs(text: str) -> list[tuple[Mapping[str, Any], Any]]:
 def find_offsets(pairs: Iterable[tuple[Mapping[str, Any], Any]], connector: Connector) -> FoundOffsets:
     """Return offsets by database.
 
-    A connector for one database had no name of it in its partition before Debezium 2.0. Kafka Connect keeps that offset
-    beside the later one, in no order, so it counts only where no partition names a database.
+    Before Debezium 2.0, a connector for one database did not have the database's name in its partition. Kafka Connect
+    keeps that offset alongside the later one, in no particular order, so it counts only if no partition names a
+    database.
 
     Args:
         pairs: Source partitions and their offsets; None: the partition has none.
         connector: The connector to which they must belong.
 
     Raises:
-        ConfigurationError: They are those of another connector, no offsets, or two of one database that differ.
+        ConfigurationError: They belong to another connector, are not offsets, or two of one database differ.
     """
     known = {name.casefold(): name for name in connector.databases}
     found: dict[str | None, Mapping[str, Any] | None] = {}

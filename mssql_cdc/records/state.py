@@ -1,6 +1,6 @@
-"""How far a stream of records has come: everything that is needed to go on behind it, and nothing else.
+"""How far a stream of records has come: everything that is needed to continue after it, and nothing else.
 
-It travels with the records: an output stores it together with them, as Debezium stores its offsets.
+The state travels with the records: an output stores it together with them, as Debezium stores its offsets.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from mssql_cdc.records.transactions import Transaction
 
 @dataclass(frozen=True, slots=True)
 class InSnapshot:
-    """A snapshot of which everything up to the row at `position` in `table` (`ChangeLog.identity`) is written.
+    """A snapshot that is written up to the row at `position` in `table` (`ChangeLog.identity`).
 
-    So are the tables that are `done`: the configuration may give the others another order by now. None: the state is
-    of before they were kept. Its records show `kind` and `commit_lsn` in their offsets.
+    The tables that are `done` are written, too: by now, the configuration may put the others in a different order.
+    None: the state is from before they were stored. The snapshot's records show `kind` and `commit_lsn` in their
+    offsets.
     """
 
     number: str
@@ -33,7 +34,7 @@ class InSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Changes with a smaller `position`, and a batch that is not larger than the table's, are written.
+    """Changes before `position` are written if their batch is not larger than the table's.
 
     `batches` are newer than those of the stream's state, whose position is larger.
     """
@@ -44,14 +45,14 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """The state of one database's stream behind a record.
+    """The state of one database's stream after a record.
 
-    Changes with a smaller `position`, and a batch that is not larger than the table's (by `ChangeLog.identity`), are
-    written. Of later batches, so are those that `late` says, the largest position and the oldest batches first: they
+    Changes before `position` are written if their batch is not larger than the table's (by `ChangeLog.identity`). Of
+    later batches, those that `late` describes are written, too, the largest position and the oldest batches first: they
     come in order, and writing can end among them.
 
     The `snapshots` and `announced` schema versions are written, heartbeats up to `beat_ms`, and notifications up to the
-    number `notified` (None: those that stand before the position).
+    number `notified` (None: those before the position).
     """
 
     position: str = ""
@@ -69,11 +70,11 @@ class StreamState:
 
     @classmethod
     def from_json(cls, text: str) -> StreamState:
-        """The state whose `to_json()` this is."""
+        """Return the state that `to_json()` turned into this text."""
         return _STATE.validate_json(text)
 
     def to_json(self) -> str:
-        """The state as text."""
+        """Return the state as text."""
         return _STATE.dump_json(self).decode()
 
     def reaching(self, position: str, batches: dict[str, int]) -> StreamState:
@@ -81,8 +82,8 @@ class StreamState:
 
         Args:
             position: The position.
-            batches: The newest batch of each table at the cut that is rendered; no earlier cut has newer ones. Where a
-                change log is not there now, it has none, and what is written of it stays.
+            batches: The newest batch of each table at the cut that is rendered; no earlier cut has newer ones. A change
+                log that does not exist now has none, and what is written of it stays.
         """
         batches = {**self.batches, **batches}
         if position >= self.position:
@@ -91,7 +92,7 @@ class StreamState:
         return replace(self, late=(*further, Late(position, batches)))
 
     def written(self, log: str) -> list[tuple[str, int]]:
-        """Return pairs of a position and a batch: what has a smaller one and no later batch than a pair is written.
+        """Return pairs of a position and a batch: changes before the position, and of no later batch, are written.
 
         Args:
             log: The change log's identity.
@@ -109,10 +110,10 @@ class StreamState:
         )
 
     def source_offset(self) -> dict[str, Any] | None:
-        """Return Debezium's offset behind the last record; None before the first one.
+        """Return Debezium's offset after the last record; None before the first one.
 
-        An initial snapshot of which only a part is written has to be sent again; Debezium does not repeat a blocking
-        one, but streams on from its position.
+        An initial snapshot that is only partly written has to be sent again; Debezium does not repeat a blocking one,
+        but continues streaming from its position.
         """
         if self.newest is None:
             return None
@@ -124,7 +125,7 @@ class StreamState:
         return {"snapshot": "INITIAL", "snapshot_completed": True, "commit_lsn": self.newest.commit_lsn}
 
     def restore(self, envelopes: Envelopes) -> None:
-        """Let the envelopes go on from here."""
+        """Make the envelopes continue from here."""
         envelopes.newest, envelopes.serial = self.newest, replace(self.serial)
         held = self.transaction
         envelopes.transaction = Transaction(held.id, dict(held.events), held.buckets)

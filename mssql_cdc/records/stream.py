@@ -2,7 +2,7 @@
 
 Each step of the stream is prepared (columns become texts), numbered (in order, against the state of the envelopes) and
 finished (texts become records). Only numbering needs the order, and it is cheap; the other two run in threads, which
-Arrow's kernels keep busy without Python's lock.
+Arrow's kernels keep busy without holding Python's GIL.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from mssql_cdc.records.state import InSnapshot, StreamState
 
 THREADS = 2
 AHEAD = 3
-"""Steps that are prepared, and finished, before the records of the first one are taken."""
+"""The number of steps that are prepared, and finished, before the records of the first one are taken."""
 Build = Callable[[], pa.RecordBatch]
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """Records, and the state of the stream behind them."""
+    """Records, and the state of the stream after them."""
 
     records: pa.RecordBatch
     state: StreamState
@@ -58,17 +58,17 @@ class _Step(Protocol):
     def number(
         self, changes: list[Changes], view: DatabaseView, envelopes: Envelopes, state: StreamState
     ) -> tuple[Build, StreamState]:
-        """Number the changes; return what builds their records, and the state behind them."""
+        """Number the changes; return a function that builds their records, and the state after them."""
         ...
 
 
 def stream(view: DatabaseView, envelopes: Envelopes, state: StreamState) -> Iterator[Rendered]:
-    """Yield the records behind a state, in order, each batch with the state behind it.
+    """Yield the records after a state, in order, each batch with the state after it.
 
     Args:
         view: The database at a cut.
-        envelopes: Number the events; they are taken to the state first.
-        state: Where the stream goes on.
+        envelopes: Number the events; they are set to the state first.
+        state: Where the stream resumes.
     """
     state.restore(envelopes)
     count = state.records
@@ -99,7 +99,7 @@ def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
         (one.position, 0, one) for one in view.blocks if one.number not in state.snapshots
     ]
     marks += [(one.position, 1, one) for one in view.announcements if one.name not in state.announced]
-    # The one that is taken first of those at the same position comes last.
+    # Of those at the same position, the one that is taken first comes last.
     marks += [(one.position, 2, one) for one in reversed(_beats(view, state))]
     marks += [(one.position, 2 + one.number, one) for one in view.notices if one.number > (state.notified or 0)]
     marks = [mark for mark in marks if mark[0] < view.bound]
@@ -137,7 +137,7 @@ def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
 
 
 def _beats(view: DatabaseView, state: StreamState) -> list[Beat]:
-    """Return the heartbeats behind the last one; that of a poll may have come shortly before that of a cut."""
+    """Return the heartbeats after the last one; that of a poll may have come shortly before that of a cut."""
     interval = view.connector.streaming.heartbeat_interval_ms
     return [one for one in view.beats if state.beat_ms is None or one.at_ms >= state.beat_ms + interval]
 
@@ -266,7 +266,7 @@ class _Window:
         state = self._state(view, state).behind(envelopes)
 
         def build() -> pa.RecordBatch:
-            # Several tables may have one topic: what is wanted is chosen before their records are merged.
+            # Several tables may share one topic: what is wanted is selected before their records are merged.
             pairs = zip(changes, numbered, strict=True)
             wanted = ((one, own) for one, own in pairs if view.wants(one.shape))
             return in_order([*parts, *(part for one, own in wanted for part in texts.stream(one, own))])

@@ -1,7 +1,7 @@
-"""Keys as Kafka Connect's StringConverter writes them: what Java's `toString` gives, `Struct{id=1,name=a}`.
+"""Keys as Kafka Connect's StringConverter writes them: what Java's `toString` returns, `Struct{id=1,name=a}`.
 
 Nothing is escaped, and fields that are null are left out. Dates of Connect's own types would be shown in the JVM's
-time zone, which the lake does not have: they are an error. Keys are made row by row.
+time zone, which the lake does not have: they are an error. Keys are built row by row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def string_texts(keys: Texts, schema: Schema) -> Texts:
 
 
 def string_text(schema: Schema, value: Any) -> str | None:
-    """Return what Java's `toString` gives for a value; None for null.
+    """Return what Java's `toString` returns for a value; None for null.
 
     Args:
         schema: Its schema.
@@ -64,7 +64,7 @@ def string_text(schema: Schema, value: Any) -> str | None:
 
 
 def checked_string(schema: Schema, setting: str) -> Schema:
-    """Return the schema of a key that can be written.
+    """Return the schema of a key if such keys can be written.
 
     Args:
         schema: The schema.

@@ -1,7 +1,7 @@
 """The tables of a database as records know them: by their newest names, or with an object id (rule B15).
 
-A table that is no longer captured has changes to render when another one has its name. What a record shows is the name
-of its time, which `records/shapes.py` takes from the version of its row.
+A table that is no longer captured still has changes to render when another one has its name. A record shows the name
+that the table had at the time, which `records/shapes.py` takes from the version of its row.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Tables:
 
     @classmethod
     def of(cls, history: SchemaHistory, offsets: Offsets) -> Tables:
-        """Find them.
+        """Find the tables.
 
-        A table that has its name back from another one has no structure under it before its next change; its newest
-        entry has the name.
+        A table that has taken its name back from another one has no structure under this name before its next change;
+        its newest entry has the name.
 
         Args:
             history: The schema history as it was loaded.
@@ -49,7 +49,7 @@ class Tables:
         return cls(found, {**{table: entries[table.text] for table in found if table.text in entries}, **lost})
 
     def named(self, name: str, entry: Entry) -> str:
-        """Return the table (`TableId.text`) to which an entry of `_offsets` belongs: it has the name of its time.
+        """Return the table (`TableId.text`) of an entry of `_offsets`, which has the name that the table had then.
 
         Args:
             name: The name.
@@ -63,7 +63,7 @@ class Tables:
 
     @cached_property
     def _renamed(self) -> dict[str, str]:
-        """The newest name of each table under its former ones that no other table has now."""
+        """The newest name of each table, by its former names that no other table has now."""
         former = {one.table_id.text: table.text for table, own in self.versions.items() for one in own}
         now = {table.text for table in self.versions}
         return {name: table for name, table in former.items() if name not in now}

@@ -1,6 +1,6 @@
-"""The names of topics (TOP-01 to TOP-11): what a naming strategy is, and those of Debezium.
+"""The names of topics (TOP-01 to TOP-11): what a naming strategy is, and Debezium's strategies.
 
-A strategy of a user is an entry point in the group `mssql_cdc.topic_naming_strategies`. The names of fields and schemas
+A user's strategy is an entry point in the group `mssql_cdc.topic_naming_strategies`. The names of fields and schemas
 belong to `names.py`.
 """
 
@@ -33,14 +33,14 @@ _METHODS = ("configure", "data_change_topic", "schema_change_topic", "heartbeat_
 
 
 class TopicNamingStrategy(Protocol):
-    """Names the topics of a connector, as Debezium's `io.debezium.spi.topic.TopicNamingStrategy`."""
+    """Names the topics of a connector, like Debezium's `io.debezium.spi.topic.TopicNamingStrategy`."""
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take the connector's properties; called once, before all others."""
+        """Receive the connector's properties; called once, before the other methods."""
         ...
 
     def data_change_topic(self, table: TableId) -> str:
-        """Return the topic of a table's changes; the names of its records' schemas begin with it, too."""
+        """Return the topic of a table's changes; the schema names of its records begin with it, too."""
         ...
 
     def schema_change_topic(self) -> str:
@@ -68,7 +68,7 @@ class Topics(TopicNamingStrategy, Protocol):
 class DebeziumTopics:
     """Debezium's own strategies: they differ in the parts of a table's name and in what replaces characters.
 
-    Those with `Regex` then name topics anew, and add a field to keys (`config/regex_naming.py`).
+    Those with `Regex` then rename topics, and add a field to keys (`config/regex_naming.py`).
     """
 
     connector: Connector
@@ -77,15 +77,15 @@ class DebeziumTopics:
     replace: Callable[[str], str] = underscores
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Do nothing: the connector has been read."""
+        """Do nothing: the connector has already been read."""
 
     def data_change_topic(self, table: TableId) -> str:
-        """Return `<prefix>.<db>.<schema>.<table>`, or without the schema, or what the expression makes of it."""
+        """Return `<prefix>.<db>.<schema>.<table>`, or without the schema, or what the regex makes of it."""
         extensions, topic = self.connector.records.extensions, self._sanitized(self._origin(table))
         return extensions.regex_naming.topic(topic) if extensions.names_by_regex else topic
 
     def key_field(self, table: TableId) -> tuple[str, str] | None:
-        """Return the field that tells the tables of one topic apart."""
+        """Return the field that distinguishes the tables of one topic."""
         extensions = self.connector.records.extensions
         return extensions.regex_naming.key_field_of(self._origin(table)) if extensions.names_by_regex else None
 
@@ -117,33 +117,33 @@ class DebeziumTopics:
 
 @dataclass(frozen=True, slots=True)
 class CheckedTopics:
-    """A strategy of a user; a topic that Kafka would refuse is an error."""
+    """A user's strategy; a topic that Kafka would reject is an error."""
 
     name: str
     strategy: TopicNamingStrategy
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Hand on the properties."""
+        """Pass on the properties."""
         self.strategy.configure(properties)
 
     def data_change_topic(self, table: TableId) -> str:
-        """Return its topic."""
+        """Return the strategy's topic."""
         return self._checked(self.strategy.data_change_topic(table), f"{table}")
 
     def schema_change_topic(self) -> str:
-        """Return its topic."""
+        """Return the strategy's topic."""
         return self._checked(self.strategy.schema_change_topic(), "schema changes")
 
     def heartbeat_topic(self) -> str:
-        """Return its topic."""
+        """Return the strategy's topic."""
         return self._checked(self.strategy.heartbeat_topic(), "heartbeats")
 
     def transaction_topic(self) -> str:
-        """Return its topic."""
+        """Return the strategy's topic."""
         return self._checked(self.strategy.transaction_topic(), "transactions")
 
     def key_field(self, table: TableId) -> None:
-        """Add no field: Python's contract has none."""
+        """Add no field: the Python contract has none."""
 
     def _checked(self, topic: object, of: str) -> str:
         if not isinstance(topic, str) or not _TOPIC.fullmatch(topic):

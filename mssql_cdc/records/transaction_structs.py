@@ -1,4 +1,4 @@
-"""The structs of transaction metadata (SPI-11): Debezium's, and those of a factory of a user.
+"""The structs of transaction metadata (SPI-11): Debezium's, and those of a user's factory.
 
 An entry point in the group `mssql_cdc.transaction_metadata_factories` names the factory. Counting and ordering belong
 to `transactions.py` in any case; a struct maker only decides what is shown.
@@ -26,11 +26,12 @@ _METHODS = (
     "block_schema", "key_schema", "value_schema", "transaction_block", "transaction_key", "begin_value", "end_value",
 )  # fmt: skip
 _LEADING = ("string", "int64", "int64")
-"""The types of the fields that CloudEvents show: Debezium's block's, which its converter expects in every block."""
+"""The types of the fields that CloudEvents show: those of Debezium's block, which its converter expects in every
+block."""
 
 
 class TransactionStructMaker(Protocol):
-    """Makes the structs, as Debezium's `io.debezium.pipeline.txmetadata.TransactionStructMaker`."""
+    """Makes the structs, like Debezium's `io.debezium.pipeline.txmetadata.TransactionStructMaker`."""
 
     def block_schema(self) -> Schema:
         """Return the schema of the block `transaction` in values."""
@@ -49,7 +50,7 @@ class TransactionStructMaker(Protocol):
 
         Args:
             transaction: The transaction's id.
-            total_order: The event's place among those of the transaction, from 1.
+            total_order: The event's place among those in the transaction, from 1.
             data_collection_order: Its place among those of its table.
         """
         ...
@@ -77,10 +78,10 @@ class TransactionStructMaker(Protocol):
 
 
 class TransactionMetadataFactory(Protocol):
-    """Makes the struct maker, as Debezium's `io.debezium.pipeline.txmetadata.spi.TransactionMetadataFactory`."""
+    """Makes the struct maker, like Debezium's `io.debezium.pipeline.txmetadata.spi.TransactionMetadataFactory`."""
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take the connector's properties; called once, before all others."""
+        """Receive the connector's properties; called once, before the other methods."""
         ...
 
     def transaction_struct_maker(self) -> TransactionStructMaker:
@@ -89,7 +90,7 @@ class TransactionMetadataFactory(Protocol):
 
 
 class DefaultTransactionStructMaker:
-    """Debezium's structs; a base for others."""
+    """Debezium's structs; a base class for others."""
 
     def block_schema(self) -> Schema:
         """Return the schema of the block `transaction` in values."""
@@ -143,10 +144,10 @@ class DefaultTransactionStructMaker:
 
 
 class TransactionTexts:
-    """The structs of a maker as JSON; made of the texts of Debezium's own structs."""
+    """A maker's structs as JSON, built from the texts of Debezium's own structs."""
 
     def __init__(self, maker: TransactionStructMaker) -> None:
-        """Ask for the schemas (raises ValueError)."""
+        """Get the schemas from the maker (raises ValueError)."""
         self._maker = maker
         self.block, self.key, self.value = maker.block_schema(), maker.key_schema(), maker.value_schema()
         for schema in (self.block, self.key, self.value):
@@ -157,7 +158,7 @@ class TransactionTexts:
         return _texts(self.key, (self._maker.transaction_key(one) for one in ids.to_pylist()))
 
     def values(self, plain: Texts) -> Texts:
-        """Return the values of BEGIN or END records, of those that Debezium's maker makes."""
+        """Return the values of BEGIN or END records, built from those of Debezium's maker."""
         found = (json.loads(text) for text in plain.to_pylist())
         return _texts(
             self.value,
@@ -173,8 +174,8 @@ class TransactionTexts:
         """Return the blocks of events; NULL where an event has no place in a transaction.
 
         Args:
-            ids: Their transactions.
-            totals: Their places in them.
+            ids: The events' transactions.
+            totals: Their places in the transactions.
             tables: Their places among the events of their tables.
         """
         made = self._blocks(ids, totals, tables)
@@ -197,7 +198,7 @@ class TransactionTexts:
 
     @property
     def fits_cloud_events(self) -> bool:
-        """Whether Debezium's CloudEvents converter could take what it shows: by place, with no regard to names."""
+        """Whether Debezium's CloudEvents converter could use what it shows: by position, regardless of names."""
         leading = self.block["fields"][: len(_LEADING)]
         return tuple("name" in one or one["type"] for one in leading) == _LEADING
 
@@ -212,7 +213,7 @@ def _texts(schema: Schema, structs: Any) -> Texts:
 
 
 def transaction_texts(connector: Connector) -> TransactionTexts | None:
-    """Return what shows transactions in another way; None: they look like Debezium's.
+    """Return the transaction texts of a user's factory; None: transactions look like Debezium's.
 
     Raises:
         ConfigurationError: The factory is not installed, or cannot be used.

@@ -86,7 +86,7 @@ class _Counted:
             segment: The transaction of each event, ascending from 0.
             tables: The table of each event.
             table_count: The number of tables.
-            more: Events of a table in segment 0 that are not listed.
+            more: The number of events of a table in segment 0 that are not listed.
         """
         count = len(tables)
         key = segment * max(table_count, 1) + tables
@@ -131,7 +131,7 @@ class _Counted:
         return np.lexsort((self.first_of_group, self.segment_of_group))
 
     def buckets(self, known: int, segments: int) -> Numbers:
-        """Return the buckets of Java's map in each segment: it grows and never shrinks."""
+        """Return the number of buckets of Java's map in each segment: the map grows and never shrinks."""
         sizes = np.bincount(self.segment_of_group, minlength=segments)
         needed = np.full(segments, known)
         while (too_small := sizes > needed * 3 // 4).any():
@@ -148,9 +148,9 @@ class _Counted:
 
 @dataclass(frozen=True)
 class Orders:
-    """Events with their place in their transactions; `begins`: which of them begin one.
+    """Events with their places in their transactions; `begins` shows which of them begin one.
 
-    `carried` events of the transaction that was open precede them; `transactions` starts with its id.
+    `carried` events of the transaction that was open precede them; `transactions` starts with that transaction's id.
     """
 
     carried: int

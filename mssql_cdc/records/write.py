@@ -41,20 +41,20 @@ def write_records(
 
     Args:
         connector: The configuration; its modes shape the records.
-        output: The destination of the records; the caller keeps what was written last.
+        output: The destination of the records; the caller must `keep` what was written last.
         warehouse: Overrides `delta.warehouse`.
         databases: Only these databases of the connector; None: all.
         selection: The wanted records.
-        offsets: Where databases begin of which the output has nothing yet.
+        offsets: Where to begin with databases of which the output has nothing yet.
 
     Returns:
         The number of records.
 
     Raises:
         NotCaughtUpError: The lake has not reached an offset yet.
-        ConfigurationError: A property changes the records in a way that is not built, a table is unknown, or a start
-            is given although the output has one.
-        StorageError: The output holds the records of another connector, or other tables or another key.
+        ConfigurationError: A property changes the records in a way that is not implemented, a table is unknown, or a
+            start is given although the output has one.
+        StorageError: The output holds the records of another connector, of other tables or of another key.
     """
     connector.require_rendered()
     progress = begin(output, connector.topic_prefix, selection.of_records)
@@ -122,17 +122,17 @@ def records_behind(
     polled: datetime | None = None,
     known: KnownTables | None = None,
 ) -> Iterator[Rendered]:
-    """Yield the records of one database behind the place where it resumes, in order.
+    """Yield the records of one database after the place where it resumes, in order.
 
     Args:
         connector: The configuration; its modes shape the records.
         database: One of the connector's databases.
         begins: The place.
         warehouse: Overrides `delta.warehouse`.
-        selection: The wanted records, as those of the place.
+        selection: The wanted records, the same as for the place.
         extensions: The connector's extensions; None: they are loaded.
-        polled: When the source has just been polled, and had nothing beyond the last cut; None: it was not.
-        known: The lake's small tables as they were read last.
+        polled: The time of a poll that has just found nothing beyond the last cut; None: there was none.
+        known: The lake's small tables as last read.
     """
     extensions, state = extensions or Extensions.of(connector), begins.state
     for one in begins.begin(Envelopes(connector, database, extensions)):
@@ -167,11 +167,11 @@ def database_records(
         connector: The configuration; its modes shape the records.
         database: One of the connector's databases.
         warehouse: Overrides `delta.warehouse`.
-        state: Begin behind this state; None: at the start of the selection.
+        state: Begin after this state; None: at the start of the selection.
         selection: The wanted records.
         extensions: The connector's extensions; None: they are loaded.
-        polled: When the source has just been polled, and had nothing beyond the last cut; None: it was not.
-        known: The lake's small tables as they were read last.
+        polled: The time of a poll that has just found nothing beyond the last cut; None: there was none.
+        known: The lake's small tables as last read.
 
     Raises:
         ConfigurationError: An extension cannot be loaded.

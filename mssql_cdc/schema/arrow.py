@@ -15,7 +15,7 @@ INSTANT = pa.timestamp("us", tz="UTC")
 TEXTS = pa.list_(pa.field("element", pa.string()))
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 PAIRS = pa.list_(pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.string())]))
-"""A text map as the list of its entries, which Arrow has more functions for."""
+"""A text map as a list of its entries: Arrow has more functions for lists."""
 EXACT = pa.struct([pa.field("before", TEXT_MAP), pa.field("after", TEXT_MAP)])
 SOURCE_BLOCK = pa.struct(
     [
@@ -35,7 +35,7 @@ def row_struct(columns: Iterable[Column]) -> pa.StructType:
 
 
 def stored_struct(columns: Iterable[Column]) -> pa.StructType:
-    """Return the same struct as the change log has it: each column under the name of its Delta column."""
+    """Return the same struct as stored in the change log, with each column under the name of its Delta column."""
     return pa.struct([pa.field(column.stored_name, column.type.arrow) for column in columns])
 
 
@@ -63,7 +63,7 @@ def neutral_schema(table_schema: TableSchema) -> pa.Schema:
 def change_log_schema(table_schema: TableSchema) -> pa.Schema:
     """The change log's columns (architecture §6), those with file statistics first.
 
-    A table without a key has no `key` column (Delta knows no empty struct) and `_key` is NULL.
+    A table without a key has no `key` column (Delta has no empty structs) and `_key` is NULL.
     """
     row = stored_struct(table_schema.value_columns)
     key = [pa.field("key", stored_struct(table_schema.keys))] if table_schema.key_columns else []
@@ -94,7 +94,7 @@ def current_names(table_schema: TableSchema) -> dict[str, str]:
 
 
 def former_names(table_schema: TableSchema) -> dict[str, dict[str, str]]:
-    """Source column name -> the Delta columns that held its values before: name in the change log -> current table."""
+    """Source column name -> its former Delta columns: name in the change log -> name in the current table."""
     names = _names(table_schema)
     return {
         column.name: {one.name: names[one.name] for one in column.former}
@@ -120,7 +120,7 @@ def current_schema(table_schema: TableSchema) -> pa.Schema:
 
 
 def _names(table_schema: TableSchema) -> dict[str, str]:
-    """Name in the change log -> name in the current table, of every Delta column of the source's columns."""
+    """Name in the change log -> name in the current table, for every Delta column of the source's columns."""
     columns = table_schema.value_columns
     every = [*(c.stored_name for c in columns), *(one.name for c in columns for one in c.former)]
     taken = {name.lower() for name in every} | set(RESERVED_CURRENT)

@@ -1,6 +1,6 @@
-"""Lives of a column: where it was dropped, or left out, and came back, another one begins.
+"""Lives of a column: a new one begins where the column comes back after it was dropped or left out.
 
-What a row holds in a Delta column is a value of the source's column only in the same life.
+What a row holds in a Delta column is a value of the source's column only within the same life.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from mssql_cdc.schema.tables import Column, TableSchema
 
 
 def lives(versions: Sequence[TableSchema], stored_name: str, *, of_values: bool = False) -> dict[int, int]:
-    """The lives of a Delta column by version, from 1; versions without it are missing.
+    """The life of a Delta column in each version, counted from 1; versions without the column are missing.
 
-    SQL Server gives a column that is added another position, also if it has the name of one that was dropped.
+    SQL Server gives an added column a new position, even if it has the name of a dropped one.
 
     Args:
         versions: Versions of a table, oldest first.
         stored_name: The column's name in the change log.
-        of_values: Whether a type that rewrites the values of before begins another life, too.
+        of_values: Whether a type change that rewrites earlier values begins a new life, too.
     """
     found, life, before = dict[int, int](), 0, None
     for schema in versions:
@@ -39,6 +39,6 @@ def lives(versions: Sequence[TableSchema], stored_name: str, *, of_values: bool 
 def _continues(before: tuple[int, Column], now: tuple[int, Column]) -> bool:
     """Whether a column is the same as before.
 
-    A table that was made anew may have its columns in another order; a snapshot of it brings all rows.
+    A re-created table may have its columns in a different order; its snapshot brings all rows.
     """
     return before[0] != now[0] or before[1].position == now[1].position

@@ -1,6 +1,6 @@
-"""Which change of a column's type rewrites the values of a table, without a word of it in the change table (D24).
+"""Which changes of a column's type rewrite a table's values without leaving a trace in the change table (D24).
 
-`char(5)` that becomes `char(10)` pads them, fewer digits round them.
+A change from `char(5)` to `char(10)` pads them; fewer digits round them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from mssql_cdc.schema.types import SqlServerType
 
 _FIXED = {"char", "nchar", "binary"}
 _DIGITS = {"date": -2, "smalldatetime": -1, "money": 4, "smallmoney": 4, "real": 98, "float": 99}
-"""Digits of fractions of the types that declare none; a date has no hours, and a `float` more than any decimal."""
+"""Fractional digits of the types that declare none; a date has no hours, and a `float` has more than any decimal."""
 _DATETIME = "datetime"
-"""Thirds of a hundredth of a second: in 3 digits, the same values; in more, others."""
+"""It counts thirds of a hundredth of a second: with 3 digits, the values are the same; with more, they differ."""
 
 
 def is_rewritten(before: SqlServerType, after: SqlServerType) -> bool:
-    """Whether a change of the type changes values that are stored.
+    """Whether a change of type changes stored values.
 
     Args:
-        before: The type of a column.
-        after: The type that it got.
+        before: The column's former type.
+        after: Its new type.
     """
     if before.name not in TYPES or after.name not in TYPES:
         return False
@@ -28,7 +28,7 @@ def is_rewritten(before: SqlServerType, after: SqlServerType) -> bool:
     if before.kind in {Kind.TEXT, Kind.DOCUMENT} and after.row.code_page:
         collations = before.collation, after.collation
         if not before.row.code_page or (None not in collations and collations[0] != collations[1]):
-            return True  # What the code page does not have became a question mark.
+            return True  # Characters that the code page lacks became question marks.
     if after.name in _FIXED:
         return before.name not in _FIXED or before.length != after.length
     if kinds in {(Kind.TEXT, Kind.TEXT), (Kind.BINARY, Kind.BINARY)}:
@@ -40,7 +40,7 @@ def is_rewritten(before: SqlServerType, after: SqlServerType) -> bool:
 
 
 def _is_moved(before: SqlServerType, after: SqlServerType) -> bool:
-    """Whether a `datetime` that another type becomes, or that becomes another type, is another moment."""
+    """Whether a change from `datetime` to another type, or from another type to `datetime`, changes the moment."""
     if before.name == after.name:
         return False
     other = _digits(after if before.name == _DATETIME else before)
@@ -50,7 +50,7 @@ def _is_moved(before: SqlServerType, after: SqlServerType) -> bool:
 
 
 def _digits(kind: SqlServerType) -> int | None:
-    """How many digits of a fraction the values of a type have; None: they are no numbers and no times."""
+    """How many fractional digits the values of a type have; None: they are neither numbers nor times."""
     if kind.name in _DIGITS:
         return _DIGITS[kind.name]
     match kind.kind:

@@ -32,7 +32,7 @@ class TableId:
 
     @property
     def parts(self) -> tuple[str, str, str]:
-        """Catalog, schema and name, as filters and signals match them; no catalog is an empty one."""
+        """Catalog, schema and name, as filters and signals match them; a missing catalog is an empty text."""
         return self.catalog or "", self.schema, self.name
 
     def __str__(self) -> str:
@@ -53,9 +53,9 @@ class Column:
 
     `excluded` columns are read but kept out of `before`, `after` and the current table (column filters);
     a key column still stays in the key, as in Debezium. `alias` is the name of the alias type, or `sysname`, that the
-    column is declared with. `description` is only shown: another one is no other structure. So are
-    `delta_name`, the Delta column that holds its values (None: the one of its own name), and `former`, those that held
-    them before, oldest first: the source does not know them (`lake/delta_columns.py`).
+    column is declared with. `description` is only for display; `delta_name`, the Delta column that holds the values
+    (None: the one with the column's own name), and `former`, those that held them before, oldest first, are unknown to
+    the source (`lake/delta_columns.py`). A difference in any of these three is not a different structure.
     """
 
     name: str
@@ -79,21 +79,21 @@ class Column:
 
 
 NO_CONSTRAINT = 0
-"""In the place of a constraint's object id: the key is a unique index without a constraint."""
+"""Takes the place of a constraint's object id: the key is a unique index without a constraint."""
 
 
 @dataclass(frozen=True, slots=True)
 class UniqueKey:
     """A key that identifies rows: its columns in key order, and the object id of its constraint (or NO_CONSTRAINT).
 
-    A constraint that is dropped and added again has another object id (B15). None: it is not known.
+    A constraint that is dropped and added again has a new object id (B15). None: the id is not known.
     """
 
     columns: tuple[str, ...]
     constraint: int | None = None
 
     def continues(self, former: UniqueKey) -> bool:
-        """Whether rows have been unique by the same columns since the former key was seen, as far as that is known."""
+        """Whether rows have been unique by the same columns since the former key was seen, as far as is known."""
         known = self.constraint is not None and former.constraint is not None
         return self.columns == former.columns and (not known or self.constraint == former.constraint)
 
@@ -104,10 +104,11 @@ class TableSchema:
 
     `columns` are in source order. `key_columns` are names in key order and may be empty (rule B12 says which key);
     `key_constraint` is the constraint that they belong to (`UniqueKey`). `version` is `_schema` of the change log's
-    rows; `incarnation` counts drop-and-create of the source table (B15). `key_since` is the version since which the key
-    has been defined as it is. `object_id` is the source table's, `capture_object_id` the change table's, `instance` the
-    capture instance's name. `shown_key` are the columns that records show as their key (EVT-02): another index than the
-    lake's, or a part of one; empty in versions of before that fact, and without a unique index.
+    rows; `incarnation` grows each time the source table is dropped and created (B15). `key_since` is the version since
+    which the key's definition has been the same. `object_id` is the source table's, `capture_object_id` the change
+    table's, `instance` the capture instance's name. `shown_key` are the columns that records show as their key
+    (EVT-02): those of an index other than the lake's, or part of one; empty in versions older than this field, and
+    without a unique index.
     """
 
     table_id: TableId
@@ -145,12 +146,12 @@ class TableSchema:
 
     @property
     def hidden(self) -> frozenset[str]:
-        """The columns that a filter excludes and that no key needs: nothing of them gets into the lake."""
+        """The columns that a filter excludes and that no key needs: none of their data gets into the lake."""
         return frozenset(one.name for one in self.columns if one.excluded and one.name not in self.key_columns)
 
     @property
     def key(self) -> UniqueKey:
-        """The key by which rows are told apart; without columns if there is none."""
+        """The key that identifies rows; without columns if there is none."""
         return UniqueKey(self.key_columns, self.key_constraint)
 
     @property
@@ -177,11 +178,11 @@ class TableSchema:
 
     @property
     def key_id(self) -> str | None:
-        """What rows share whose `_key` names rows in the same way: the definition, and since when it has held."""
+        """Shared by rows whose `_key` identifies rows in the same way: the definition, and since when it has held."""
         return f"{self.key_fingerprint}:{self.key_since}" if self.key_columns else None
 
     def column(self, name: str) -> Column:
-        """The column of exactly this name.
+        """The column with exactly this name.
 
         Raises:
             SchemaError: there is none.
@@ -212,7 +213,7 @@ class TableSchema:
         return self.columns == other.columns and self.key_columns == other.key_columns
 
     def to_json(self) -> str:
-        """Everything: in a task descriptor, and in `_schema_history.columns`; `from_json` is its inverse."""
+        """Everything as JSON, for a task descriptor and `_schema_history.columns`; `from_json` is its inverse."""
         rest = asdict(self)
         if self.description is None:
             del rest["description"]
@@ -246,7 +247,7 @@ class TableStructure:
     key_columns: tuple[str, ...] = ()
 
     def to_json(self) -> str:
-        """Columns and key; `from_json` is its inverse."""
+        """Columns and key as JSON; `from_json` is its inverse."""
         columns = [_column_dict(column) for column in self.columns]
         return json.dumps({"columns": columns, "key_columns": self.key_columns}, ensure_ascii=False)
 

@@ -51,11 +51,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Jdbc:
-    """What Debezium's driver reports of a type.
+    """What Debezium's driver reports about a type.
 
     `length` and `scale` are those of types without arguments. For a type with a scale, `length` is its display length
-    without the fraction; a declared length or precision takes the place of both. `name` is set where the driver has
-    another name for the type.
+    without the fraction; a declared length or precision replaces both. `name` is set where the driver uses another
+    name for the type.
     """
 
     code: int
@@ -72,18 +72,18 @@ class TypeRow:
         name: the base type's name in `sys.types`, lower case.
         kind: chooses the functions that handle its values.
         arrow: how values are stored; None: a decimal of the declared precision and scale.
-        jdbc: what Debezium's schema change records say of it.
+        jdbc: what Debezium's schema change records say about it.
         arguments: what its declaration has in parentheses.
-        select: T-SQL that fetches a value, `{c}` for the column; text is fetched as nvarchar, of `{length}` characters.
+        select: T-SQL that fetches a value, `{c}` for the column; text is fetched as nvarchar of `{length}` characters.
         style: the CONVERT style under which a value's text loses nothing; None: the plain conversion loses nothing.
         bound_style: the same for chunk bounds, which the server must read again under any language; None: `style`.
-        bound_bytes: the size of a chunk's bound, of a type that is ordered as its bytes and declares no length.
+        bound_bytes: the size of a chunk's bound, for a type that sorts by its bytes and declares no length.
         check: T-SQL that the check selects instead of its kind's own expression.
-        loss: what the Arrow type may not carry; see `SqlServerType.loss`.
-        digits: digits of a second of a type whose declaration does not say.
+        loss: what the Arrow type may be unable to carry; see `SqlServerType.loss`.
+        digits: fractional-second digits of a type whose declaration does not give them.
         large: values have no size limit, so no buffer can be sized for them.
         before_image: when CDC delivers the value in the before image of an update (TYP-05).
-        code_page: character data in the code page of its collation, not in UTF-16.
+        code_page: whether character data is in the code page of its collation, not in UTF-16.
     """
 
     name: str
@@ -171,7 +171,7 @@ _ROWS = (
         select="CAST({c} AS binary(8))", bound_bytes=8,
     ),
     TypeRow("hierarchyid", Kind.CLR, pa.binary(), Jdbc(-3, 892), large=True, bound_bytes=892),
-    # Untouched means equal, whether CDC delivers such a value twice or leaves it out of the before image, as of (max).
+    # Untouched means equal, whether CDC delivers such a value twice or omits it from the before image, as for (max).
     TypeRow("geometry", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True, before_image="when changed"),
     TypeRow("geography", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True, before_image="when changed"),
     TypeRow("date", Kind.DATE, pa.date32(), Jdbc(91, 10, 0), style=121),

@@ -12,11 +12,11 @@ import pyarrow as pa
 from mssql_cdc.schema.type_table import JDBC_MAX, BeforeImage, Kind, Loss, TypeRow, type_row
 
 MAX_LENGTH = -1
-"""`SqlServerType.length` of a `(max)` type, as `sys.columns.max_length` has it."""
+"""`SqlServerType.length` of a `(max)` type, as in `sys.columns.max_length`."""
 LONGEST_BOUND = 2000
-"""So many characters, or bytes, of a value are in a bound: as text in hexadecimal, it is a `varchar(8000)`."""
+"""The most characters, or bytes, of a value that a bound holds: as hexadecimal text, that is a `varchar(8000)`."""
 FRACTION_DIGITS = 7
-"""Digits of a second that `time`, `datetime2` and `datetimeoffset` keep when they are declared without a scale."""
+"""Fractional-second digits that `time`, `datetime2` and `datetimeoffset` keep when declared without a scale."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class SqlServerType:
     """A column's base type (alias types are resolved, `sysname` is `nvarchar(128)`).
 
     `length` counts characters for (n)char and (n)varchar, bytes for binary types, and is -1 for `(max)`. Every
-    property but `is_max` raises SchemaError for a type that is not in the table.
+    property except `is_max` raises SchemaError for a type that is not in the table.
     """
 
     name: str
@@ -63,7 +63,7 @@ class SqlServerType:
 
     @property
     def exceeds_bounds(self) -> bool:
-        """Whether a value may be longer than a bound holds; the values of an index have 1,700 bytes at most."""
+        """Whether a value may be longer than a bound holds; index key values have at most 1,700 bytes."""
         return (self.length or 0) > LONGEST_BOUND
 
     @property
@@ -81,13 +81,13 @@ class SqlServerType:
 
     @property
     def arrow(self) -> pa.DataType:
-        """The Arrow (and by it the Delta) type of a column in `before`, `after` and the current table."""
+        """The Arrow type (and thus the Delta type) of a column in `before`, `after` and the current table."""
         stored = self.row.arrow
         return pa.decimal128(self.precision or 18, self.scale or 0) if stored is None else stored
 
     @property
     def fraction_digits(self) -> int:
-        """Digits of a second that a time or timestamp keeps, as Debezium counts them."""
+        """Fractional-second digits that a time or timestamp keeps, as Debezium counts them."""
         fixed = self.row.digits
         if fixed is not None:
             return fixed
@@ -95,7 +95,7 @@ class SqlServerType:
 
     @property
     def loss(self) -> Loss:
-        """The part of a value that the Arrow type may not represent and that `_exact` then contains.
+        """The part of a value that the Arrow type may be unable to represent and that `_exact` then contains.
 
         `digits`: the seventh fractional digit, kept as `2024-05-06 07:08:09.1234567`. `offset`: that or an
         offset other than `+00:00`, kept as `2024-05-06 07:08:09.1234567 +02:00` (local time). `base type`: a
@@ -125,7 +125,7 @@ class SqlServerType:
 
     @property
     def jdbc_scale(self) -> int | None:
-        """The scale that Debezium knows: digits of a fraction; None: the type has none."""
+        """The scale that Debezium knows: fractional digits; None: the type has none."""
         match self.row.arguments:
             case "none" | "length":
                 return self.row.jdbc.scale

@@ -1,6 +1,6 @@
 """Where a followed connector begins: at its lake, at offsets that the lake contains, or by taking over at offsets.
 
-Everything that an operator would have to correct is found here, before the connector says that it has started.
+Everything that an operator would have to correct is found here, before the connector reports that it has started.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from mssql_cdc.run.start import look, start
 
 
 def begin(databases: Sequence[Database], offsets: Mapping[str, SourceOffset]) -> list[Database]:
-    """Find what keeps the connector from its changes, and start it; return the databases that the loop follows.
+    """Find what keeps the connector from reading changes, and start it; return the databases that the loop follows.
 
-    A database without a captured table is no fault: as with Debezium, its tables may come while it is followed. The
-    loop looks at them again, as it does after every fault. What was said of them is not said again then.
+    A database without a captured table is not a fault: as in Debezium, its tables may appear while it is followed. The
+    loop checks the databases again, as it does after every fault. What was logged about them is not logged again then.
 
     Args:
         databases: The databases.
-        offsets: Where they are to resume.
+        offsets: Where the databases are to resume.
 
     Raises:
-        ConfigurationError: Configuration, guardrails, schema history or offsets are not good.
+        ConfigurationError: Configuration, guardrails, schema history or offsets are not valid.
         SourceUnavailableError: The source does not answer.
-        DataLostError: The source no longer has the changes behind an offset.
+        DataLostError: The source no longer has the changes after an offset.
     """
     said: set[str] = set()
     first = [replace(one, log=_noted(one.log, said)) for one in databases]
@@ -70,11 +70,11 @@ def _take_over_if_lost(databases: Sequence[Database], offsets: Mapping[str, Sour
 
     Args:
         databases: The databases.
-        offsets: Where they are to resume.
+        offsets: Where the databases are to resume.
 
     Raises:
         ConfigurationError: `snapshot.mode` does not allow it.
-        DataLostError: The source no longer has the changes behind an offset.
+        DataLostError: The source no longer has the changes after an offset.
     """
     for database in databases:
         offset = offsets.get(database.catalog)

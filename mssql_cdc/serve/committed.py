@@ -1,7 +1,7 @@
-"""The offsets that the consumer has committed: a file in the state directory, which the next start goes on behind.
+"""The offsets that the consumer has committed: a file in the state directory; the next start resumes after them.
 
-Only the file belongs here: `control.py` reads the commands that lead to it, `records/resume.py` finds the place in the
-stream.
+Only the file is handled here: `control.py` reads the commands that update it, `records/resume.py` finds the place in
+the stream.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ COMMITTED = "committed-offsets.json"
 
 
 class CommittedOffsets:
-    """The file of one connector. One thread may write it; whoever reads it sees it as a whole."""
+    """The file of one connector. One thread may write it; readers always see a complete file."""
 
     def __init__(self, state_dir: Path, connector: Connector) -> None:
         self._path, self._connector = state_dir / COMMITTED, connector
 
     def read(self) -> dict[str, SourceOffset]:
-        """Return what was committed last, by database; the connector may have had others before.
+        """Return what was committed last, by database; the connector may have had other databases before.
 
         Raises:
-            ConfigurationError: The file has something else, or is that of another connector.
+            ConfigurationError: The file contains something else, or belongs to another connector.
         """
         return self._found().own
 
@@ -43,7 +43,7 @@ class CommittedOffsets:
             ) from error
 
     def keep(self, offsets: Mapping[str, SourceOffset]) -> None:
-        """Keep offsets, durably; those of other databases stay, also of such that the connector no longer has.
+        """Store offsets durably; those of other databases stay, even of databases that the connector no longer has.
 
         Raises:
             StorageError: The file cannot be written.

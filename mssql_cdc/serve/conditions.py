@@ -1,7 +1,7 @@
-"""The conditions that lines of the log tell of: for each a level and a code that stays the same.
+"""The conditions that log lines report, each with a level and a stable code.
 
-A line belongs to the first condition of which it contains a piece. Every other line is progress, of level INFO, and has
-no code. The lines are written where the conditions are met; docs/records.md shows this table.
+A line belongs to the first condition one of whose pieces it contains. Every other line reports progress, has level
+INFO, and has no code. The lines are written where the conditions are detected; docs/records.md shows this table.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LOGGER = "mssql_cdc"
-"""The logger of what Debezium does not log."""
+"""The logger for what Debezium does not log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,9 +18,9 @@ class Condition:
 
     Attributes:
         code: Its name.
-        level: How much it matters: INFO, WARN or ERROR, as Debezium has it where it logs the same.
+        level: Its severity: INFO, WARN or ERROR, the same as in Debezium where Debezium logs the same.
         meaning: What it means, for the documentation.
-        says: Pieces of the lines that tell of it; none: whoever logs it names it.
+        says: Pieces of the lines that report it; none: the caller that logs it gives its code.
         logger: The class that logs the same in Debezium, so that rules about loggers keep working.
     """
 
@@ -197,7 +197,7 @@ CONDITIONS = (
 
 
 def condition_of(line: str) -> Condition | None:
-    """Return the condition that a line tells of; None: it tells of progress."""
+    """Return the condition that a line reports; None: it reports progress."""
     return next((one for one in CONDITIONS if any(piece in line for piece in one.says)), None)
 
 

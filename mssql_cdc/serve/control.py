@@ -1,8 +1,8 @@
 """Commands from standard input (`MSSQL_CDC_CONTROL=stdin`): committed offsets, and signals.
 
-`{"command": "commit", "offsets": […]}` has the offsets of Kafka Connect's REST API, `{"command": "signal", "id": …,
-"type": …, "data": …}` a signal. A thread reads them, and keeps committed offsets itself, whatever the loop does
-meanwhile; the loop takes signals between two steps.
+`{"command": "commit", "offsets": […]}` has offsets in the form of Kafka Connect's REST API, `{"command": "signal",
+"id": …, "type": …, "data": …}` a signal. A thread reads the commands, and stores committed offsets itself, whatever the
+loop is doing; the loop takes signals between two steps.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mssql_cdc.serve.events import Events
 
 CHUNK = 64 * 1024
 CLOSE_SECONDS = 1.0
-"""The most seconds to wait for a store that does not answer."""
+"""The maximum number of seconds to wait for a store that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,13 @@ class Control:
     def __init__(
         self, stream: IO[Any], connector: Connector, events: Events, *, committed: CommittedOffsets | None
     ) -> None:
-        """Begin to read.
+        """Start reading.
 
         Args:
             stream: Where the commands come from: its file is read, not its buffer.
             connector: The connector.
-            events: Is told of commands that are refused.
-            committed: Keeps the offsets; None: they are refused.
+            events: Reports commands that are refused.
+            committed: Stores the offsets; None: they are refused.
         """
         self._connector, self._events, self._committed = connector, events, committed
         self._signals: deque[SignalRow] = deque()
@@ -72,7 +72,7 @@ class Control:
         return [self._signals.popleft() for _ in range(len(self._signals))]
 
     def close(self) -> None:
-        """Carry out the commands that have been written until now, and read no more."""
+        """Carry out the commands that have been written so far, and stop reading."""
         os.write(self._close, b"x")
         self._thread.join(CLOSE_SECONDS)
 
@@ -115,7 +115,7 @@ class Control:
 
 
 def parse_command(line: str, connector: Connector) -> Command:
-    """Return a command.
+    """Parse a command.
 
     Raises:
         ConfigurationError: The line is not a command, or its offsets are those of another connector.

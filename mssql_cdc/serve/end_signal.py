@@ -1,6 +1,6 @@
-"""SIGTERM: the same as Ctrl+C, but an end that was asked for, and by force where the process cannot end by itself.
+"""SIGTERM: the same as Ctrl+C, but a requested end, and by force if the process cannot end by itself.
 
-A kill at any moment loses nothing, so that force does no harm.
+A kill at any moment loses nothing, so force does no harm.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from types import FrameType
 from mssql_cdc.run.interrupts import Interrupts
 
 END_SECONDS = 2.5
-"""The time that the end may take by itself."""
+"""The time that the process has to end by itself."""
 TELL_SECONDS = 0.25
-"""The time in which an end by force may be told; both together are less than three seconds."""
+"""The time for reporting an end by force; both together are less than three seconds."""
 
 
 class EndSignal:
-    """A handler of SIGTERM.
+    """A handler for SIGTERM.
 
-    Python calls handlers in the main thread, between two of its own instructions: not while a library commits to a
-    store that does not answer. A thread hears of the signal at once, and ends the process if nobody else does.
+    Python calls handlers in the main thread, between two of its own instructions: not while a library is committing to
+    a store that does not answer. A thread learns of the signal at once, and ends the process if nothing else does.
     """
 
     def __init__(self, interrupt: object, *, forced: Callable[[], None] = lambda: None) -> None:
-        """Install it, in the main thread.
+        """Install the handler, in the main thread.
 
         Args:
             interrupt: The handler of Ctrl+C.
-            forced: Tells, in a thread of its own, that the process ends by force.
+            forced: Reports, in a thread of its own, that the process ends by force.
         """
         self.noted = False
         self._told_at = 0.0
@@ -67,5 +67,5 @@ def _watch(told: int, forced: Callable[[], None]) -> None:
             time.sleep(END_SECONDS)
             teller = threading.Thread(target=forced, name="forced", daemon=True)
             teller.start()
-            teller.join(TELL_SECONDS)  # Whoever reads what is told may be what does not answer.
+            teller.join(TELL_SECONDS)  # The reader of the report may be what does not answer.
             os._exit(0)

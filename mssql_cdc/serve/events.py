@@ -22,17 +22,17 @@ from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.serve.conditions import LOGGER, condition_named, condition_of
 
 _CONSTANTS = frozenset({"level", "code", "state"})
-"""Members whose values are words of this program, by which its reader tells events apart."""
+"""Members whose values are words of this program, by which its reader distinguishes events."""
 
 
 class Events:
-    """Writes events to a stream; several threads may."""
+    """Writes events to a stream; several threads may use it."""
 
     def __init__(self, stream: TextIO, *, traces: bool = False) -> None:
         """Begin.
 
         Args:
-            stream: Where they go.
+            stream: Where the events go.
             traces: Show the traceback of an error, too.
         """
         self.redact: Callable[[str], str] = str
@@ -41,7 +41,7 @@ class Events:
         self._lock = Lock()
 
     def emit(self, event: str, **members: Any) -> None:
-        """Write one event at once; secrets are taken out. Nothing happens once nobody reads them any more."""
+        """Write one event at once, with secrets removed; do nothing once nobody reads the events."""
         shown = {
             name: value if name in _CONSTANTS else redacted_values(value, self.redact)
             for name, value in members.items()
@@ -52,13 +52,13 @@ class Events:
             self._stream.flush()
 
     def log(self, message: str, level: str | None = None, *, logger: str = LOGGER, code: str | None = None) -> None:
-        """Write a line of the log.
+        """Write a line to the log.
 
         Args:
             message: The line.
-            level: INFO, WARN or ERROR; None: that of the condition that the line tells of.
-            logger: Who says it, where the condition names nobody.
-            code: The condition; None: the message tells which it is, if any.
+            level: INFO, WARN or ERROR; None: that of the condition that the line reports.
+            logger: The logger, if the condition has none of its own.
+            code: The condition; None: the message shows which it is, if any.
         """
         found = condition_named(code) if code is not None else condition_of(message)
         members = {} if found is None else {"code": found.code}
@@ -67,7 +67,7 @@ class Events:
         self.emit("log", level=level, logger=logger, message=message, **members)
 
     def error(self, error: BaseException) -> None:
-        """Write why the connector ends: `code` is the class of the error, which stays the same."""
+        """Write why the connector ends: `code` is the class of the error, which is stable."""
         known = isinstance(error, MssqlCdcError)
         message = str(error) if known else f"{type(error).__name__}: {error}"
         traces = {"trace": "".join(traceback.format_exception(error))} if self._traces else {}
@@ -79,9 +79,9 @@ class Events:
 
 @contextmanager
 def logged(events: Events) -> Generator[None]:
-    """Turn what this process would print on standard error by itself into events.
+    """Turn what this process would otherwise print on standard error into events.
 
-    These are warnings of Python's logging, whoever logs them, Python's own warnings, and errors of threads.
+    These are warnings from Python's logging, whoever logs them, Python's own warnings, and errors in threads.
     """
     handler = _Handler(events)
     root = logging.getLogger()
@@ -99,14 +99,14 @@ def logged(events: Events) -> Generator[None]:
 
 
 class _Handler(logging.Handler):
-    """Writes what Python's logging has as events, under Debezium's names of levels."""
+    """Writes the records of Python's logging as events, with Debezium's level names."""
 
     def __init__(self, events: Events) -> None:
         super().__init__(logging.WARNING)
         self._events = events
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a line of the log."""
+        """Write a line to the log."""
         message = record.getMessage()
         if record.exc_info is not None and record.exc_info[1] is not None:
             message = f"{message}: {_named(record.exc_info[1])}"

@@ -1,8 +1,8 @@
-"""Debezium's metrics (MET) of one database, under the names of its attributes.
+"""Debezium's metrics (MET) for one database, under the names of Debezium's attributes.
 
-What is counted since the start, from what the loop and the renderer tell; `watch.py` decides when values are shown. An
-event is a change that was captured and that the records have, as in Debezium. `skipped.operations` filters the others,
-which Debezium does not even read. Where the stream stands is what the last record says.
+They are counted since the start, from what the loop and the renderer report; `watch.py` decides when values are shown.
+An event is a change that was captured and that the records have, as in Debezium. `skipped.operations` filters out the
+others, which Debezium does not even read. The position of the stream is that of the last record.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TIMES = frozenset(
         "SnapshotPausedDurationInSeconds",
     }
 )
-"""Attributes that change by themselves."""
+"""Attributes that change as time passes."""
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Metrics:
 
     Attributes:
         connector: The configuration.
-        sent: What was rendered of the database.
+        sent: Returns what was rendered of the database.
     """
 
     connector: Connector
@@ -97,19 +97,19 @@ class Metrics:
             self._behind_ms = int((datetime.now(UTC) - self._newest).total_seconds() * 1000)
 
     def snapshot_began(self) -> None:
-        """An initial or blocking snapshot begins, or goes on."""
+        """Note that an initial or blocking snapshot begins, or continues."""
         self._begin()
         if self._state.get("SnapshotPaused"):
             self._state["SnapshotPaused"] = False
             self._paused.stop()
 
     def snapshot_progress(self, progress: Progress) -> None:
-        """Note how far it has come."""
+        """Note how far the snapshot has come."""
         self._rows |= {table.text: one.rows for table, one in progress.tables.items()}
         self._left = frozenset(t.text for t, one in progress.tables.items() if one.chunks_done < one.chunks)
 
     def snapshot_ended(self, result: SnapshotResult) -> None:
-        """An attempt has ended: every table is read, or some have failed, were stopped or wait."""
+        """Note that an attempt has ended: every table is read, or some have failed, were stopped or are waiting."""
         self._rows |= {table.text: rows for table, rows in result.rows.items()}
         self._left = frozenset(table.text for table in (*result.failed, *result.paused))
         self._event_at = time.monotonic()
@@ -120,11 +120,11 @@ class Metrics:
             self._finish("SnapshotCompleted" if result.completed else "SnapshotAborted")
 
     def snapshot_skipped(self) -> None:
-        """There is nothing to read."""
+        """Note that there is nothing to read."""
         self._state = {"SnapshotSkipped": True}
 
     def incremental(self, state: str, data: Mapping[str, Any]) -> None:
-        """Note an incremental snapshot's state, as its event has it, with the data of its notification."""
+        """Note an incremental snapshot's state, as in its event, with the data of its notification."""
         match state:
             case "started":
                 self._begin()
@@ -170,7 +170,7 @@ class Metrics:
 
     @property
     def has_snapshot(self) -> bool:
-        """Whether there was a snapshot since the start, or it was skipped."""
+        """Whether there has been a snapshot since the start, or it was skipped."""
         return bool(self._state)
 
     def streaming(self, *, connected: bool) -> dict[str, Any]:
@@ -223,13 +223,13 @@ class Metrics:
             "NumberOfErroneousEvents": 0,
             "CapturedTables": list(self._captured),
             "QueueTotalCapacity": total,
-            "QueueRemainingCapacity": max(total - sent.waiting, 0),  # A batch of an output that remembers is whole.
+            "QueueRemainingCapacity": max(total - sent.waiting, 0),  # An output that remembers gets a batch as a whole.
             "MaxQueueSizeInBytes": most,
             "CurrentQueueSizeInBytes": sent.waiting_bytes if most else 0,
         }
 
     def _queue_bytes(self) -> int:
-        """`max.queue.size.in.bytes`, which is only shown, as far as it is a number; 0: unlimited."""
+        """`max.queue.size.in.bytes`, which is only shown, if it is a number; 0: unlimited."""
         given = dict(self.connector.properties).get("max.queue.size.in.bytes", "0")
         try:
             return int(reveal(given))

@@ -1,8 +1,8 @@
-"""Renders records behind the last complete cut, again and again, in a thread beside the loop that captures.
+"""Renders records up to the last complete cut, again and again, in a thread beside the loop that captures.
 
-A reader that is slow holds back this thread and nothing else: what is captured waits in the lake. At most
-`max.queue.size` records are handed to standard output at once, and wait there for the reader; an output that remembers
-gets each batch as a whole.
+A slow reader holds back this thread and nothing else: what is captured waits in the lake. At most `max.queue.size`
+records are handed to standard output at once, and wait there for the reader; an output that remembers gets each batch
+as a whole.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Renderer:
             connector: The configuration; its modes shape the records.
             output: Where the records go.
             progress: How far its records reach.
-            offsets: Where databases resume of which the output has nothing yet.
+            offsets: Where to resume databases of which the output has nothing yet.
             warehouse: Overrides `delta.warehouse`.
         """
         self.error: BaseException | None = None
@@ -53,7 +53,7 @@ class Renderer:
         self._warehouse = warehouse
         self._due = Event()
         self._polled: dict[str, datetime] = {}
-        self._polls: dict[str, datetime] = {}  # Those that are not looked at yet.
+        self._polls: dict[str, datetime] = {}  # Those that are still to be processed.
         self._is_last = self._is_stopped = False
         self._thread = Thread(target=self._run, name="renderer", daemon=True)
         self._thread.start()
@@ -63,11 +63,11 @@ class Renderer:
         return self._sent.get(database, Sent())
 
     def wake(self) -> None:
-        """Tell that there may be a new cut."""
+        """Wake the thread: there may be a new cut."""
         self._due.set()
 
     def polled(self, database: str, at: datetime) -> None:
-        """Tell that a poll of the source found nothing: a heartbeat may be due (HB-01).
+        """Note that a poll of the source found nothing: a heartbeat may be due (HB-01).
 
         Args:
             database: The database.
@@ -79,10 +79,10 @@ class Renderer:
             self._due.set()
 
     def finish(self, timeout: float | None = None) -> bool:
-        """Let it write what is there, and wait for it; return whether it has ended.
+        """Let the thread write what is there, and wait for it; return whether it has ended.
 
         Args:
-            timeout: The most seconds to wait.
+            timeout: The maximum number of seconds to wait.
         """
         self._is_last = True
         self._due.set()
@@ -90,7 +90,7 @@ class Renderer:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Let it write no further batch; what it has not written stays in the lake."""
+        """Make the thread write no further batch; what it has not written stays in the lake."""
         self._is_stopped = True
         self._due.set()
 
@@ -116,7 +116,7 @@ class Renderer:
         for rendered in self._records(database):
             self._progress = self._progress.at(database, rendered.state)
             batch = OutputBatch(database, rendered.records, self._progress)
-            # An output that remembers would keep a part of a batch as if it were the whole.
+            # An output that remembers would store part of a batch as if it were the whole.
             for one in (batch,) if self._output.remembers else batch.parts(self._most):
                 if self._is_stopped:
                     return
@@ -138,7 +138,7 @@ class Renderer:
             )
 
     def _begins(self, database: str) -> Resumed | None:
-        """Return where to go on; None while the lake has not reached the offset."""
+        """Return where to resume; None while the lake has not reached the offset."""
         written = self._progress.databases.get(database)
         if written is not None or database not in self._offsets:
             return Resumed(written)

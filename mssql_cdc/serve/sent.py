@@ -1,4 +1,4 @@
-"""What the renderer has written of one database: its last record, its transactions, and what waits in the pipe."""
+"""What the renderer has written for one database: its last record, its transactions, and what waits in the pipe."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _STREAMED = "-[1-4]$"
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What was written since the start; the renderer replaces it, so that another thread may read it.
+    """What has been written since the start; the renderer replaces the object, so that another thread may read it.
 
     Attributes:
         topic: The topic of the last record; None: there is none.
         offset: The source offset of the last record.
-        streamed: That of the last record that is of no snapshot.
+        streamed: That of the last record that does not belong to a snapshot.
         transactions: The number of commits among the changes.
         commit: The commit of the last change.
-        waiting: The records that are being written, which the reader has not taken.
-        waiting_bytes: Their size.
+        waiting: The number of records that are being written, which the reader has not taken.
+        waiting_bytes: Their size in bytes.
     """
 
     topic: str | None = None
@@ -38,11 +38,11 @@ class Sent:
     waiting_bytes: int = 0
 
     def writing(self, records: pa.RecordBatch) -> Sent:
-        """These records are being written."""
+        """Return the state while these records are being written."""
         return replace(self, waiting=records.num_rows, waiting_bytes=records.nbytes)
 
     def written(self, records: pa.RecordBatch) -> Sent:
-        """These records were written."""
+        """Return the state after these records were written."""
         found = replace(self, waiting=0, waiting_bytes=0)
         if not records.num_rows:
             return found

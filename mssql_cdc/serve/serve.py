@@ -1,4 +1,4 @@
-"""Runs a connector and streams its records: the loop in the calling thread, rendering beside it."""
+"""Runs a connector and streams its records: the loop in the calling thread, rendering alongside it."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def serve(
         databases: Its databases, opened.
         output: Where the records go.
         events: Receives what happens.
-        offsets: Where databases resume of which the output has nothing yet.
-        control: Signals of the consumer.
+        offsets: Where to resume databases of which the output has nothing yet.
+        control: The consumer's signals.
         warehouse: Overrides `delta.warehouse`.
         merge: Update current tables, too.
 
     Raises:
-        MssqlCdcError: The connector cannot start, or cannot go on.
+        MssqlCdcError: The connector cannot start, or cannot continue.
     """
     connector.require_rendered()
     progress = begin(output, connector.topic_prefix, Selection().of_records)
@@ -78,7 +78,7 @@ def serve(
     def step(follower: Follower, done: Done | None) -> bool:
         if renderer.error is not None:
             raise renderer.error
-        require_uninterrupted()  # What a signal did to a call of the driver is no trouble of the source.
+        require_uninterrupted()  # What a signal did to a driver call is not a fault of the source.
         signals.apply(follower.database, done)
         watch(follower, done)
         if done is not None and newest.get(follower.database.catalog) != done.offsets.number:
@@ -118,7 +118,7 @@ def _is_complete(done: Done | None) -> bool:
 
 
 class _Signals:
-    """Applies the signals of the consumer."""
+    """Applies the consumer's signals."""
 
     def __init__(self, control: Control | None, connector: Connector) -> None:
         self._control = control

@@ -1,4 +1,4 @@
-"""What the steps of the loop tell the consumer: snapshots, streaming, retries and metrics, as events."""
+"""What the steps of the loop report to the consumer: snapshots, streaming, retries and metrics, as events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mssql_cdc.serve.metrics import TIMES, Metrics
 from mssql_cdc.serve.sent import Sent
 
 METRICS_SECONDS = 10.0
-"""How often metrics are shown of which only times have changed."""
+"""How often metrics are shown when only their times have changed."""
 _INCREMENTAL_STATES = {
     "STARTED": "started", "IN_PROGRESS": "progress", "TABLE_SCAN_COMPLETED": "table", "PAUSED": "paused",
     "RESUMED": "resumed", "ABORTED": "aborted", "SKIPPED": "skipped", "COMPLETED": "completed",
@@ -61,7 +61,7 @@ class Watch:
         self._held: list[tuple[str, str, str, Mapping[str, Any]]] = []
 
     def snapshot(self, progress: Progress) -> None:
-        """Tell how far a snapshot has come."""
+        """Report how far a snapshot has come."""
         database = next((table.catalog or "" for table in progress.tables), "")
         kind = _kind(progress.signal)
         self._begin_snapshot(database, kind, progress.signal)
@@ -74,7 +74,7 @@ class Watch:
             self._tell(database, kind, "progress", **_id(progress.signal), **members)
 
     def __call__(self, follower: Follower, done: Done | None) -> None:
-        """Tell what an attempt at a step led to."""
+        """Report what an attempt at a step led to."""
         self._release()
         database = follower.database.catalog
         seen = self._of(database)
@@ -97,11 +97,11 @@ class Watch:
         self._show_all(database)
 
     def notified(self, database: str, notification: Mapping[str, Any]) -> None:
-        """Tell of a notification, and of the incremental snapshot that it is about.
+        """Report a notification, and the incremental snapshot that it is about.
 
         Args:
             database: The database.
-            notification: It, with the fields of `Notification`.
+            notification: The notification, with the fields of `Notification`.
         """
         told = {name: value for name, value in notification.items() if name != "timestamp_ms"}
         self._events.emit("notification", database=database, **told, timestamp=notification["timestamp_ms"])
@@ -111,9 +111,9 @@ class Watch:
             self._hold_or_tell(database, state, notification["id"], _members(data))
 
     def _hold_or_tell(self, database: str, state: str, signal: str, members: Mapping[str, Any]) -> None:
-        """Tell of an incremental snapshot, unless it has no table: that is a rejected signal.
+        """Report an incremental snapshot, unless it has no table: that is a rejected signal.
 
-        Debezium notifies of its beginning, of each name and of its end all the same, one right after the other.
+        Debezium still notifies of its beginning, of each name and of its end, one right after the other.
         """
         is_unknown = members.get("status") == "UNKNOWN_SCHEMA"
         if state == "completed" and len(self._held) > 1:
@@ -137,11 +137,11 @@ class Watch:
         self._show(database, "snapshot")
 
     def signalled(self, database: str, row: Mapping[str, Any]) -> None:
-        """Tell of a signal about snapshots that has no effect.
+        """Report a signal about snapshots that has no effect.
 
         Args:
             database: The database.
-            row: The signal with what became of it, as `_signals` has it.
+            row: The signal with its outcome, as in `_signals`.
         """
         if row["status"] != IGNORED or row["type"] not in _SNAPSHOT_SIGNALS:
             return
@@ -150,7 +150,7 @@ class Watch:
         self._tell(database, kind, "rejected", id=row["id"], signal=row["type"], message=row["result"])
 
     def end(self) -> None:
-        """Tell that the connector streams no more, and its last metrics."""
+        """Report that the connector no longer streams, and its last metrics."""
         self._release()
         for database, seen in self._seen.items():
             self._show_all(database)
@@ -163,7 +163,7 @@ class Watch:
         return self._seen[database]
 
     def _failed(self, database: str, seen: _Seen, error: MssqlCdcError | None) -> None:
-        """Tell once of an error after which the database is tried again."""
+        """Report, once, an error after which the database is tried again."""
         if error is not None and error is not seen.failure:
             self._events.emit("retry", database=database, message=str(error), code=type(error).__name__)
         seen.failure = error
@@ -191,7 +191,7 @@ class Watch:
             self._tell(database, kind, "started", **_id(signal))
 
     def _snapshot_without_tables(self, database: str) -> None:
-        """Tell of the initial snapshot of a database without captured tables, which is complete at once."""
+        """Report the initial snapshot of a database without captured tables, which is complete at once."""
         self._begin_snapshot(database, "initial", None)
         seen = self._of(database)
         seen.metrics.snapshot_ended(SnapshotResult("initial"))
@@ -199,7 +199,7 @@ class Watch:
         self._tell(database, "initial", "completed", rows=0)
 
     def _tables_ended(self, database: str, kind: str, signal: str | None, ended: Mapping[TableId, int]) -> bool:
-        """Tell, once, of tables that are read, with their rows; return whether one was told."""
+        """Report, once, the tables that have been read, with their rows; return whether any was reported."""
         known = self._of(database).ended
         new = {table: rows for table, rows in ended.items() if table not in known}
         for table, rows in new.items():
@@ -215,7 +215,7 @@ class Watch:
             self._tell(database, kind, "skipped", **id_, table=table.text, message=note)
         seen = self._of(database)
         if seen.streaming and signal is None and not found.rows and not found.failed:
-            return  # A table that came later, of which no rows are read.
+            return  # A table that appeared later, of which no rows are read.
         # At the start, a mode that reads no rows takes a snapshot of the structure, as in Debezium.
         self._begin_snapshot(database, kind, signal)
         ended = {table: rows for table, rows in found.rows.items() if table not in found.failed}
@@ -254,7 +254,7 @@ class Watch:
 
 
 def _members(data: Mapping[str, str]) -> dict[str, Any]:
-    """Return what an event about an incremental snapshot has beside its state."""
+    """Return what an event about an incremental snapshot has besides its state."""
     names = {"current_collection_in_progress": "table", "scanned_collection": "table", "total_rows_scanned": "rows"}
     found: dict[str, Any] = {names.get(name, name): value for name, value in data.items()}
     if "data_collections" in found:
@@ -267,7 +267,7 @@ def _kind(signal: str | None) -> str:
 
 
 def _named_kind(data: str | None) -> str:
-    """The kind of snapshot that a signal speaks of which cannot be understood."""
+    """The kind of snapshot named by a signal that cannot be understood."""
     return "blocking" if "blocking" in (data or "").lower() else "incremental"
 
 

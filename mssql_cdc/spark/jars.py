@@ -1,6 +1,6 @@
 """Delta's jars and the class-data archive: where they are, and the confs that make Spark use them.
 
-`prepare` makes both. Everything here is a look at files; no JVM is started.
+`prepare` creates both. This module only looks at files and starts no JVM.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def jar_files(jars: str | None) -> list[Path]:
         ConfigurationError: the variable names files that do not exist.
     """
     if not jars:
-        with suppress(OSError, RuntimeError):  # Another user's home, or none: nothing is prepared for this one.
+        with suppress(OSError, RuntimeError):  # Another user's home, or none: nothing is prepared for this user.
             return sorted(prepared_folder().glob("*.jar"))
         return []
     folder = Path(jars)
@@ -54,7 +54,7 @@ def jar_files(jars: str | None) -> list[Path]:
 
 
 def jar_confs(files: Sequence[Path], *, local: bool, class_path: str = "") -> dict[str, str]:
-    """The confs that bring Delta's jars to the JVM.
+    """The confs that make Delta's jars available to the JVM.
 
     A local master takes them from the class path: Spark copies `spark.jars` through its file server, and a class-data
     archive does not cover them (together 1.2 of 10.6 s of CPU per start).
@@ -74,7 +74,7 @@ def jar_confs(files: Sequence[Path], *, local: bool, class_path: str = "") -> di
 def archive_file(files: Sequence[Path], java_options: str) -> Path:
     """The class-data archive of exactly this JVM, these jars and these options; it need not exist.
 
-    The JVM uses an archive only with the class path that it was made with, and goes on without it otherwise.
+    The JVM uses an archive only with the class path that it was created with; otherwise, it continues without it.
     """
     java = Path(shutil.which(Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java") or shutil.which("java") or "java")
     spark = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
@@ -86,7 +86,7 @@ def archive_file(files: Sequence[Path], java_options: str) -> Path:
 
 
 def found_archive(files: Sequence[Path], java_options: str) -> Path | None:
-    """The class-data archive of exactly this JVM, these jars and these options, if it can be seen."""
+    """The class-data archive of exactly this JVM, these jars and these options, if it exists and is accessible."""
     with suppress(OSError, RuntimeError):
         archive = archive_file(files, java_options)
         return archive if archive.exists() else None

@@ -1,6 +1,6 @@
-"""What is told of Spark's errors: their messages may quote values of rows, so only known words of them are.
+"""What is reported of Spark's errors: their messages may quote values of rows, so only known words of them are.
 
-They hold the message of each cause, and those of a cluster's manager, behind a first line that often says nothing.
+They contain the message of each cause, and those of a cluster manager, after a first line that often says nothing.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ _KNOWN = re.compile(
 )
 _CLASS = r"\b(?:[a-z]\w*\.){1,9}[A-Z]\w*"
 _CONDITION = re.compile(rf"(?:\A|{_CLASS}\)?:? )\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)?)\] ")
-"""Spark's name for a kind of error, before a message."""
+"""The name of Spark's error condition, before a message."""
 _THROWN = re.compile(rf"^(?:: |Caused by: )({_CLASS})", re.MULTILINE)
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Whether the message is one of Spark's jobs; it finds errors in a statement before it has read a row."""
+    """Whether the message is from a Spark job; Spark finds errors in a statement before it has read a row."""
     if not type(error).__module__.startswith(("pyspark.", "py4j.")):
         return False
     return all(kind.__name__ != "AnalysisException" for kind in type(error).__mro__)
 
 
 def ended_by_task(error: BaseException) -> bool:
-    """Whether one of its tasks has ended a job: it was not canceled, and the session is there."""
+    """Whether one of its own tasks brought the job down: it was not canceled, and the session is not gone."""
     return is_of_spark(error) and _BY_TASK.search(str(error)) is not None
 
 
 def cause_of(error: BaseException) -> str:
-    """What one of Spark's errors says in known words, else which exceptions were thrown, and where to find the rest."""
+    """The known words in an error of Spark's, or else the exceptions that were thrown, and where to find the rest."""
     text = str(error)
     found = [one[0] for one in _KNOWN.finditer(text)] + _CONDITION.findall(text)
     found = found or [name.rpartition(".")[2] for name in _THROWN.findall(text)]

@@ -1,6 +1,6 @@
-"""A Spark session that starts on first use, or ahead, in a thread, while its user does something else.
+"""A Spark session that starts on first use, or in advance, in a thread, while its user does something else.
 
-What a session is and how it starts: `session.py`.
+See `session.py` for what a session is and how it starts.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 class LazySpark:
     """Starts Spark on first use, so that a run without rows, a sensor or a check never starts a JVM.
 
-    `begin` starts it ahead, in a thread. If the process already has a session, it is used and left running. Another one
-    takes the place of a session whose JVM was killed.
+    `begin` starts it in advance, in a thread. If the process already has a session, that one is used and left running.
+    A session whose JVM was killed is replaced.
     """
 
     def __init__(self, start: Callable[[], SparkSession]) -> None:
         self._start = start
-        self._found = active_session()  # Here, since Spark tells each thread something else.
+        self._found = active_session()  # Here, since Spark's answer depends on the thread.
         self._starting: Future[SparkSession] | None = None
         self._lock = Lock()
         self._stopped = False
 
     def begin(self) -> None:
-        """Start the session in a thread, unless that was done. An error is raised where the session is needed."""
+        """Start the session in a thread, unless this was done. An error is raised where the session is needed."""
         self._begun()
 
     def _begun(self) -> Future[SparkSession] | None:
@@ -54,13 +54,13 @@ class LazySpark:
         """
         running = self.running
         if running is not None and is_remote(running) and not answers(running):
-            self._starting = None  # The server was started again; its sessions are others.
+            self._starting = None  # The server was restarted; it has other sessions.
         begun = self._begun()
         if begun is not None:
             try:
                 return begun.result()
             except Exception:
-                # What failed may work the next time: a server, a Maven repository, a disk that was full.
+                # What failed may work next time: a server, a Maven repository, a disk that was full.
                 with self._lock:
                     if self._starting is begun:
                         self._starting = None
@@ -71,13 +71,13 @@ class LazySpark:
 
     @property
     def is_ready(self) -> bool:
-        """Whether a call returns, or fails, at once; otherwise the session is being started from now on."""
+        """Whether a call returns, or fails, at once. If not, the session starts in a thread from now on."""
         begun = self._begun()
         return begun is None or begun.done()
 
     @property
     def running(self) -> SparkSession | None:
-        """The session if there is one now."""
+        """The session, if there is one now."""
         session = self._session
         return None if session is None or has_ended(session) else session
 
@@ -89,7 +89,7 @@ class LazySpark:
         return begun.result() if begun.done() and begun.exception() is None else None
 
     def stop(self) -> None:
-        """Stop the session if it was started here; one that is starting is waited for."""
+        """Stop the session if it was started here; if it is still starting, wait for it first."""
         with self._lock:
             self._stopped = True
         begun = self._starting
@@ -103,5 +103,5 @@ def is_ready(spark: Callable[[], SparkSession]) -> bool:
 
 
 def running(spark: Callable[[], SparkSession]) -> SparkSession | None:
-    """The session if there is one now; none is started."""
+    """The session, if there is one now; none is started."""
     return spark.running if isinstance(spark, LazySpark) else spark()

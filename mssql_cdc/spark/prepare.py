@@ -1,6 +1,6 @@
 """Prepares Spark once per machine, so that every later start takes half the time: Delta's jars and their classes.
 
-Both are found again by `jars`. A class-data archive is written by a JVM that ends, so it is made in a process of its
+`jars` finds both again. A JVM writes a class-data archive when it ends, so the archive is created in a process of its
 own, never by a run.
 """
 
@@ -27,7 +27,7 @@ _DONE = "archived"
 
 
 def prepare() -> Path:
-    """Keep Delta's jars, and write the class-data archive, unless they are there; returns the archive.
+    """Keep Delta's jars, and write the class-data archive, unless they exist; return the archive.
 
     Raises:
         ConfigurationError: Spark does not start, or its JVM does not write the archive.
@@ -60,14 +60,14 @@ def _keep_jars() -> None:
     folder = prepared_folder()
     folder.mkdir(parents=True, exist_ok=True)
     for jar in resolved:
-        # A reader finds all of a jar or nothing of it.
+        # A reader finds either the whole jar or none of it.
         partial = folder / f"{jar.name}.{os.getpid()}"
         shutil.copyfile(jar, partial)
         partial.replace(folder / jar.name)
 
 
 def _write_archive() -> None:
-    """Let a session do what every start does, and let its JVM write the classes that it has loaded when it ends."""
+    """Let a session do what every start does, and when its JVM ends, let it write the classes that it has loaded."""
     from pyspark import SparkContext as Context
 
     settings = SparkSettings.from_environment()

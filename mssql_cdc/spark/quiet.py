@@ -16,8 +16,8 @@ from typing import BinaryIO
 def hidden_output() -> Generator[BinaryIO]:
     """A file for the output of a process that is started in the block; it is shown if the block fails.
 
-    Only that process writes to it, also after the block. This process goes on writing to its own outputs, which other
-    threads use meanwhile.
+    Only that process writes to it, even after the block. This process continues writing to its own outputs, which other
+    threads use in the meantime.
     """
     with tempfile.TemporaryFile() as sink:
         try:

@@ -1,4 +1,4 @@
-"""Sessions of a Spark Connect server: attaching to one, private sessions, canceling jobs.
+"""Sessions on a Spark Connect server: attaching to one, private sessions, canceling jobs.
 
 The server owns the JVM, so nothing that is done with such a session may need one. `spark/server.py` starts a server.
 """
@@ -32,10 +32,10 @@ def is_remote(session: SparkSession) -> bool:
 
 
 def attach(url: str) -> SparkSession:
-    """Attach to the session that all runs of this version share: its Python workers are up.
+    """Attach to the session that all runs of this version share: its Python workers are already running.
 
     Args:
-        url: `sc://host:port`, perhaps with parameters; one that names a `session_id` decides which session it is.
+        url: `sc://host:port`, optionally with parameters; a `session_id` among them determines the session.
 
     Raises:
         ConfigurationError: The packages of the client are missing, or the server refuses the token.
@@ -52,7 +52,7 @@ def attach(url: str) -> SparkSession:
     for number in range(_SESSIONS):
         session: Any = RemoteSession.builder.remote(named_session(url, number)).create()
         session.release_session_on_close = False
-        # By default, a server that is gone is asked again for ten minutes, in silence.
+        # By default, requests to a server that is gone are silently retried for ten minutes.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=2_000)])
         try:
             session.conf.set("spark.sql.session.timeZone", "UTC")
@@ -66,17 +66,17 @@ def attach(url: str) -> SparkSession:
 
 
 def private(session: SparkSession) -> SparkSession:
-    """A session of its own on the same server; `end` releases it."""
+    """Open a separate session on the same server; `end` releases it."""
     shared: Any = session
     clone = shared.cloneSession()
-    clone.release_session_on_close = True  # PySpark forgets to set it, and cannot stop the clone then.
+    clone.release_session_on_close = True  # PySpark forgets to set it, and then cannot stop the clone.
     clone.client.set_retry_policies(shared.client.get_retry_policies())
     _clones(session).add(clone)
     return clone
 
 
 def end(clone: SparkSession, session: SparkSession) -> None:
-    """Release a private session with its workers.
+    """Release a private session and its workers.
 
     Args:
         clone: What `private` returned.
@@ -93,13 +93,13 @@ def cancel(session: SparkSession) -> None:
 
 
 def mark(session: SparkSession) -> None:
-    """Let `cancel` find the jobs that this thread begins from now on, in the session and its private ones."""
+    """Let `cancel` find the jobs that this thread starts from now on, in the session and its private ones."""
     for one in (session, *_clones(session)):
         one.addTag(_tag())
 
 
 def _tag() -> str:
-    """The session is shared: what marks the jobs of this process."""
+    """The tag of this process's jobs, since the session is shared."""
     return f"mssql_cdc-{socket.gethostname()}-{os.getpid()}"
 
 
@@ -125,7 +125,7 @@ def answers(session: SparkSession) -> bool:
 
 
 def gone(error: Exception, url: str = "") -> SourceUnavailableError:
-    """The error of a server that does not answer."""
+    """The error for a server that does not answer."""
     found = re.search(r'details = "(.*?)"', f"{error} {error.__cause__ or error.__context__ or ''}")
     why, named = f" ({found[1][:300]})" if found else "", f" {_shown(url)}" if url else ""
     return SourceUnavailableError(

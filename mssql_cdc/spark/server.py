@@ -36,10 +36,10 @@ class SparkServer:
     session: SparkSession
 
     def wait(self) -> None:
-        """Wait until the server does not answer any more.
+        """Wait until the server no longer answers.
 
         Raises:
-            SourceUnavailableError: It does not.
+            SourceUnavailableError: It no longer answers.
         """
         while answers(self.session):
             time.sleep(_POLL_SECONDS)
@@ -50,13 +50,13 @@ class SparkServer:
 def spark_server(
     settings: SparkSettings, *, host: str = LOCALHOST, port: int = PORT, quiet: bool = False
 ) -> Generator[SparkServer]:
-    """Start a server, let it run its first job, and end it with the block.
+    """Start a server, let it run its first job, and stop it when the block ends.
 
     Args:
-        settings: How to start Spark; a server that runs attach to (`spark.remote`) is none to start with.
-        host: The address to listen at.
+        settings: How to start Spark; the server that runs attach to (`spark.remote`) is ignored.
+        host: The address to listen on.
         port: The port; 0: a free one.
-        quiet: Hide the JVM's output, unless it does not start.
+        quiet: Hide the JVM's output, unless it fails to start.
 
     Raises:
         ConfigurationError: There is no token, the port is in use, or Spark does not start.

@@ -36,7 +36,7 @@ SMALL_WORK = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.caseSensitive": "false",
-    # Spark replaces `${env:X}` in a statement by a variable of the environment, also within a key or a comment.
+    # Spark replaces `${env:X}` in a statement with an environment variable, even within a key or a comment.
     "spark.sql.variable.substitute": "false",
     # INT96, Spark's default, overflows outside 1677-2262 in every reader that converts it to nanoseconds.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -45,7 +45,7 @@ SMALL_WORK = {
     "spark.databricks.delta.snapshotPartitions": "1",
     "spark.databricks.delta.autoCompact.enabled": "false",
     "spark.databricks.delta.optimizeWrite.enabled": "false",
-    # A struct that is NULL must not come back as a struct of NULLs: `before` of an insert.
+    # A struct that is NULL must not come back as a struct of NULLs: the `before` of an insert.
     "spark.databricks.delta.merge.preserveNullSourceStructs": "true",
 }
 """Confs for small work; they can change at run time and are set on every private session."""
@@ -104,7 +104,7 @@ class SparkSettings:
 def active_session() -> SparkSession | None:
     """The session that this process already has, as the calling thread sees it."""
     if "pyspark.sql" not in sys.modules:
-        return None  # Without an import, which takes a while.
+        return None  # Avoids an import, which takes a while.
     from pyspark.sql import SparkSession
 
     _forget_ended_jvm()
@@ -112,7 +112,7 @@ def active_session() -> SparkSession | None:
 
 
 def has_ended(session: SparkSession) -> bool:
-    """Whether the session's JVM is gone, as after the kernel has killed it for its memory. A server's has none here."""
+    """Whether the session's JVM is gone, such as after an OOM kill. A session on a server has no JVM here."""
     jvm = None if remote.is_remote(session) else getattr(session, "_jvm", None)
     if jvm is None:
         return False
@@ -131,13 +131,13 @@ def _jvm_has_ended() -> bool:
 
 
 def _forget_ended_jvm() -> None:
-    """Let PySpark start another JVM in the place of one that is gone, which it would ask for ever."""
+    """Let PySpark start another JVM in place of one that is gone, which it would otherwise call forever."""
     if not _jvm_has_ended():
         return
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    # No public way either: to stop the session fails, since that asks the JVM.
+    # There is no public way either: stopping the session fails, since that calls the JVM.
     context: Any = SparkContext
     session: Any = SparkSession
     context._gateway = context._jvm = context._active_spark_context = None  # noqa: SLF001
@@ -145,7 +145,7 @@ def _forget_ended_jvm() -> None:
 
 
 def stop_session(session: SparkSession) -> None:
-    """Stop the session, if there still is something to stop."""
+    """Stop the session, if there is still something to stop."""
     try:
         session.stop()
     except Exception:
@@ -158,7 +158,7 @@ def start_session(settings: SparkSettings, *, quiet: bool = False) -> SparkSessi
 
     Args:
         settings: How to start it.
-        quiet: Hide the JVM's output, unless it does not start.
+        quiet: Hide the JVM's output, unless it fails to start.
 
     Raises:
         ConfigurationError: Spark could not start (no Java, jars not found), or an existing session lacks Delta.
@@ -226,13 +226,13 @@ def parallelism(session: SparkSession) -> int:
 def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:
     """Start the JVM, unless this process has one; it writes to `output`, by default to this process's outputs.
 
-    PySpark would hand each property to `spark-submit` as an argument, which every user of the machine can read. A file
-    that only we can read takes their place; it is gone when the JVM has read it.
+    PySpark would pass each property to `spark-submit` as an argument, which every user of the machine can read. A file
+    that only we can read takes their place; it is removed once the JVM has read it.
     """
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway  # pyright: ignore[reportUnknownVariableType]
 
-    # No public way tells whether there is a JVM, or makes the next context use this one.
+    # There is no public way to find out whether there is a JVM, or to make the next context use this one.
     if SparkContext._gateway is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
         return
     given = os.environ.get(_SUBMIT_ARGUMENTS)
@@ -240,7 +240,7 @@ def _launch(confs: Mapping[str, str], output: BinaryIO | None) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(escaped_properties(confs))
-        # PySpark splits them as a shell does, and the temporary folder's name may have a space.
+        # PySpark splits the arguments as a shell does, and the temporary folder's name may have a space.
         started = f"--load-spark-defaults --properties-file {shlex.quote(path)}"
         os.environ[_SUBMIT_ARGUMENTS] = f"{started} {given or 'pyspark-shell'}"
         initialize = SparkContext._ensure_initialized  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
@@ -288,7 +288,7 @@ def session_confs(settings: SparkSettings) -> dict[str, str]:
 
 
 def java_options(settings: SparkSettings) -> str:
-    """The options of a JVM that these settings start, without those of an archive."""
+    """The options of a JVM that these settings start, without those for an archive."""
     return _JAVA_OPTIONS if settings.short_lived else "-Duser.timezone=UTC"
 
 
@@ -308,7 +308,7 @@ def verify_session(session: SparkSession) -> None:
 
 
 class SqlSession(Protocol):
-    """The part of a session that takes a statement; pyspark leaves the type of its other parameters open."""
+    """The part of a session that runs a statement; pyspark leaves the types of its other parameters open."""
 
     def sql(self, sqlQuery: str) -> DataFrame:  # noqa: N803 (pyspark's name)
         """Run the statement."""

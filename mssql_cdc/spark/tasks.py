@@ -1,4 +1,4 @@
-"""A list of tasks as one Spark job, and actions that an interrupt ends.
+"""Runs a list of tasks as one Spark job, and actions that an interrupt ends.
 
 Tasks call a module-level function: this module knows neither tables nor sources.
 """
@@ -56,24 +56,24 @@ def run_tasks(
     """Run `function` on every task, as one job, and return the results in the order of the tasks.
 
     A partition costs Spark about 60 ms of two cores, as much as reading a hundred rows of a table (50 empty tasks took
-    3.0 s in 50 partitions), so small tasks share a few; neighbours, which often belong to one large table, do not.
+    3.0 s in 50 partitions), so small tasks share a few; neighbors, which often belong to one large table, do not.
 
     A task never fails the job: an exception is returned as its result, so that one broken table cannot fail the
     range. `function` and tasks must be picklable and contain no secrets; its result must be JSON-serializable. A task
     may run more than once (retries, speculation); only what it returns counts.
 
-    What no task can report, such as that its worker was killed, fails the job, which neither tells whose task it was
-    nor what the others have done. With `owners`, each one's tasks then run in a job of their own.
+    What no task can report, such as that its worker was killed, fails the job, which shows neither whose task it was
+    nor what the others have done. With `owners`, each owner's tasks then run in a job of their own.
 
     Args:
         session: where to run.
         tasks: what `function` is called with.
         function: the work of one task.
         most: how many tasks may run at the same time; None: as many as Spark has cores.
-        owners: whose each task is, such as its table.
+        owners: the owner of each task, such as its table.
 
     Raises:
-        WorkerError: one of the tasks ended the job, and there are no owners.
+        WorkerError: one of the tasks brought down the job, and there are no owners.
         TaskError: the job itself failed or was canceled.
         SourceUnavailableError: the Spark Connect server does not answer.
     """
@@ -92,7 +92,7 @@ def run_tasks(
 def _apart(
     session: SparkSession, tasks: Sequence[T], function: Callable[[T], Mapping[str, Any]], owners: Sequence[Hashable]
 ) -> list[TaskResult]:
-    """Run each owner's tasks in a job of its own, one after another: tasks that want much memory may have it alone."""
+    """Run each owner's tasks in a job of its own, one after another: tasks that need much memory may have it alone."""
     results: dict[int, TaskResult] = {}
     for owner in dict.fromkeys(owners):
         places = [place for place, one in enumerate(owners) if one == owner]
@@ -159,7 +159,7 @@ def run_here(
 def in_threads(actions: Sequence[Callable[[], R]], *, most: int | None = None) -> list[R]:
     """Run actions that mostly wait, for a server or a disk, and return their results in order.
 
-    The first exception propagates when all actions are done. An interrupt does not wait for those that have begun.
+    The first exception propagates when all actions are done. An interrupt does not wait for those that have started.
 
     Args:
         actions: what to run.
@@ -231,7 +231,7 @@ def _thread(session: SparkSession, work: Callable[[], None]) -> Thread:
 
 @contextmanager
 def own_error(session: SparkSession, work: str) -> Generator[None]:
-    """Turn any other exception of Spark's work on one table into an error of that table.
+    """Turn any other exception from Spark's work on one table into an error of that table.
 
     Args:
         session: where the work is done.
@@ -275,7 +275,7 @@ def side_by_side(session: SparkSession, actions: Sequence[Callable[[], R]]) -> l
         while wait(waiting, timeout=_WAIT_SECONDS).not_done:
             pass
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)  # First, or a waiting action takes its place.
+        pool.shutdown(wait=False, cancel_futures=True)  # First, or a waiting action takes the canceled one's place.
         cancel_jobs(session)
         raise
     pool.shutdown()
@@ -295,7 +295,7 @@ def described(error: BaseException) -> str:
     """Format type, message and the innermost location, without local values, which might be secrets.
 
     Errors of conversions and lookups quote the failing value, which may belong to a row, so their message is omitted;
-    of Spark's errors, only what cannot be one is told.
+    of Spark's errors, only what cannot be such a value is reported.
     """
     found = placed(error)
     if isinstance(error, ValueError | LookupError) or type(error).__module__.startswith("pyarrow"):

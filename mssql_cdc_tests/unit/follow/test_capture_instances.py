@@ -47,7 +47,9 @@ def test_an_instance_is_read_to_its_end_by_a_position_of_this_epoch_only(tmp_pat
         append_offsets(database.layout, row, seen=database.offsets())
 
     stream_in(0)
-    append_offsets(database.layout, epoch_begun(database.stamp(1), restored="the storm", by=None), seen=database.offsets())
+    append_offsets(
+        database.layout, epoch_begun(database.stamp(1), restored="the storm", by=None), seen=database.offsets()
+    )
     assert reported(database, both) == []
     stream_in(1)
     assert reported(database, both) == ["COMPLETED"]
