@@ -29,7 +29,7 @@ _COLUMNS = ("_pos", "_key", "_schema", "op", "before", "after", "_snapshot", "_u
 
 @dataclass
 class Findings:
-    """The findings, each with its number of keys and the first of them."""
+    """The findings, each with its number of rows and the keys of the first of them."""
 
     keys: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     counts: dict[str, int] = field(default_factory=dict[str, int])

@@ -1,7 +1,8 @@
 """Checks whole databases: every captured table at the source against its current table and its change log.
 
-The check has a read path of its own and writes nothing; only while something seems to differ does it follow the source,
-to distinguish changes made in the meantime from differences. An error with a table becomes that table's result.
+The check has a read path of its own. Only while something seems to differ does it follow the source, which writes to
+the lake as a run does, to distinguish changes made in the meantime from differences. An error with a table becomes
+that table's result.
 """
 
 from __future__ import annotations

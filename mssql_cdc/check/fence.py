@@ -1,8 +1,8 @@
 """Fences: ends of the source's log that the lake must have passed before it is judged.
 
-Only while something seems to differ does the check follow the database, as `mssql-cdc run` does, but without merging.
-Every step is fenced, so a concurrent run does no harm. A source that went back in time is not followed: beginning
-another epoch is up to a run.
+Only while something seems to differ, or is repaired, does the check follow the database, as `mssql-cdc run` does, but
+without merging. Every step is fenced, so a concurrent run does no harm. A source that went back in time is not
+followed: beginning another epoch is up to a run.
 """
 
 from __future__ import annotations

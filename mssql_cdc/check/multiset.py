@@ -39,7 +39,7 @@ class Difference:
 class Unread:
     """Counts the rows of the source that the lake was never meant to have, which are not differences.
 
-    `told` says whether the change log mentions a key: if so, the lake should have its row.
+    `told` says whether the change log has deleted a key in this epoch: if so, the lake should have its row.
     """
 
     told: Callable[[Texts], bool] = lambda _: False

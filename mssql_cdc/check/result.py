@@ -30,7 +30,7 @@ class TableCheck:
         notes: other remarks: structure, gaps, reasons for the status.
         fetched: rows that the source had to send.
         repaired: rows that differed and were read again; everything else was found afterwards.
-        error: why the table could not be compared, or its current table could not be updated beforehand.
+        error: why the table or its change log could not be compared, or its current table not be updated beforehand.
     """
 
     table: TableId

@@ -1,8 +1,8 @@
 """Which rows of a table the lake was never meant to have: no snapshot has read them, and none has changed since.
 
 The configuration says so: a statement that replaces the table, a mode that reads no rows, a take-over. Such rows are
-counted and reported; they are not differences, and no repair adds them. A key that the change log mentions is not one
-of them. Where the log has every row of the table, each one that the lake lacks is a difference.
+counted and reported; they are not differences, and no repair adds them. A key that the change log has deleted is not
+one of them. Where the log has every row of the table, each one that the lake lacks is a difference.
 """
 
 from __future__ import annotations

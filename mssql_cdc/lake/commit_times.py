@@ -1,7 +1,7 @@
 """Commit times of a change log's rows: of the newest row, and of the oldest row that a current table lacks.
 
-They come from the files' statistics; only a file with rows on both sides of the bound is read. If a file lacks
-statistics, all rows are read.
+They come from the files' statistics; if a file has rows on both sides of the bound, the rows after the bound are read.
+If a file lacks statistics, all rows are read.
 """
 
 from __future__ import annotations

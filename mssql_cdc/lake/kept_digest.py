@@ -86,7 +86,7 @@ def keep_digest(uri: str, digest: Digest, at: ReadAt, storage: Storage = LOCAL) 
 
 
 def load_digest(uri: str, storage: Storage = LOCAL) -> tuple[Digest, ReadAt] | None:
-    """Return the kept digest, and the commit at which it was made; None if there is none that can be read.
+    """Return the kept digest, and the commit at which it was made; None if there is none that this code can use.
 
     Args:
         uri: The folder of `_offsets`.

@@ -75,7 +75,7 @@ def _folded(folder: str) -> str:
 class TableHome:
     """The folder and the owner of one captured table; fixed at first capture, even through renames.
 
-    `app_id` identifies the one writer of its tables in Delta's `txn` action.
+    `app_id` identifies their owner in Delta's `txn` action, alone or as the beginning of further ids (`lake/log.py`).
     """
 
     folder: str

@@ -66,7 +66,7 @@ class Found:
     place: list[tuple[int, Numbers, Numbers]] = field(default_factory=list[tuple[int, Numbers, Numbers]])
     """For each file with old rows: its number in `files`, the keys' numbers, the rows' numbers."""
     stale: Numbers = field(default_factory=lambda: NO_ROWS)
-    """The keys whose row in the table is newer than their change."""
+    """The keys whose row in the table is not older than their change."""
 
     def close(self) -> None:
         """Close the files."""

@@ -16,7 +16,7 @@ _ALIKE = ["name", "object_id", "folder", "epoch", "status"]
 
 
 class Group(NamedTuple):
-    """Entries that are alike except for their positions.
+    """Entries that are alike in what `_ALIKE` lists; their positions and batches may differ.
 
     `place` is the newest one's place among all entries, `batch` their largest batch; `first` and `last` are their
     smallest and largest `to`.

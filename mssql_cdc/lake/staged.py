@@ -1,4 +1,4 @@
-"""Files of rows that wait beside a change log, in its folder: garbage for VACUUM unless they are read first.
+"""Files of rows that wait beside a change log, in its folder: VACUUM takes them for garbage, read or not.
 
 Their columns have the logical names of their schema, whatever the change log calls its own. `capture/incremental`
 decides which rows are written to the change log, and where.

@@ -134,8 +134,8 @@ def checkpoint(log: TableLog) -> None:
 def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> TableLog | None:
     """The newest version of a table's log, based on what is `known` if that is still part of it.
 
-    A table that was removed and created again has another id; commits older than the retention are gone, and the
-    version after a very old one would look like the newest.
+    A table that was removed and created again has another id; commits older than the retention are gone, and a
+    very old version, whose successor is gone, would look like the newest.
 
     Args:
         uri: The folder of the table.

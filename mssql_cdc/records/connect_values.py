@@ -193,6 +193,6 @@ def _require_plain(kind: str, value: Any) -> None:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, without the value; of numbers also whether they are large or no numbers."""
+    """What a value is, without the value; of an int also how large it is."""
     size = f" of {value.bit_length()} bits" if type(value) is int else ""
     return f"{'an' if type(value).__name__[0] in 'aeiou' else 'a'} {type(value).__name__}{size}"

@@ -162,7 +162,7 @@ class DatabaseView:
         return view.behind(state) if polled is None else view.behind(state).idle_since(cut, polled)
 
     def batches_at(self, cut: OffsetRow) -> dict[str, int]:
-        """Return the newest batch of each change log at an earlier cut."""
+        """Return the newest batch of each change log at a cut."""
         logs = self.logs.values()
         found = {log: self.offsets.batch_at(log.table_id.text, cut.number, folder=log.folder) for log in logs}
         return {log.identity: batch for log, batch in found.items() if batch is not None}

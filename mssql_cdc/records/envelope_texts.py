@@ -1,6 +1,6 @@
 """Builds the records of whole batches of changes: envelopes, headers, tombstones, key changes, transaction boundaries.
 
-It has no state, so that several batches can be built at once; `envelope.py` has already numbered the changes. The
+It has no state, so that several batches can be built at once; `ordered.py` has already numbered the changes. The
 formats are those of features §3, as the JSON converter without schemas writes them.
 """
 

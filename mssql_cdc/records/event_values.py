@@ -1,6 +1,6 @@
 """The values of row changes: Debezium's envelope, or a CloudEvent as Debezium's converter makes one (features 3.11).
 
-`envelope.py` builds the records around them; `schemas.py` has the schemas of both.
+`envelope_texts.py` builds the records around them; `schemas.py` has the schemas of both.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class KnownStructures:
     tables: Mapping[TableId, Structure]
 
     def differences(self, schemas: Sequence[TableSchema]) -> Iterator[str]:
-        """Yield a line for each table whose structure is different in the lake.
+        """Yield a line for each table whose structure differs in the lake, or that the schema history does not have.
 
         Args:
             schemas: The structures with which reading of the tables continues.

@@ -19,7 +19,7 @@ from mssql_cdc.lake.read import open_files
 from mssql_cdc.lake.storage import Storage
 from mssql_cdc.records.rows import READ_COLUMNS
 
-LOWEST, HIGHEST = "", "g"  # Every position consists of hexadecimal digits.
+LOWEST, HIGHEST = "", "g"  # Every position begins with a hexadecimal digit.
 
 
 @dataclass(frozen=True, slots=True)

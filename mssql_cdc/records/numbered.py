@@ -1,6 +1,6 @@
 """What changes of one table get from the order of all tables' changes: places, serial numbers, events.
 
-`ordered.py` assigns the numbers, `envelope.py` builds records with them.
+`ordered.py` assigns the numbers, `envelope_texts.py` builds records with them.
 """
 
 from __future__ import annotations

@@ -171,7 +171,7 @@ class TableSchema:
 
     @property
     def key_fingerprint(self) -> str | None:
-        """The text of `key_definition`; None: no key."""
+        """A hash of `key_definition`; None: no key."""
         if not self.key_columns:
             return None
         return _fingerprint(self.key_definition)

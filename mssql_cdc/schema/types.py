@@ -23,8 +23,8 @@ FRACTION_DIGITS = 7
 class SqlServerType:
     """A column's base type (alias types are resolved, `sysname` is `nvarchar(128)`).
 
-    `length` counts characters for (n)char and (n)varchar, bytes for binary types, and is -1 for `(max)`. Every
-    property except `is_max` raises SchemaError for a type that is not in the table.
+    `length` counts characters for (n)char and (n)varchar, bytes for binary types, and is -1 for `(max)`. Properties
+    that need the type's row raise SchemaError for a type that is not in the table.
     """
 
     name: str

@@ -89,6 +89,12 @@ CONDITIONS = (
         ("It continues in the Delta column",),
     ),
     Condition(
+        "capture-instance-read",
+        "INFO",
+        "a capture instance that another one has followed is read to its end",
+        ("is read to its end; it may be dropped",),
+    ),
+    Condition(
         "streaming-disabled",
         "INFO",
         "`snapshot.mode` streams no changes: the connector ends after its snapshot",
