@@ -32,6 +32,7 @@ class _Missing:
         number: Its object id; None: another table has it now (after a restore).
         entry: Its newest entry.
         former: Whether another table has its name now.
+        earlier: Whether its entry belongs to an earlier epoch, whose positions mean nothing in this one (A7).
         gap: The status of its gap in that case; None: it has none.
     """
 
@@ -39,12 +40,14 @@ class _Missing:
     number: int | None
     entry: Entry
     former: bool = False
+    earlier: bool = False
     gap: Literal["open", "acknowledged"] | None = None
 
     @property
     def position(self) -> Lsn | None:
-        """The position of its stream. A table that never streamed and has no name of its own has lost everything."""
-        return Lsn.parse(self.entry.to) if self.entry.to else Lsn(bytes(10)) if self.former else None
+        """Its position in this epoch. A table that never streamed and has no name of its own has lost everything."""
+        known = self.entry.to if not self.earlier else None
+        return Lsn.parse(known) if known else Lsn(bytes(10)) if self.former else None
 
     def absent(self, absence: Absence) -> Absent:
         """How the planner sees it."""
@@ -52,7 +55,9 @@ class _Missing:
         if former is not None:
             reason = f"another table has the name of this one (object id {former}) now; {reason}"
         lost = absence.lost and self.gap is None
-        return Absent(self.table, self.entry.status, self.position, reason, lost, former)
+        # The restore that began the epoch has recorded the gap of a table that was not captured then.
+        status = "lost" if lost and self.earlier else self.entry.status
+        return Absent(self.table, status, self.position, reason, lost, former)
 
 
 def absent_tables(
@@ -104,7 +109,7 @@ def unfit_tables(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[
 def apart(tables: Sequence[CapturedTable], offsets: Offsets) -> tuple[list[CapturedTable], list[Absent]]:
     """Separate tables from those whose full names read like that of another one: `[a].[b.c]` and `[a.b].[c]`.
 
-    Only one of such tables can be captured: the one that the lake has, otherwise the one that was created first.
+    Only one of them can be captured: the one that the lake has, otherwise the one that was created first.
 
     Args:
         tables: The captured tables.
@@ -138,13 +143,14 @@ def _under_their_names(
         table, number = newest.table_id, newest.object_id
         if database.connector.filters.tables.matches(*table.parts):
             # After a restore, another table may have its identity; a table that was renamed has its versions.
-            yield _Missing(table, None if number in present else number, entry)
+            earlier = entry.epoch != offsets.epoch
+            yield _Missing(table, None if number in present else number, entry, earlier=earlier)
 
 
 def _under_former_names(
     database: Database, offsets: Offsets, history: SchemaHistory, shown: Collection[str], present: Collection[int]
 ) -> Iterator[_Missing]:
-    """Tables whose names others have taken since, and may have given up again.
+    """Tables whose names others have taken since, and may no longer have.
 
     Of the tables that had a name that no table has now, the last one goes by it: the others are still former ones.
     """

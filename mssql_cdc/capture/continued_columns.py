@@ -1,4 +1,4 @@
-"""Tells that a source column continues in another Delta column: Delta cannot widen the one it had to its new type."""
+"""Reports that a source column continues in another Delta column: Delta cannot widen its former one to the new type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mssql_cdc.schema import TableSchema
 def tell_continued_columns(
     database: Database, found: Iterable[TableSchema], *, before: SchemaHistory, after: SchemaHistory
 ) -> None:
-    """Log and notify each column that versions which have just been recorded continue in another Delta column.
+    """Log and notify each column that newly recorded versions continue in another Delta column.
 
     Args:
         database: The database.

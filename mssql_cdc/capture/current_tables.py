@@ -21,7 +21,7 @@ from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.schema import TableId, TableSchema
 
 _BESIDE_RANGES = frozenset({"sweep", "repair"})
-"""Commits whose rows belong to no range, so that no cut brings them."""
+"""Commits whose rows belong to no range, so no cut includes them."""
 
 
 def _looks_behind(database: Database, table: LakeTable, newest: TableSchema, up_to: int) -> bool:
@@ -32,7 +32,7 @@ def _looks_behind(database: Database, table: LakeTable, newest: TableSchema, up_
         log = database.current_logs.newest(table.home.current, database.storage)
         lacks = lacks_rows(database, table, log, newest, up_to)
     except StorageError:
-        return True  # Its update says what is wrong with it: this is the trouble of one table.
+        return True  # Its update reports what is wrong with it: the problem concerns one table.
     if lacks:
         return True
     database.caught_up.keep(table.home.current, newest, up_to)
@@ -44,10 +44,10 @@ def behind_cut(
 ) -> dict[TableId, int]:
     """Return the tables whose current table has not reached the newest complete cut, and the `_batch` it must reach.
 
-    Tables without a key, with an open snapshot, or not yet in a complete cut are left out. So are those whose key has
-    another definition than when their last snapshot was read: they stay as they are until the next one (B15). What a
-    repair or a sweep has committed behind the cut counts, where nothing else waits for the next one: its run may have
-    died before it merged that.
+    Tables without a key, with an open snapshot, or not yet in a complete cut are left out. So are those whose key
+    definition has changed since their last snapshot was read: they stay as they are until the next snapshot (B15). What
+    a repair or a sweep has committed after the cut counts if nothing else waits for the next cut: its run may have died
+    before merging it.
 
     Args:
         database: the database; it knows the current tables' logs.
@@ -66,7 +66,7 @@ def behind_cut(
 def _mergeable(
     tables: Iterable[LakeTable], offsets: Offsets, history: SchemaHistory
 ) -> Iterator[tuple[LakeTable, TableSchema, int]]:
-    """The tables that have a current table which may be merged, with their newest structure and `mergeable_batch`."""
+    """The tables whose current table may be merged, with their newest structure and `mergeable_batch`."""
     for table in tables:
         entry = table.entry_in(offsets) or table.entry
         cut_batch = mergeable_batch(table.table, offsets, entry)
@@ -78,11 +78,11 @@ def _mergeable(
 
 
 def _with_repairs(database: Database, table: LakeTable, newest: TableSchema, cut_batch: int) -> int:
-    """The `_batch` at the cut, or the newest one where only repairs and sweeps have committed rows behind it."""
+    """The `_batch` at the cut, or the newest one if only repairs and sweeps have committed rows after it."""
     state = table.state
     if state is None or state.batch <= cut_batch or state.own_batch > cut_batch:
         return cut_batch
-    # A look at the log's history costs much more than this one, and is needed once.
+    # Reading the log's history costs much more than this check, and is needed only once.
     if database.caught_up.holds(table.home.current, newest, state.batch):
         return cut_batch
     return cut_batch if waits_for_cut(state, cut_batch, state.batch) else state.batch
@@ -104,7 +104,7 @@ def waiting_repairs(
         try:
             log = database.current_logs.newest(table.home.current, database.storage)
         except StorageError:
-            continue  # Whoever compares its rows says what is wrong with it.
+            continue  # Whoever compares its rows reports what is wrong with it.
         if log is None or table.state is None:
             continue
         if "repair" in kinds_between(table.state, applied_batch(log, newest), table.state.batch):
@@ -139,10 +139,10 @@ def mergeable_batch(table: TableId, offsets: Offsets, entry: Entry | None) -> in
 
 
 def waits_for_cut(state: TableState, cut_batch: int | None, up_to: int) -> bool:
-    """Whether `up_to` has to wait for another complete cut: rows that were read before it are in none yet (A1).
+    """Whether `up_to` has to wait for another complete cut: rows that were read before it are in no cut yet (A1).
 
-    They would be merged with it. The next complete cut has them, since the table takes part in it; rows of sweeps and
-    repairs are in no cut at all.
+    Those rows would be merged with it. The next complete cut has them, since the table takes part in that cut; rows of
+    sweeps and repairs are in no cut at all.
 
     Args:
         state: The state of the change log.
@@ -157,11 +157,11 @@ def is_due(database: Database, table: LakeTable) -> bool:
     try:
         log = database.current_logs.seen(table.home.current, database.storage)
     except StorageError:
-        return True  # Its update says what is wrong with it.
+        return True  # Its update reports what is wrong with it.
     if log is None or log.committed is None:
         return True
     age = (datetime.now(UTC) - log.committed).total_seconds()
-    # The clock of the host that wrote it may be ahead of ours: the table would stand still until ours comes to it.
+    # The clock of the host that wrote it may be ahead of ours: the table would not advance until ours catches up.
     return not 0 <= age < database.connector.delta.current_interval_s
 
 

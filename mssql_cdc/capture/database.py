@@ -42,8 +42,8 @@ class Database:
     `notify` receives each notification once it is written, `signalled` the row of `_signals` of each signal, and
     what became of it if it had no effect.
 
-    `tables`, `states`, `current_logs` and `caught_up` are what is known of the small tables, of the change logs and of
-    the current tables' Delta logs; `extensions` are the users' that were loaded.
+    `tables`, `states`, `current_logs` and `caught_up` are what is known about the small tables, the change logs and the
+    current tables' Delta logs; `extensions` are the user-defined ones that were loaded.
     """
 
     connector: Connector
@@ -124,7 +124,7 @@ class Database:
         return Stamp(at=datetime.now(UTC), run_id=self.run_id, epoch=epoch)
 
     def apart(self) -> Database:
-        """Return the same database for another thread, which may not share what this one knows of the tables."""
+        """Return the same database for another thread, which must not share what this one knows about the tables."""
         return replace(
             self, tables=KnownTables(), states=KnownStates(), current_logs=CurrentLogs(), caught_up=CaughtUp()
         )

@@ -1,8 +1,8 @@
-"""The lag of change logs and current tables, in seconds: a pure function over what source and lake tell.
+"""The lag of change logs and current tables, in seconds: a pure function of what source and lake report.
 
 A table's lag is the age of the oldest change that it may lack. It is 0 if the table contains every change that was
-captured and capture scans the log. While capture stands still, or scans rarely, nothing is known of the time since its
-last scan; while it works off a backlog, nothing of the time since the changes that its last scan found.
+captured and capture scans the log. While capture is stalled, or scans rarely, nothing is known about the time since its
+last scan; while it works through a backlog, nothing about the time since the changes that its last scan found.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import CaptureHealth
 
 BACKLOG = timedelta(seconds=30)
-"""Changes that a scan finds so late are a backlog: the capture job scans every 5 s, Azure SQL Database every 20 s."""
+"""Changes that a scan finds this late are a backlog: the capture job scans every 5 s, Azure SQL Database every 20 s."""
 SETTLING = timedelta(minutes=2)
-"""What was committed so long ago is captured, if capture scans as often as it does by default."""
+"""What was committed this long ago is captured, if capture scans as often as it does by default."""
 _MARGIN = timedelta(seconds=30)
-"""A scan reads the log up to where it ends, which may be a moment before the scan does."""
+"""A scan reads up to the end of the log as of some moment, which may be shortly before the scan itself ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ def lag_of(position: Lsn | None, unmerged: datetime | None, health: CaptureHealt
     Args:
         position: Up to where the change log has been read; None before the table streams.
         unmerged: The commit time of the oldest row of the change log that the current table lacks.
-        health: How capture does, with the first unread transaction behind `position`.
+        health: How capture is doing, with the first unread transaction after `position`.
         has_current: Whether the table has a current table, which needs a key.
     """
     if position is None:
@@ -46,23 +46,23 @@ def lag_of(position: Lsn | None, unmerged: datetime | None, health: CaptureHealt
 
 
 def unread_lag(position: Lsn | None, health: CaptureHealth) -> float | None:
-    """Return the lag of a change log by which it is judged: a capture job that scans rarely is as it is meant to be.
+    """Return the lag by which a change log is judged: a capture job that scans rarely does so by design.
 
     Args:
         position: Up to where the change log has been read; None before the table streams.
-        health: How capture does, with the first unread transaction behind `position`.
+        health: How capture is doing, with the first unread transaction after `position`.
     """
     judged = health if health.problem is not None else replace(health, scanned=None)
     return lag_of(position, None, judged).log
 
 
 def captured_until(health: CaptureHealth) -> datetime | None:
-    """Return the commit time up to which capture has every change, by the source's clock; None: that is unknown.
+    """Return the commit time up to which capture has every change, by the source's clock; None: unknown.
 
-    The first scan of all counts as one of now while it is at work, and may be far from the log's end then.
+    While the very first scan is running, it counts as a scan of this moment, and may be far from the log's end.
 
     Args:
-        health: How capture does. What is read must have been read after it was asked for.
+        health: How capture is doing. What is read must have been read after this was queried.
     """
     if health.scanned is None or health.scanned >= health.now:
         return None
@@ -77,14 +77,14 @@ def without_answer(last: CaptureHealth, elapsed: timedelta) -> CaptureHealth:
 
 
 def _is_silent(health: CaptureHealth) -> bool:
-    """Whether the last scan is so long ago that changes may wait for the next one."""
+    """Whether the last scan was so long ago that changes may be waiting for the next one."""
     if health.problem is not None:
         return True
     return health.scanned is not None and health.now - health.scanned >= SETTLING
 
 
 def _backlog(health: CaptureHealth) -> datetime | None:
-    """Up to where a capture job that works off a backlog has come; None: it has none."""
+    """The time up to which a capture job with a backlog has progressed; None: it has none."""
     return health.now - health.behind if health.behind > BACKLOG else None
 
 

@@ -1,4 +1,4 @@
-"""The extensions that a process has loaded for one database: each is made once, when it is needed first."""
+"""The extensions that a process has loaded for one database: each is created once, when it is first needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class LoadedExtensions:
-    """The objects that entry points have made, by group and name."""
+    """The objects that entry points have created, by group and name."""
 
     _made: dict[tuple[ExtensionGroup, str], Any] = field(default_factory=dict[tuple[ExtensionGroup, str], Any])
     _others: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -23,13 +23,13 @@ class LoadedExtensions:
     def get(
         self, connector: Connector, group: ExtensionGroup, name: str, *, setting: str, methods: Iterable[str]
     ) -> Any:
-        """The object of an entry point, which is made with the keyword argument `properties`.
+        """The object of an entry point, which is created with the keyword argument `properties`.
 
         Args:
-            connector: The configuration, which it gets.
+            connector: The configuration that it gets.
             group: The group of entry points.
-            name: The name in it.
-            setting: The property that names it, for errors.
+            name: The name in this group.
+            setting: The property that names it, for error messages.
             methods: The methods that it must have.
 
         Raises:
@@ -49,30 +49,30 @@ class LoadedExtensions:
         return self.kept(group, name, load)
 
     def kept(self, group: ExtensionGroup, name: str, make: Callable[[], Any]) -> Any:
-        """Something that is closed like the object of an entry point: a built-in one with a connection of its own.
+        """Something that is closed like the object of an entry point: a built-in one with its own connection.
 
         Args:
             group: The group that it belongs to.
             name: Its name.
-            make: Makes it, the first time.
+            make: Creates it the first time.
         """
         if (group, name) not in self._made:
             self._made[group, name] = make()
         return self._made[group, name]
 
     def once(self, purpose: str, make: Callable[[], T]) -> T:
-        """What another package makes of entry points, for this purpose.
+        """What another package creates from entry points for this purpose.
 
         Args:
             purpose: What it is for.
-            make: Makes it, the first time.
+            make: Creates it the first time.
         """
         if purpose not in self._others:
             self._others[purpose] = make()
         return self._others[purpose]
 
     def close(self, log: Callable[[str], None]) -> None:
-        """Close those that can be closed; whatever is needed afterwards is made anew.
+        """Close the objects that can be closed; whatever is needed afterwards is created again.
 
         Args:
             log: Receives what they raise.

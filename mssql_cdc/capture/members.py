@@ -36,9 +36,9 @@ DAMAGED_ADVICE = "or move the folder away and take a new snapshot of the table"
 class LakeTable:
     """A captured table as the lake knows it.
 
-    `entry` is its newest `_offsets` entry, also under the name that it had before a rename; `state` its change log's
-    as the stream's writer sees it (None: no table yet, or not `loaded`); `incarnation` counts re-creations (rule B15).
-    `least_batch` is the largest `_batch` that the table, or another one under its name, ever had.
+    `entry` is its newest `_offsets` entry, perhaps under the name that it had before a rename; `state` that of its
+    change log as the stream's writer sees it (None: no table yet, or not `loaded`); `incarnation` counts re-creations
+    (rule B15). `least_batch` is the largest `_batch` that the table, or another one under its name, ever had.
     `tampered`: another program changed the change log (rule A5); `problem`: it cannot be written to at all.
     """
 
@@ -72,27 +72,27 @@ class LakeTable:
 
     @property
     def is_as_recorded(self) -> bool:
-        """Whether the change log, which was loaded, holds what the table's entry says: nobody has moved it on since."""
+        """Whether the change log, which was loaded, holds what the table's entry says: nobody has advanced it since."""
         known, own = self.entry.reached if self.entry is not None else None, self.own()
         is_reached = own is None or (known is not None and own <= known)
         return not self.tampered and not self.problem and is_reached and not self._has_unrecorded
 
     @property
     def _has_unrecorded(self) -> bool:
-        """Whether the stream has a commit that no row was written behind: another row may have copied its position."""
+        """Whether the stream has a commit after which no row was written: another row may have copied its position."""
         known = self.entry.batch if self.entry is not None else None
         return self.state is not None and self.state.own_batch > (known or 0)
 
     @property
     def own_witness(self) -> Witness | None:
-        """What proves that the source's history is that of the table's own commits which no row tells of (A7)."""
+        """The proof that the source's history is that of the table's own commits that no row records (A7)."""
         if self.is_as_recorded or self.state is None or self.state.own is None:
             return None
         return witness_of_text(self.state.own.get("witness"))
 
     @property
     def snapshot_witness(self) -> Witness | None:
-        """What proves that the source's history is that of the groups which its open snapshot has read (A7)."""
+        """The proof that the source's history is that of the groups that its open snapshot has read (A7)."""
         if self.state is None or self.entry is None or self.entry.status != "snapshot":
             return None
         facts = newest_facts(self.state, SNAPSHOT)
@@ -105,35 +105,35 @@ class LakeTable:
         return max((one for one in known if one is not None and one.epoch == epoch), default=None)
 
     def entry_in(self, offsets: Offsets) -> Entry | None:
-        """The table's newest entry in these offsets, perhaps newer ones than it was loaded with (B15)."""
+        """The table's newest entry in these offsets, which may be newer than those it was loaded with (B15)."""
         return offsets.entry_of(self.table.text, self.captured.object_id, folder=self.folder)
 
     def furthest(self, offsets: Offsets, epoch: int) -> str:
-        """The furthest position in this epoch of the table, or of another one under its name; empty without one."""
+        """The furthest position in this epoch of the table, or of another one under its name; empty if none."""
         own, named = self.own(), offsets.furthest(self.table.text, epoch)
         return max(named, own.to) if own is not None and own.epoch == epoch else named
 
     def structure(self, instance: CaptureInstance, position: Lsn | None) -> TableSchema:
-        """The structure of this instance's rows behind a position: a new version of it takes effect there.
+        """The structure of this instance's rows after a position: a new version of it takes effect there.
 
         Args:
             instance: whose rows are read.
-            position: where the table's stream stands; None when it has not begun.
+            position: the position of the table's stream; None if it has not begun.
         """
         begins = max(instance.start_lsn, position.increment()) if position is not None else instance.start_lsn
         return replace(instance.schema, incarnation=self.incarnation, from_lsn=begins.text)
 
     def new_entry(self, **changed: Any) -> Entry:
-        """The table's newest entry for a new row: of this incarnation, without the rows and the reason of the last.
+        """The table's newest entry for a new row: with this incarnation, without the last entry's rows and reason.
 
         Args:
-            changed: What else is different from the newest entry.
+            changed: What else differs from the newest entry.
         """
         own = {"folder": self.folder, "incarnation": self.incarnation, "object_id": self.captured.object_id}
         return replace(self.entry or Entry("streaming"), **{"reason": None, "rows": 0, **own, **changed})
 
     def has_gap(self, gap: Gap, offsets: Offsets) -> bool:
-        """Whether a gap under one of the table's names is its own, or of the one in whose place it was made (B15).
+        """Whether a gap under one of the table's names is its own, or of the one that it replaced (B15).
 
         Args:
             gap: The gap.
@@ -224,7 +224,7 @@ def load_tables(
 
 
 def with_state(database: Database, member: LakeTable) -> LakeTable:
-    """The table with the state of its change log, which `load_tables` was not asked for.
+    """The table with the state of its change log, which `load_tables` was not asked to load.
 
     Args:
         database: The database.
@@ -235,9 +235,10 @@ def with_state(database: Database, member: LakeTable) -> LakeTable:
 
 
 def _require_offsets(database: Database, members: Iterable[LakeTable]) -> None:
-    """Raise StorageError if change logs have rows and `_offsets` has none: tables would begin anew, without a gap (A5).
+    """Raise StorageError if change logs have rows and `_offsets` has none: tables would start over, without a gap (A5).
 
-    A snapshot writes `_offsets` before its first rows, so another run that has begun since is there when asked again.
+    A snapshot writes `_offsets` before its first rows, so another run that has begun since is found by reading
+    `_offsets` again.
     """
     begun = [one.table.text for one in members if one.state is not None and one.state.batch]
     if not begun or database.offsets().number:
@@ -252,13 +253,14 @@ def _require_offsets(database: Database, members: Iterable[LakeTable]) -> None:
 def require_newest(database: Database, offsets: Offsets, members: Iterable[LakeTable]) -> None:
     """Raise StorageError if a commit of a change log was planned from more rows of `_offsets` than there are (A5).
 
-    An older copy is in its place: snapshots that ended, and epochs that began since then, would be unknown, and numbers
-    of rows be given again. Rows that another run has written since the offsets were loaded are there when asked again.
+    In that case an older copy is in its place: snapshots that have ended and epochs that have begun since then would be
+    unknown, and row numbers would be assigned again. Rows that another run has written since the offsets were loaded
+    are found by reading `_offsets` again.
 
     Args:
         database: The database.
         offsets: The offsets with which the tables were loaded.
-        members: The tables; those without a state are not looked at.
+        members: The tables; those without a state are not checked.
     """
     planned = {
         one.table.text: int(one.state.own.get("offsets", 0))
@@ -279,8 +281,9 @@ def require_newest(database: Database, offsets: Offsets, members: Iterable[LakeT
 def _entry_of(table: CapturedTable, offsets: Offsets, history: SchemaHistory) -> Entry | None:
     """The table's newest entry, found by the source's object id: names are taken over and exchanged (rule B15).
 
-    A table that was dropped and made again continues the one that had its name. An identity that the source gave again
-    behind a restore is that of another table: the history, which knows the names of all tables now, tells it apart.
+    A table that was dropped and re-created continues the one that had its name. An identity that the source assigned
+    again after a restore is that of another table: the history, which knows the present names of all tables,
+    distinguishes the two.
     """
     known = history.newest(table.table_id)
     named = offsets.entry(table.table_id.text)
@@ -296,13 +299,13 @@ def _entry_of(table: CapturedTable, offsets: Offsets, history: SchemaHistory) ->
 def _state(
     database: Database, home: TableHome, entry: Entry | None
 ) -> tuple[TableState | None, str | None, str | None]:
-    """The state of a table's change log, whether it was tampered with, and its problem: this table's trouble alone."""
+    """The state of a table's change log, whether it was tampered with, and its problem: neither concerns others."""
     try:
         state = _load(database, home, STREAM)
     except StorageError as error:
         return None, None, f"{error}, {DAMAGED_ADVICE}"
     if state is not None:
-        state = replace(state, checked=None)  # It is judged here.
+        state = replace(state, checked=None)  # It is checked here.
     if entry is None or entry.status == "lost":
         return state, None, None
     try:
@@ -316,14 +319,14 @@ def _state(
 
 
 def _under_former_key(table: CapturedTable, known: TableSchema | None) -> CapturedTable:
-    """The table with the key that it had, while that still identifies its rows: a further index changes nothing."""
+    """The table with its former key, as long as that still identifies its rows: an additional index changes nothing."""
     if known is None or known.object_id != table.object_id or not known.key_columns:
         return table
     return replace(table, instances=tuple(_keyed_by(known.key, instance) for instance in table.instances))
 
 
 def _keyed_by(former: UniqueKey, instance: CaptureInstance) -> CaptureInstance:
-    """The instance with this key if it still has it, else with its best one."""
+    """The instance with this key if it still has it, otherwise with its best one."""
     key = next((one for one in instance.keys if one.continues(former)), None)
     if key is None or key == instance.schema.key:
         return instance
@@ -333,7 +336,7 @@ def _keyed_by(former: UniqueKey, instance: CaptureInstance) -> CaptureInstance:
 def versioned(
     database: Database, wanted: Mapping[TableId, TableSchema], history: SchemaHistory
 ) -> tuple[dict[TableId, TableSchema], SchemaHistory]:
-    """These structures (`LakeTable.structure`) under their versions, new ones recorded.
+    """Return these structures (`LakeTable.structure`) with their versions; record new ones.
 
     Args:
         database: The database.
@@ -359,8 +362,8 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
 
     Raises:
         SchemaError: the table cannot take the schema.
-        FencedError: the table did not exist when this run began, and has rows of the stream now; or it was not
-            loaded, since it had nothing to read; or it is another table than this run has looked at.
+        FencedError: the table did not exist when this run began, and has rows of the stream now; or it was not loaded,
+            since it had nothing to read; or it is not the table that this run has checked.
     """
     home, wanted = member.home, change_log_schema(schema)
     if writer == STREAM and not member.loaded:
@@ -381,15 +384,15 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
             raise FencedError(f"Another run has created {home.changes} and read a range into it since this run began")
     assert state is not None  # it was created above
     state = evolve(_as_judged(state, member), wanted, database.spark)
-    # `_batch` never repeats (rule A3), also in a log put in the place of another, or under its name.
+    # `_batch` never repeats (rule A3), even in a log put in the place of another, or under its name.
     return replace(state, batch=max(state.batch, member.least_batch))
 
 
 def _as_judged(state: TableState, member: LakeTable) -> TableState:
-    """The state, from which the next look goes on where this run's look ended: what came behind it is not judged (A5).
+    """The state, from which the next survey resumes where this run's ended: what came after is not checked yet (A5).
 
     Raises:
-        FencedError: another table is in the place of the one that the look has seen.
+        FencedError: another table is in the place of the one that the survey has seen.
     """
     seen, entry = member.state, member.entry
     if seen is not None and seen.table_id != state.table_id:

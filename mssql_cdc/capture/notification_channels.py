@@ -1,7 +1,7 @@
-"""Channels for notifications beside `_notifications`, as `notification.enabled.channels` names them.
+"""Channels for notifications besides `_notifications`, as `notification.enabled.channels` names them.
 
-To add a channel, write a class as `notification_contract.py` describes it and make it in `channel_of`; a channel of a
-user is an entry point.
+To add a channel, write a class as `notification_contract.py` describes it and create it in `channel_of`; a user-defined
+channel is an entry point.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from mssql_cdc.config.java_texts import map_text
 from mssql_cdc.config.signal_settings import LOG_CHANNEL, SINK_CHANNEL
 
 _KEYS = frozenset({"last_processed_key", "maximum_key"})
-"""Additional data that are values of rows."""
+"""Additional data that contains row values."""
 
 
 def send_all(database: Database, notifications: Sequence[Notification]) -> None:
-    """Send notifications to every enabled channel, in order; a channel that fails is left until the next time.
+    """Send notifications to every enabled channel, in order; a channel that fails is skipped until the next time.
 
     Args:
         database: The database.
@@ -33,19 +33,19 @@ def send_all(database: Database, notifications: Sequence[Notification]) -> None:
             channel = channel_of(database, name)
             for one in notifications:
                 channel.send(one)
-        except Exception as error:  # noqa: BLE001 - whatever a channel raises, snapshots go on
+        except Exception as error:  # noqa: BLE001 - whatever a channel raises, snapshots continue
             database.log(f"notification channel {name}: {type(error).__name__}: {error}")
 
 
 def channel_of(database: Database, name: str) -> NotificationChannel:
-    """The channel of this name.
+    """The channel with this name.
 
     Args:
         database: The database.
         name: The name in `notification.enabled.channels`.
 
     Raises:
-        ConfigurationError: A channel of a user cannot be loaded.
+        ConfigurationError: A user-defined channel cannot be loaded.
     """
     if name == LOG_CHANNEL:
         return LogChannel(database.log)
@@ -60,7 +60,7 @@ def channel_of(database: Database, name: str) -> NotificationChannel:
 
 @dataclass(frozen=True, slots=True)
 class LogChannel:
-    """Log lines, as Debezium's `log` channel writes them (NOT-02), without keys: values of rows enter no log."""
+    """Log lines, as Debezium's `log` channel writes them (NOT-02), without keys: row values are never logged."""
 
     log: Callable[[str], None]
 

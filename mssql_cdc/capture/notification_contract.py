@@ -29,12 +29,12 @@ class Notification:
 class NotificationChannel(Protocol):
     """Debezium's `NotificationChannel`: an entry point in the group `mssql_cdc.notification_channels`.
 
-    Its name stands in `notification.enabled.channels`; the constructor gets the keyword argument `properties`.
-    A method `close` is called at the end, if there is one.
+    Its name is listed in `notification.enabled.channels`; the constructor gets the keyword argument `properties`. A
+    method `close` is called at the end, if there is one.
     """
 
     def send(self, notification: Notification) -> None:
-        """Send a notification, which `_notifications` holds already. An error is logged and stops nothing.
+        """Send a notification that is already in `_notifications`. An error is logged and stops nothing.
 
         Args:
             notification: The notification.

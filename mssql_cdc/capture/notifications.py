@@ -1,4 +1,4 @@
-"""Notifications (NOT-01 to NOT-07): rows of `_notifications`, then the channels that are enabled."""
+"""Notifications (NOT-01 to NOT-07): rows of `_notifications`, then the enabled channels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mssql_cdc.lake.small_tables import retry_overtaken, small_table
 
 INITIAL, INCREMENTAL = "Initial Snapshot", "Incremental Snapshot"
 CAPTURE_INSTANCE = "Capture Instance"
-"""The aggregate types: blocking snapshots have the same as initial ones (NOT-03, NOT-04)."""
+"""The aggregate types: blocking snapshots have the same one as initial ones (NOT-03, NOT-04)."""
 
 
 class Notifier:
@@ -50,7 +50,7 @@ class Notifier:
         )
 
     def collected(self) -> tuple[Notification, ...]:
-        """Return what has been collected since the last time, for a caller that writes it (`tell_once`)."""
+        """Return what has been collected since the last call, for a caller that writes it (`tell_once`)."""
         collected, self._collected = tuple(self._collected), []
         return collected
 
@@ -63,7 +63,7 @@ class Notifier:
 
 
 def tell_once(database: Database, notifications: Sequence[Notification], *, behind: int) -> None:
-    """Write and send notifications that were kept elsewhere, unless this or another run has: one commit has them all.
+    """Write and send notifications that were kept elsewhere, unless this or another run did: one commit has them all.
 
     Args:
         database: The database.
@@ -81,7 +81,7 @@ def newest_batch(database: Database) -> int:
 
 @retry_overtaken
 def _append(database: Database, notifications: Sequence[Notification], *, unless_behind: int | None = None) -> bool:
-    """Write them in one commit; False if one behind this `_batch` has them."""
+    """Write them in one commit; False if a commit after this `_batch` has them."""
     table = small_table(database.layout, "notifications", database.storage)
     state = table.state()
     rows = [{**asdict(one), "additional_data": sorted(one.additional_data.items())} for one in notifications]

@@ -129,7 +129,7 @@ def capture_range(database: Database, survey: Survey, decision: Range) -> RangeR
 
 
 def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, str], status: Status) -> Offsets:
-    """Record the status (lost, failed) of these tables with its reason, without secrets; they keep their positions.
+    """Record the status (lost, failed) of these tables with its redacted reason; positions in this epoch stay.
 
     Args:
         database: The database.
@@ -143,8 +143,9 @@ def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, st
         known = survey.tables.get(table)
         entry = known.new_entry() if known is not None else survey.left[table]
         position = survey.position(table)
-        changed = replace(entry, status=status, reason=redact(reason), epoch=survey.facts.epoch)
-        entries[table.text] = replace(changed, to=position.text) if position is not None else changed
+        known_to = entry.to if entry.epoch == survey.facts.epoch else None  # Earlier ones mean nothing now (A7).
+        to = position.text if position is not None else known_to
+        entries[table.text] = replace(entry, status=status, reason=redact(reason), epoch=survey.facts.epoch, to=to)
     row = status_changed(database.stamp(survey.facts.epoch), entries)
     return append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)
 

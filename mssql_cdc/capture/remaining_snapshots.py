@@ -1,7 +1,7 @@
-"""What another connector's snapshots have not read yet when it is taken over: requested anew, or said to be missing.
+"""What another connector's snapshots have not read yet when it is taken over: requested again, or reported as missing.
 
-Its offset names the tables of an unfinished incremental snapshot, the one that is being read first. They are read
-whole: the last key that it read is a Java object.
+Its offset names the tables of an unfinished incremental snapshot, beginning with the one that is being read. They are
+read whole: the last key that it read is a Java object.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _CHANNEL = "take-over"
 
 
 def request_remaining(database: Database, offset: SourceOffset, tables: Collection[TableId]) -> None:
-    """Request the rest of an incremental snapshot, as signals; say what is not read.
+    """Request the rest of an incremental snapshot, as signals; log what is not read.
 
     Args:
         database: A database without a lake.
-        offset: Where the other connector stood.
+        offset: The position of the other connector.
         tables: The captured tables.
     """
     for one in offset.remaining:

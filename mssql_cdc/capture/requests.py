@@ -1,6 +1,6 @@
 """Requested blocking snapshots: written to `_signals`, and read until an `_offsets` row contains them.
 
-`capture/incremental/store.py` does the same with what concerns incremental snapshots.
+`capture/incremental/store.py` does the same for incremental snapshots.
 
 `follow/signals.py` copies signals from the signal table to `_signals`.
 """
@@ -105,14 +105,14 @@ def ask_for_snapshot(
         signal_id: The id of the signal.
         tables: The names of the tables, or regular expressions on them.
         channel: The channel that requests it.
-        kind: Whether the stream goes on beside it (incremental) or waits for it.
-        condition: Read only the rows that fulfill it.
+        kind: Whether the stream continues alongside it (incremental) or waits for it.
+        condition: Read only the rows that satisfy it.
 
     Returns:
         What was requested.
 
     Raises:
-        ConfigurationError: The condition does more than filter, or one of the tables can be none.
+        ConfigurationError: The condition does more than filter, or one of `tables` cannot denote a table.
     """
     data: dict[str, Any] = {"type": kind, "data-collections": list(tables)}
     if condition:
@@ -134,7 +134,7 @@ def ask_for_snapshot(
 
 
 def ask_to_control(database: Database, signal_id: str, kind: str, tables: Sequence[str], *, channel: str) -> str:
-    """Request that snapshots, of both types, stop, pause or go on; return what was requested.
+    """Request that snapshots of both types stop, pause or resume; return what was requested.
 
     Args:
         database: The database.
@@ -156,7 +156,7 @@ def ask_to_control(database: Database, signal_id: str, kind: str, tables: Sequen
 
 
 def refused_stop(offsets: Offsets, tables: Collection[str]) -> str | None:
-    """Why none of the snapshots of these tables can be stopped; None: one can, or no table is named.
+    """Why none of the snapshots of these tables can be stopped; None: one can be, or no table is named.
 
     Args:
         offsets: The offsets.
@@ -170,7 +170,7 @@ def refused_stop(offsets: Offsets, tables: Collection[str]) -> str | None:
 def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
     """The full names (`spoken_name`) of the tables in the lake that these names or regular expressions match.
 
-    Tables that the filters exclude, or whose loss was acknowledged, are none: no snapshot reads them.
+    Tables that the filters exclude, or whose loss was acknowledged, do not count: no snapshot reads them.
 
     Args:
         database: The database.
@@ -187,7 +187,7 @@ def known_tables(database: Database, collections: Sequence[str]) -> list[str]:
 
 
 def table_names(history: SchemaHistory) -> tuple[TableName, ...]:
-    """The names of all tables that the lake knows: a text that is one of them means no other table.
+    """The names of all tables that the lake knows: a text that is one of them denotes no other table.
 
     Args:
         history: The structures of the tables.
@@ -242,7 +242,7 @@ def signal_row(
 
 
 def _storable(text: str | None) -> str | None:
-    """The text with a question mark for half of a surrogate pair, which UTF-8 does not have."""
+    """The text with a question mark for each unpaired surrogate, which UTF-8 cannot encode."""
     return None if text is None else text.encode("utf-8", "replace").decode()
 
 
@@ -270,6 +270,6 @@ def batch_of(identity: str) -> int:
 
 
 def id_of(identity: str) -> str:
-    """The id that the sender gave the signal; a start gives its own a UUID, as Debezium does to an initial snapshot."""
+    """The id that the sender gave the signal; a start gives its own a UUID, as Debezium does for initial snapshots."""
     found = identity.rpartition("@")[0]
     return found.removeprefix(START_SIGNAL) if is_of_start(identity) else found

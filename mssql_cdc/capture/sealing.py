@@ -1,7 +1,8 @@
-"""Seals texts of the lake that hold key values which no other part of it has: the chunks of masked keys.
+"""Seals texts in the lake that hold key values found in no other part of it: the chunks of masked keys.
 
-With `delta.key.secret` a text is a token of Fernet under a key derived from the secret. Bounds have to be read back, so
-a hash would not do. Without the secret texts stay as they are, and chunks that masked columns order are refused.
+With `delta.key.secret`, a text is a Fernet token under a key derived from the secret. Bounds have to be read back, so a
+hash would not do. Without the secret, texts stay as they are, and chunks that are ordered by masked columns are
+refused.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Seal:
         return _PREFIX + _fernet(self.secret).encrypt(text.encode()).decode()
 
     def opened(self, text: str) -> str:
-        """The text that was sealed; one that was not is returned as it is.
+        """The text that was sealed; a text that was not sealed is returned as it is.
 
         Raises:
             ConfigurationError: it was sealed with another secret, or was changed since.
@@ -51,7 +52,7 @@ class Seal:
 
 
 def _fernet(secret: Secret) -> Fernet:
-    # A key of its own, so that what the secret is used for elsewhere says nothing about it.
+    # A separate key, so that other uses of the secret reveal nothing about it.
     key = hmac.digest(secret.read().encode(), b"mssql_cdc sealing", "sha256")
     return Fernet(base64.urlsafe_b64encode(key))
 

@@ -13,19 +13,19 @@ from typing import Protocol
 class Snapshotter(Protocol):
     """Debezium's `Snapshotter`: what `snapshot.mode=custom` does.
 
-    An entry point in the group `mssql_cdc.snapshotters`, which `snapshot.mode.custom.name` names. It is asked at every
-    look at the source, so that the answers should be quick and may change.
+    An entry point in the group `mssql_cdc.snapshotters`, named by `snapshot.mode.custom.name`. It is queried at every
+    survey of the source, so its answers should be quick and may change.
 
-    It may have the methods `snapshot_completed` and `snapshot_aborted`, without arguments: they are called when a run
-    has ended its part of a snapshot, with every table read or not.
+    It may have the methods `snapshot_completed` and `snapshot_aborted`, without arguments: one of them is called when a
+    run has ended its part of a snapshot, depending on whether every table was read.
     """
 
     def should_snapshot_data(self, offset_exists: bool, snapshot_in_progress: bool) -> bool:  # noqa: FBT001
         """Whether rows are read.
 
         Args:
-            offset_exists: False: of tables that are new to the lake. True: at a start, of the tables that it knows.
-            snapshot_in_progress: Whether a snapshot has begun and not ended. It is continued in any case.
+            offset_exists: False: for tables that are new to the lake. True: at a start, for the tables that it knows.
+            snapshot_in_progress: Whether a snapshot has begun but not ended. It is continued in any case.
         """
         ...
 
@@ -36,7 +36,7 @@ class Snapshotter(Protocol):
 
         Args:
             offset_exists: Whether the lake has a position of the database.
-            snapshot_in_progress: Whether a snapshot has begun and not ended.
+            snapshot_in_progress: Whether a snapshot has begun but not ended.
         """
         ...
 
@@ -56,15 +56,15 @@ class Snapshotter(Protocol):
 class SnapshotQuery(Protocol):
     """Debezium's `SnapshotQuery`: which statement reads a table.
 
-    An entry point in the group `mssql_cdc.snapshot_queries`, which `snapshot.query.mode.custom.name` names.
+    An entry point in the group `mssql_cdc.snapshot_queries`, named by `snapshot.query.mode.custom.name`.
     """
 
     def snapshot_query(self, table: str, columns: Sequence[str]) -> str | None:
         """Return a SELECT statement, or None: no rows are read, and the table streams.
 
-        A statement without ORDER BY, whose result has these columns; a `*` that selects columns stands for them. What
-        it leaves out is not swept from the lake. `SELECT * FROM <the table>` reads the table as usual: in chunks, and
-        whole.
+        The statement has no ORDER BY, and its result has these columns; a `*` that selects columns stands for them.
+        Rows that it leaves out are not swept from the lake. `SELECT * FROM <the table>` reads the table as usual: in
+        chunks, and in full.
 
         Args:
             table: `db.schema.table`.

@@ -1,7 +1,7 @@
-"""Signals that control blocking and initial snapshots: pause, resume, stop (past Debezium).
+"""Signals that control blocking and initial snapshots: pause, resume, stop (beyond Debezium).
 
-They are rows of `_signals`, and which of them concern a snapshot follows from where `_signals` ended when it began. So
-nothing else is kept: a run that dies changes nothing, and a signal is applied by whatever run comes next.
+They are rows of `_signals`, and which of them concern a snapshot follows from where `_signals` ended when the snapshot
+began. So nothing else is stored: a run that dies changes nothing, and a signal is applied by whatever run comes next.
 `capture/incremental` does the same for incremental snapshots.
 """
 
@@ -91,7 +91,7 @@ def heard_until(offsets: Offsets, snapshot: str) -> int | None:
 
 
 def stoppable(offsets: Offsets, table: TableId) -> bool:
-    """Whether a table that is in a snapshot could stream on without it: its stream has a position.
+    """Whether a table that is in a snapshot could continue streaming without it: its stream has a position.
 
     Args:
         offsets: The offsets.
@@ -102,7 +102,7 @@ def stoppable(offsets: Offsets, table: TableId) -> bool:
 
 
 def paused_snapshots(offsets: Offsets, controls: Controls, tables: Collection[TableId]) -> frozenset[str]:
-    """The snapshots that must not go on: paused, and without a table that is to be given up first.
+    """The snapshots that must not continue: they are paused, and have no table that is to be given up first.
 
     Args:
         offsets: The offsets.

@@ -1,4 +1,4 @@
-"""Snapshotters and snapshot queries of users: the policy of `snapshot.mode`, and the statement that reads a table."""
+"""User-defined snapshotters and snapshot queries: the policy of `snapshot.mode`, and the statement to read a table."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def policy(database: Database, offsets: Offsets) -> SnapshotPolicy:
 
     Args:
         database: The database.
-        offsets: How far its tables have come.
+        offsets: How far its tables have progressed.
 
     Raises:
         ConfigurationError: The snapshotter is faulty.
@@ -74,7 +74,7 @@ def _snapshotter(database: Database) -> Snapshotter:
 
 
 def tell_end(database: Database, *, completed: bool) -> None:
-    """Tell a snapshotter that a snapshot has ended. An error is logged: the rows are there all the same.
+    """Tell a snapshotter that a snapshot has ended. An error is logged: the rows are there anyway.
 
     Args:
         database: The database.
@@ -111,7 +111,7 @@ class Chosen:
 
 
 def chosen_query(database: Database, schema: TableSchema) -> Chosen:
-    """How the configuration reads a table: its own statement first, then the snapshot query.
+    """How the configuration has a table read: by its own statement first, then by the snapshot query.
 
     Args:
         database: The database.

@@ -1,6 +1,6 @@
 """Whether the source still has the history that the lake was read from, and what proves that later (rule A7).
 
-What a source does after a restore is decided in `plan/`; which witness counts as the furthest, in `lake/offset_digest`.
+What happens after a restore is decided in `plan/`; which witness counts as the furthest, in `lake/offset_digest`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mssql_cdc.source.values import Witness
 
 
 def restore_since(session: SourceSession, offsets: Offsets) -> str | None:
-    """What tells that the source was restored, or that a failover lost transactions; None: nothing does.
+    """The evidence that the source was restored, or that a failover lost transactions; None: there is none.
 
     Args:
         session: A session on the database.
@@ -31,7 +31,7 @@ def restore_since(session: SourceSession, offsets: Offsets) -> str | None:
 
 
 def restore_behind_commits(session: SourceSession, offsets: Offsets, tables: Iterable[LakeTable]) -> str | None:
-    """What tells of a restore if a run has died behind commits of tables that no row of `_offsets` tells of.
+    """The evidence of a restore if a run has died after commits of tables that no row of `_offsets` records.
 
     These are commits of a range without their row, and groups of a snapshot that has not ended.
 
@@ -58,20 +58,20 @@ def restore_behind_commits(session: SourceSession, offsets: Offsets, tables: Ite
 def witness_of(
     session: SourceSession, offsets: Offsets, facts: Facts, tables: Iterable[LakeTable], *, to: Lsn
 ) -> Witness | None:
-    """Choose what is stored with a position, from the history that was surveyed.
+    """Choose the witness to store with a position, from the history that was surveyed.
 
-    One of another history would hide that the source went back.
+    A witness of another history would hide that the source went back.
 
     Args:
         session: A session on the database.
         offsets: What was read.
         facts: What was surveyed.
-        tables: The tables as they were surveyed, perhaps with commits that no row tells of.
+        tables: The tables as they were surveyed, perhaps with commits that no row records.
         to: The position.
 
     Raises:
         SourceRestoredError: What was captured before is gone.
-        StaleReaderError: The source was restored since, or shows less than it did.
+        StaleReaderError: The source has been restored since, or shows less than it did.
     """
     witness = session.witness(to)
     _require_same_history(session, offsets, facts)
@@ -82,7 +82,7 @@ def witness_of(
 
 
 def _require_history(session: SourceSession, offsets: Offsets) -> None:
-    """The source still has the history that the lake was read from.
+    """Require that the source still has the history that the lake was read from.
 
     Raises:
         SourceRestoredError: it was restored, or a failover lost transactions.
@@ -97,7 +97,7 @@ def _require_history(session: SourceSession, offsets: Offsets) -> None:
 
 
 def _require_same_history(session: SourceSession, offsets: Offsets, facts: Facts) -> None:
-    """The witness is of the history that was surveyed: one of another history would hide that the source went back.
+    """Require that the witness is of the surveyed history: one of another would hide that the source went back.
 
     Raises:
         SourceRestoredError: what was captured before is gone.
@@ -113,12 +113,12 @@ def _require_same_history(session: SourceSession, offsets: Offsets, facts: Facts
 
 
 def _require_nothing_between(facts: Facts, witness: Witness | None) -> None:
-    """No transaction has come where capture had passed without one: tables that advance would never read it (A7, A8).
+    """Require that no transaction has come where capture had found none: advancing tables would never read it (A7, A8).
 
-    Nothing that the lake has is gone, or `_require_same_history` finds that out.
+    If anything that the lake has is gone, `_require_same_history` detects it.
 
     Raises:
-        StaleReaderError: there is one: the source was restored since the step was planned.
+        StaleReaderError: there is one: the source has been restored since the step was planned.
     """
     captured, scanned = facts.captured, facts.scanned
     if witness is None or captured is None or scanned is None or not captured < witness.start_lsn <= scanned:

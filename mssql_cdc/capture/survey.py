@@ -41,10 +41,9 @@ class Survey:
     """The facts and their inputs; a step commits from these states only.
 
     `requests` are the snapshots that were requested and have not begun, `controls` what signals say about snapshots,
-    `left` the entries of tables that the source does not show.
-    `stalled` says what is wrong with the source's
-    capture; it is asked only if there is nothing to read. `counted` holds the counted change rows by the instance's
-    object id and range.
+    `left` the entries of tables that the source does not show. `stalled` says what is wrong with the source's capture;
+    it is queried only if there is nothing to read. `counted` holds the counted change rows by the instance's object id
+    and range.
     """
 
     facts: Facts
@@ -67,17 +66,17 @@ class Survey:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the logs of all tables were looked at."""
+        """Whether the logs of all tables were loaded."""
         return all(lake.loaded for lake in self.tables.values())
 
     @property
     def new(self) -> frozenset[str]:
-        """The tables (`TableId.text`) that have to begin, or to begin anew."""
+        """The tables (`TableId.text`) that have to begin, or to begin again."""
         return frozenset(member.table.text for member in self.facts.members if member.status == "new")
 
     @property
     def identities(self) -> Mapping[str, int | None]:
-        """The object ids of the captured tables, by their names (`TableId.text`); None: it was not loaded."""
+        """The object ids of the captured tables, by their names (`TableId.text`); None: the table was not loaded."""
         loaded = {table: lake.captured.object_id for table, lake in self.tables.items()}
         return {member.table.text: loaded.get(member.table) for member in self.facts.members}
 
@@ -91,7 +90,7 @@ class Survey:
         return member.position if member is not None else None
 
     def witness(self, session: SourceSession, to: Lsn) -> Witness | None:
-        """What is stored with a position, of the history that was surveyed; see `witness_of` for what it raises."""
+        """The witness to store with a position, of the surveyed history; see `witness_of` for what it raises."""
         return witness_of(session, self.offsets, self.facts, self.tables.values(), to=to)
 
 
@@ -111,9 +110,9 @@ def survey(
         database: The database to inspect.
         cursor: The planner's memory.
         now: The time of the decision; by default the current time.
-        retry_failed: The failed tables to treat as streaming, or as new ones where nothing of them was read; None: all.
+        retry_failed: The failed tables to treat as streaming, or as new ones if nothing of them was read; None: all.
         quick: Do not read the tables' logs if `_offsets` is sufficient; nothing may be committed from such a survey.
-        sparing: Read the logs of the tables with changes only, if `_offsets` is sufficient for the others; nothing but
+        sparing: Read only the logs of the tables with changes, if `_offsets` is sufficient for the others; nothing but
             a range may be committed from such a survey (`Survey.is_whole`).
         currents: Also find current tables that are behind.
 
@@ -142,9 +141,9 @@ def _survey(
     """Take a survey that reads these logs; None if the logs of changed tables show that all have to be read."""
     offsets = database.offsets()
     if logs == "all":
-        load_gaps(database.layout, database.storage)  # Behind a ledger that was taken back, nobody knows what is lost.
+        load_gaps(database.layout, database.storage)  # If the ledger was rolled back, nobody knows what is lost.
     requests, controls = open_requests(database, offsets), load_controls(database)
-    # The clock of the host that wrote the row may be far ahead: tables would stand still until ours comes to it.
+    # The clock of the host that wrote the row may be far ahead: tables would not advance until ours catches up.
     idle_for = abs(now - offsets.advanced_at) if offsets.advanced_at else timedelta(0)
     cut = offsets.last_cut()
     with database.session() as session:
@@ -158,7 +157,7 @@ def _survey(
         spared = not states and logs == "of changed tables"
         begins = bool(requests) or any(member.status == "new" for member in members)
         if spared and (source.restored is not None or begins or not _unread(source.standing.captured, members)):
-            # Then the decision is hardly a range.
+            # Then the decision is unlikely to be a range.
             loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
             members = _seen_as(database, loaded, source, offsets, history, retry_failed)
         restored = restore_behind_commits(session, offsets, loaded.values()) if source.restored is None else None
@@ -171,7 +170,7 @@ def _survey(
         problems = {table: lake.problem for table, lake in loaded.items() if lake.problem} | dict(source.unreadable)
         absent = [*absent_tables(session, database, offsets, history, loaded, problems)]
         left = {found.table: entry for found, entry in absent if found.former is None}
-        # A whole look also finds what a user has restored or removed since the newest cut was merged.
+        # A full survey also finds what a user has restored or removed since the newest cut was merged.
         merged = None if logs == "all" else cursor.merged
         behind: Mapping[TableId, bool] = {}
         if currents:
@@ -207,7 +206,7 @@ def _survey(
 
 
 def _with_changed(database: Database, seen: Survey, unread: Sequence[tuple[Member, Lsn]]) -> Survey | None:
-    """The survey with the logs of the tables that have changes, loaded before these are read (A3).
+    """The survey with the logs of the tables that have changes, loaded before these changes are read (A3).
 
     None if one of them is not as `_offsets` says; or if the range has a bound, which must not lie below what any table
     has read (A4).
@@ -238,7 +237,7 @@ class _Source:
 
 
 def _require_real_name(database: Database, name: str) -> None:
-    """Positions, folders and records go by the server's name: another spelling would begin a lake of its own."""
+    """Positions, folders and records use the server's name: another spelling would begin a separate lake."""
     if name != database.catalog:
         raise ConfigurationError(
             f"database.names has {database.catalog!r}, and the server's database is {name!r}: write the name as the "
@@ -270,7 +269,7 @@ def _asked(request: Request, tables: Sequence[CapturedTable], controls: Controls
     wanted = request.of([table.table_id for table in tables])
     stopped = controls.stopped(wanted, request.batch)
     left = tuple(table for table in wanted if table not in stopped)
-    # A request of which nothing is left is looked at all the same, so that it gets its answer.
+    # A request of which nothing is left is still processed, so that it is answered.
     return Asked(request.key, left or wanted, request.signal_id, bool(left) and controls.paused(request.batch))
 
 
@@ -296,7 +295,7 @@ def _behind(
 def _loaded(
     database: Database, source: _Source, offsets: Offsets, *, states: bool
 ) -> tuple[SchemaHistory, Mapping[TableId, LakeTable]]:
-    """The structures of the captured tables, under the names that they have, and these tables as the lake has them."""
+    """The structures of the captured tables, under their present names, and these tables as the lake has them."""
     present = {table.table_id: table.object_id for table in source.tables}
     met = offsets.met(present) if source.restored is None else offsets.named_as(present)
     history = database.history().identified(present, met)
@@ -363,7 +362,7 @@ def _member(lake: LakeTable, source: _Source, offsets: Offsets, *, retries: bool
 
 
 def _rekeyed(member: Member, lake: LakeTable, history: SchemaHistory) -> Member:
-    """The member, with whether the key of what it reads next is the one that its rows were read under (B15)."""
+    """The member, marked if the key of what it reads next is not the one under which its rows were read (B15)."""
     instance = member.instance_at(member.position) if member.position is not None else None
     if member.status != "streaming" or instance is None or lake.entry is None:
         return member
@@ -407,9 +406,9 @@ def _bounded(
     unread: Sequence[tuple[Member, Lsn]],
     lake: Mapping[TableId, LakeTable],
 ) -> tuple[Facts, Mapping[tuple[int, LsnRange], int]]:
-    """The facts with the bounds of a range: rows counted first, transactions only when asked for; and the counts.
+    """The facts with the bounds of a range (rows are counted first, transactions only if configured), and the counts.
 
-    Tables that lost changes are not counted: nothing is read of them, and a function refuses what is gone.
+    Tables that lost changes are not counted: nothing is read from them, and a CDC function refuses what is gone.
     """
     captured = facts.captured
     assert captured is not None  # there are changes to read
@@ -438,9 +437,9 @@ def _bounded(
 
 
 def _reaching(session: SourceSession, facts: Facts, bound: Lsn | None) -> Lsn | None:
-    """The bound, or the first transaction at or behind what one table has read, if that is further (A4).
+    """The bound, or the first transaction at or after what one table has read, if that is further (A4).
 
-    A range ends at a transaction, which its readers look for (A2); a table that was read whole stands at the log's end.
+    A range ends at a transaction, which its readers check for (A2); a table that was read whole is at the log's end.
     """
     streaming = [m.position for m in facts.members if m.status == "streaming" and m.position is not None]
     furthest = max((at for at in streaming if facts.captured is not None and at <= facts.captured), default=None)

@@ -1,4 +1,4 @@
-"""Lets a new lake go on where a Debezium connector stood: its tables stream from there, and no snapshot is taken."""
+"""Lets a new lake continue from a Debezium connector's position: its tables stream from there, without a snapshot."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _ID = "take-over"
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """What was found of a database that is taken over; nothing is written before `carry_out`.
+    """What was found in a database that is taken over; nothing is written before `carry_out`.
 
     Attributes:
         database: The database.
         offset: Where its tables are to stream from.
         commit: The offset's commit.
-        position: Behind which they stream.
+        position: The position after which they stream.
         seen: The survey.
         taken: The capture instance of each table; None: an earlier call has taken the database over at this position.
         witness: What proves later that the source's history is still the same (A7).
@@ -48,21 +48,21 @@ class TakeOver:
 
     @property
     def is_done(self) -> bool:
-        """Whether an earlier call has done it."""
+        """Whether an earlier call has taken the database over."""
         return self.taken is None
 
     def carry_out(self) -> tuple[TableId, ...]:
-        """Let the tables stream, unless it is done, and return them."""
+        """Let the tables stream, unless this is already done, and return them."""
         if self.taken is None:
             return ()
-        # Before the state: a process that dies in between asks for the same again.
+        # Before the state: a process that dies in between requests the same again.
         request_remaining(self.database, self.offset, tuple(self.seen.tables))
         _write(self.database, self.seen, self.taken, self.position, self.witness)
         return tuple(self.taken)
 
 
 def take_over(database: Database, offset: SourceOffset) -> tuple[TableId, ...]:
-    """`prepare` and `TakeOver.carry_out` of one database; return its tables, and raise what these raise.
+    """Run `prepare` and `TakeOver.carry_out` for one database; return its tables, and raise what these raise.
 
     Args:
         database: The database.
@@ -75,7 +75,7 @@ def prepare(database: Database, offset: SourceOffset) -> TakeOver:
     """Find every table that was captured at an offset, and what keeps it from streaming from there on.
 
     A table whose capture instance is younger was unknown to the other connector: it begins as any new table does. What
-    its incremental snapshot has not read is requested anew.
+    that connector's incremental snapshot has not read is requested again.
 
     Args:
         database: A database without a lake, or one that was taken over at this offset.
@@ -84,7 +84,7 @@ def prepare(database: Database, offset: SourceOffset) -> TakeOver:
     Raises:
         ConfigurationError: The lake has begun, the offset has no position to stream from, or the source captures
             nothing that could be taken over.
-        DataLostError: The source no longer has all changes behind the position.
+        DataLostError: The source no longer has all changes after the position.
         SourceRestoredError: The source does not have the offset's commit: it has another history.
     """
     commit = offset.commit
@@ -135,13 +135,13 @@ def _has_taken(offsets: Offsets, position: Lsn) -> bool:
 
 
 def _instance(member: Member, position: Lsn) -> Instance | None:
-    """Return the newest capture instance that has everything behind a position."""
+    """Return the newest capture instance that has everything after a position."""
     begun = [one for one in member.instances if one.start <= position.increment()]
     return begun[-1] if begun else None
 
 
 def _require_commit(session: SourceSession, commit: Lsn) -> None:
-    """The source has the commit of the offset; not asked where cleanup may have removed it."""
+    """Require that the source has the commit of the offset; not checked where cleanup may have removed it."""
     try:
         session.require_visible(commit)
     except StaleReaderError:
@@ -154,9 +154,10 @@ def _require_commit(session: SourceSession, commit: Lsn) -> None:
 
 
 def _lost(seen: Survey, members: Sequence[Member], at: datetime | None) -> list[str]:
-    """Return the tables that were captured at the time of the commit, and whose changes behind it are gone.
+    """Return the tables that were captured at the time of the commit, and whose changes after it are gone.
 
-    Cleanup raises the start of a capture instance, so only its date tells whether it is younger than the commit.
+    Cleanup raises the start of a capture instance, so only its creation date shows whether it is younger than the
+    commit.
     """
     return [
         f"{one.table} (its capture instances begin at {one.instances[0].start.text})"

@@ -1,6 +1,6 @@
-"""Notices about expressions of the configuration that match nothing in a database, one line per property.
+"""Notices about expressions in the configuration that match nothing in a database, one line per property.
 
-A misspelled name in `table.include.list` leaves a table out, one in `column.mask.…` keeps clear values.
+A misspelled name in `table.include.list` leaves a table out; one in `column.mask.…` leaves values unmasked.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ def unmatched_notices(
     unreadable: Collection[TableId] = (),
     left_out: Collection[str] = (),
 ) -> Iterator[str]:
-    """Name the expressions of each list that match nothing: no table, or no column.
+    """Report the expressions of each list that match nothing: no table, or no column.
 
-    What may match elsewhere is not named. With several databases that is every expression but those in the long form
-    (`db.schema.table`) whose first part matches this database alone. Expressions for columns of a table that is not
-    readable, and with `snapshot.mode=initial_only` the lists of what is excluded, which may name tables without CDC.
-    `datatype.propagate.source.type` is not looked at. Where no table is captured, `preflight` says why.
+    Expressions that may match elsewhere are not reported: with several databases, all except those in the long form
+    (`db.schema.table`) whose first part matches this database alone; expressions for columns of a table that is not
+    readable; and, with `snapshot.mode=initial_only`, the exclude lists, which may name tables without CDC.
+    `datatype.propagate.source.type` is not checked. Where no table is captured, `preflight` reports why.
 
     Args:
         connector: The configuration.
@@ -104,7 +104,7 @@ def _is_of(one: Expression, kind: _Kind, database: str, databases: Sequence[str]
 
 
 def _matches(expression: str, names: Iterable[str]) -> bool:
-    """Whether a part of an expression matches one of the names; a part that means nothing alone may match them all."""
+    """Whether a part of an expression matches one of the names; a part that is invalid by itself may match them all."""
     try:
         pattern = java_pattern(expression, ignore_case=True)
     except ValueError:
@@ -155,7 +155,7 @@ class _NamesOf:
                 return self._columns
 
     def may_be_unreadable(self, kind: _Kind, one: Expression) -> bool:
-        """Whether it may name columns of a table whose columns are not known."""
+        """Whether the expression may name columns of a table whose columns are not known."""
         if kind != "column" or not self.unreadable:
             return False
         parts = split_expression(one.source)
@@ -165,7 +165,7 @@ class _NamesOf:
 
     @cached_property
     def _schemas(self) -> _Names:
-        """A name in `left_out` may have dots in its schema, so that each of its beginnings counts."""
+        """A name in `left_out` may have dots in its schema, so every dotted prefix of it counts."""
         found = {one.table_id.schema for one in self.captured} | {one.schema for one in self.unreadable}
         for text in self.left_out:
             parts = self._short(text).split(".")
@@ -182,7 +182,7 @@ class _NamesOf:
 
     @cached_property
     def _columns(self) -> _Names:
-        """Those of every capture instance; the ones that filters exclude are among them."""
+        """The columns of every capture instance, including those that filters exclude."""
         found: list[tuple[str, str]] = []
         for table in self.captured:
             short, long = self._pair(table.table_id)

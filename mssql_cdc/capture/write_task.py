@@ -28,7 +28,7 @@ from mssql_cdc.spark.tasks import TaskResult, in_threads, run_here
 _CONNECTIONS = 2
 """Threads of one Python process gain little from more."""
 _FEW_TABLES, _FEW_ROWS = 3, 1_000
-"""So many tables with so few rows together are read sooner over one connection than a second one is opened."""
+"""So few tables with so few rows in total are read over one connection sooner than a second one can be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,13 @@ class Written:
 
     @classmethod
     def from_value(cls, value: Mapping[str, Any]) -> Written:
-        """From what `write` returned."""
+        """Build the result from what `write` returned."""
         files = tuple(DataFile.from_json(text) for text in value["files"])
         return cls(files, value["operations"], value["first"], value["last"])
 
     @classmethod
     def joined(cls, parts: Iterable[Written]) -> Written:
-        """Several tasks of one table as one."""
+        """Combine the results of several tasks of one table."""
         parts = list(parts)
         operations: Counter[str] = Counter()
         for part in parts:
@@ -85,7 +85,7 @@ def write(task: WriteTask) -> dict[str, Any]:
 
 
 def write_together(source: Source, tasks: Sequence[WriteTask], *, rows: int) -> list[TaskResult]:
-    """Run small tasks in this process; those of one connection are read over it together, the others side by side.
+    """Run small tasks in this process; those that share a connection are read over it together, the others in parallel.
 
     A task that fails among others runs again by itself.
 
@@ -112,7 +112,7 @@ def _write_group(source: Source, tasks: Sequence[WriteTask]) -> list[dict[str, A
     try:
         with source.share([task.reader for task in tasks]) as shared:
             for number, task in enumerate(tasks):
-                with suppress(Exception):  # It is met again, and classified, when the task runs by itself.
+                with suppress(Exception):  # It occurs again, and is classified, when the task runs by itself.
                     values[number] = _written(task, shared.read(task.reader))
             for number in shared.spoiled():
                 values[number] = None

@@ -17,9 +17,9 @@ RESTORED_ADVICE = (
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do now; `until` when a retry is being held back, `alarm` when that needs an operator.
+    """Nothing to do now; `until` is set if a retry is being held back, `alarm` if that needs an operator.
 
-    `ended`: capture has ended, and what has changed since is not read.
+    `ended`: capture has ended, and later changes are not read.
     """
 
     reason: str
@@ -28,7 +28,7 @@ class Wait:
     ended: bool = False
 
     def because_of(self, problem: str | None) -> Wait:
-        """The same wait, with the problem of the source that is behind it (None: there is none)."""
+        """The same wait, with the problem of the source that causes it (None: there is none)."""
         return self if problem is None else replace(self, reason=f"{self.reason}; {problem}", alarm=True)
 
 
@@ -36,7 +36,7 @@ class Wait:
 class Slice:
     """One table's part of a range: `(from_, to]` through one capture instance.
 
-    Reading begins at `read_from`, which is just below the instance's start if there is nothing in between (B14).
+    Reading begins at `read_from`, which is just below the instance's start if nothing lies in between (B14).
     """
 
     table: TableId
@@ -51,8 +51,8 @@ class Range:
     """Read the slices, then write one `_offsets` row; with `complete` that row is a cut.
 
     `idle` tables advance to `range.to` without reading (rule A8), `opens` may be merged afterwards for the first time
-    (rule C18), `give_up` are set to `failed` so that cuts continue without them. `beside`: other tables wait for the
-    retry of an earlier range meanwhile.
+    (rule C18), `give_up` are set to `failed` so that cuts continue without them. `beside`: meanwhile, other tables wait
+    for the retry of an earlier range.
     """
 
     range: LsnRange
@@ -79,7 +79,7 @@ class Range:
 class Snapshot:
     """Start or resume the snapshot `id` of these tables.
 
-    `signal` is the id of the signal that requested it; `by_hand`: an operator did.
+    `signal` is the id of the signal that requested it; `by_hand`: an operator requested it.
     """
 
     id: str
@@ -125,7 +125,7 @@ class Lost:
 
     @property
     def stopped(self) -> tuple[TableId, ...]:
-        """Those of them that stop: a table that has the name of a lost one goes on."""
+        """The tables that stop; a table that has the name of a lost one continues."""
         return tuple(loss.table for loss in self.losses if not loss.former)
 
     @property

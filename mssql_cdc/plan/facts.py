@@ -37,13 +37,14 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One captured table: its own position (A1), its instances oldest first, its snapshot's state.
+    """One captured table: its own position (A1), its instances (oldest first), its snapshot's state.
 
     `read` is the identity of the instance that was read up to `position`, `shown` those of all instances that existed
-    when the table came to `position`. `closed_until` is the largest log end of its snapshot while the stream has not
-    passed it (C18); `snapshot` the partition key of a snapshot that has begun and not ended. `rekeyed`: its key has
-    another definition than when its rows were read last (B15). `tampered`: its change log may lack rows, or have some
-    twice (A5). `revived`: it was given up, and is tried again. `signals`: it is the signal table, which is never read.
+    when the table reached `position`. `closed_until` is the largest log end of its snapshot while the stream has not
+    passed it (C18); `snapshot` the partition key of a snapshot that has begun but not ended. `rekeyed`: its key's
+    definition has changed since its rows were last read (B15). `tampered`: its change log may lack rows, or contain
+    some twice (A5). `revived`: it was given up, and is being retried. `signals`: it is the signal table, which is never
+    read.
     """
 
     table: TableId
@@ -61,7 +62,7 @@ class Member:
 
     @property
     def streams_on(self) -> bool:
-        """Whether it is a lost signal table: no snapshot reads it, so it streams on behind what is lost (SIG-02)."""
+        """Whether it is a lost signal table: no snapshot reads it, so it streams on after what is lost (SIG-02)."""
         return self.status == "lost" and self.signals
 
     @property
@@ -75,8 +76,8 @@ class Member:
         This holds if the instance was already being read, if it existed then and holds everything after the position,
         or if the instance that was read still exists and shows nothing between the position and this instance's start.
         Without that instance, the changes in between are unknown because CDC may have been disabled for a while. An
-        instance that is newer than the position and begins at or below it belongs to another history of the source,
-        in which other transactions have these LSNs: nothing says what they changed before it began.
+        instance that is newer than the position and begins at or below it belongs to another history of the source, in
+        which other transactions have these LSNs: nothing shows what they changed before it began.
         """
         existed = instance.identity in self.shown
         if instance.identity == self.read or (existed and instance.start <= position.increment()):
@@ -84,17 +85,17 @@ class Member:
         return self.still_read and instance.before is not None and instance.before <= position
 
     def reads_from(self, instance: Instance, position: Lsn) -> Lsn:
-        """Where reading in `instance` begins after `position`: just below its start if nothing is in between (B14).
+        """Where reading in `instance` begins after `position`: just below its start if nothing lies in between (B14).
 
-        If the instance was already being read, cleanup alone can have raised its start above the position: its reader
-        finds that out, and must ask for what is gone.
+        If the instance was already being read, only cleanup can have raised its start above the position: its reader
+        detects this, and must request what is gone.
         """
         if instance.identity == self.read or not self.continues(instance, position):
             return position
         return max(position, instance.start.decrement())
 
     def instance_at(self, position: Lsn) -> Instance | None:
-        """The newest instance that a reader at `position` may use, else the oldest; None when CDC is off.
+        """The newest instance that a reader at `position` may use, otherwise the oldest; None if CDC is off.
 
         An instance shows no minimum for up to one poll of the capture job after its creation; until then an older one
         is read.
@@ -118,10 +119,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """A table that cannot be captured: the source does not show it any more, or it does not fit.
+    """A table that cannot be captured: the source no longer shows it, or it is unfit.
 
-    `lost`: its changes may be gone; otherwise it stays where it is. `status` is how it stands. `former` is
-    its object id, if another table has its name now, or a name that reads like it.
+    `lost`: its changes may be gone; otherwise it keeps its position. `status` is its current status. `former` is its
+    object id, if another table now has its name, or a name that reads the same.
     """
 
     table: TableId
@@ -133,7 +134,7 @@ class Absent:
 
     @property
     def shown(self) -> TableId:
-        """What tells it from every other table: with its object id where the name is another one's."""
+        """What distinguishes it from every other table: its name, with its object id if the name is another table's."""
         known = f"{self.table.name} (object id {self.former})"
         return self.table if self.former is None else replace(self.table, name=known)
 
@@ -150,7 +151,7 @@ class Activity:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The finished runs with one key: failures or cancellations, the last one, and the newest run's success."""
+    """The finished runs with one key: failures or cancellations, when the last was, and the newest run's success."""
 
     failures: int = 0
     failed_at: datetime | None = None
@@ -212,14 +213,14 @@ class Limits:
 class Facts:
     """Everything that the decision depends on, at one point in time.
 
-    `captured` and `scanned` are defined in correctness, "Terms"; `settled` is the newest mapping row of no transaction
-    that is followed by a newer row; all three were read in the order settled, scanned, captured. `row_bound` and
-    `transaction_bound` are the largest commit LSNs which the configured sizes of a range allow (None: no bound
-    below `captured`). `cut` is the end of the newest complete cut and `cut_number` its row, `idle_for` the age of the
-    newest `_offsets` row. `absent` are tables that the source does not show any more, `snapshots` the keys of snapshots
-    that have begun, `paused` those of them that must not go on. `behind` are the tables whose current table lacks rows
-    of the newest cut, `due` those of them whose interval is over. `restored` says what the witness found when the
-    source went back in time (A7), `held_back` why capture may be further behind than an idle log shows.
+    `captured` and `scanned` are defined in correctness, "Terms"; `settled` is the newest mapping row without a
+    transaction that is followed by a newer row; all three were read in the order settled, scanned, captured.
+    `row_bound` and `transaction_bound` are the largest commit LSNs which the configured sizes of a range allow (None:
+    no bound below `captured`). `cut` is the end of the newest complete cut and `cut_number` its row, `idle_for` the age
+    of the newest `_offsets` row. `absent` are tables that the source no longer shows, `snapshots` the keys of snapshots
+    that have begun, `paused` those of them that must not continue. `behind` are the tables whose current table lacks
+    rows of the newest cut, `due` those of them whose interval has passed. `restored` says what the witness found when
+    the source went back in time (A7), `held_back` why capture may be further behind than an idle log suggests.
     """
 
     now: datetime
@@ -253,7 +254,7 @@ class Facts:
 
     @property
     def kept_snapshot(self) -> str | None:
-        """The key of the snapshot of new tables that was decided on without effect so far."""
+        """The key of the snapshot of new tables that was decided on, so far without effect."""
         kept = self.cursor.snapshot_key
         return kept if kept not in self.snapshots else None
 

@@ -28,7 +28,7 @@ def plan(facts: Facts, *, snapshots: bool = True) -> Decision:
 
     Args:
         facts: The facts.
-        snapshots: Whether snapshots are taken here; otherwise another run takes them, and the other tables go on.
+        snapshots: Whether snapshots are taken here; otherwise another run takes them, and the other tables continue.
     """
     if facts.restored:
         reason = f"the source was restored or failed over: {facts.restored}"
@@ -91,7 +91,7 @@ def next_cursor(facts: Facts, decision: Decision) -> Cursor:
 
 
 def _has_unseen(facts: Facts) -> bool:
-    """Whether `behind` may lack a table: this look did not see it, or it may come back from a snapshot as it was."""
+    """Whether `behind` may lack a table: this survey did not see it, or it may come out of a snapshot unchanged."""
     unseen = any(absent.status in {"streaming", "failed"} for absent in facts.absent)
     return unseen or any(member.status == "snapshot" for member in facts.members)
 
@@ -99,7 +99,7 @@ def _has_unseen(facts: Facts) -> bool:
 def lost(facts: Facts) -> Lost | None:
     """Return the members whose next row may be gone (A9, B14), and the tables that are no longer captured.
 
-    Where nothing streams, a table needs no change any more once its snapshot has been opened.
+    Where nothing streams, a table needs no further changes once its snapshot has been opened.
     """
     stream = facts.policy.stream
     losses = [loss for member in facts.members if (loss := _loss(member, streams=stream)) is not None]
@@ -147,9 +147,9 @@ def _loss(member: Member, *, streams: bool) -> Loss | None:
 def _snapshot(facts: Facts) -> Snapshot | None:
     """Return the snapshot to start or resume; None if there is none, or if its retry is delayed.
 
-    With `on_data_error` tables that lost changes are repaired as new ones begin: with rows, or by position alone, as a
-    signal table always is. A streaming table whose key has another definition begins like that, too: only then its
-    current table can follow.
+    With `on_data_error`, tables that lost changes are repaired in the way that new ones begin: with rows, or by
+    position alone, as a signal table always is. A streaming table whose key definition has changed also begins in this
+    way: only then can its current table follow.
     """
     if facts.captured is None:
         return None
@@ -227,7 +227,7 @@ def _range(facts: Facts) -> Range | Wait:
 
 
 def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: LsnRange) -> Range | Wait:
-    """Return the same key again for the tables that it still lacks, after an increasing wait; the others go on."""
+    """Return the same key again for the tables that it still lacks, after an increasing wait; the others continue."""
     until = retry_at(facts)
     if facts.now < until or facts.cursor.not_before is None:
         beside = _beside(facts, ready, [m for m in ready if m not in behind])
@@ -241,9 +241,10 @@ def _retry(facts: Facts, ready: list[Member], behind: list[Member], pending: Lsn
 
 
 def _beside(facts: Facts, ready: list[Member], others: list[Member]) -> Range | None:
-    """Return a range of the tables that do not wait for a retry, if there is something to read; it is no cut.
+    """Return a range for the tables that do not wait for a retry, if there is something to read; it is not a cut.
 
-    If they are not at one position, one of them has failed beside the retry, which nothing counts: then they wait, too.
+    If they are not all at one position, one of them has failed alongside the retry, which is not counted: then they
+    wait, too.
     """
     if facts.captured is None or len({_at(m) for m in others}) != 1:
         return None
@@ -265,14 +266,14 @@ def _next_range(facts: Facts, ready: list[Member], *, due: bool = False) -> Rang
     to = max([to, *(_at(m) for m in ready if _at(m) <= facts.captured)])
     if any(_at(m) < to for m in ready):
         return _build(facts, ready, to)
-    # No cut names this position yet: a table was given up and the others have come to it, or tables without rows have
+    # No cut names this position yet: a table was given up and the others have reached it, or tables without rows have
     # only taken it, and their records wait for a cut (the schema changes and the heartbeat of mode no_data).
     uncut = facts.cut is None or facts.cut < reached
-    # A table that was given up may have been read to here, by a run that could not say so any more.
+    # A table that was given up may have been read up to here, by a run that could no longer record it.
     behind = any(m.revived or _at(m) < reached for m in ready)
     if due or uncut or behind or _opens(facts, ready, reached):
         found = _build(facts, ready, reached)
-        # Behind the cut with nothing to advance, a table that is closed makes the range wait for capture.
+        # Beyond the cut with nothing to advance, a closed table makes the range wait for capture.
         effect = due or found.idle or found.slices or found.complete
         if (facts.scanned or facts.captured) >= reached and effect:
             return found
@@ -336,7 +337,7 @@ def _opens(facts: Facts, ready: Sequence[Member], to: Lsn) -> bool:
 
 
 def _passed(facts: Facts, to: Lsn) -> Lsn:
-    """The position that a stream at `to` has passed: with all that is captured, it has what was scanned (C18)."""
+    """The position that a stream at `to` has passed: if it has all that is captured, it has what was scanned (C18)."""
     return to if facts.captured is None or to < facts.captured else max(to, facts.scanned or to)
 
 

@@ -1,6 +1,6 @@
 """How long a retry waits after a failure.
 
-No wait is longer than its own length, also if the clock has been set back since the failure.
+No wait is longer than its own length, even if the clock has been set back since the failure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def waits_after(earlier: Outcome, first: timedelta, now: datetime) -> bool:
     """Whether the wait after the last of the earlier failures has not ended.
 
     Args:
-        earlier: The outcome of the runs before.
+        earlier: The outcome of the earlier runs.
         first: The wait after one failure.
         now: The current time.
     """

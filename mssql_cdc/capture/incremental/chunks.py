@@ -30,7 +30,7 @@ from mssql_cdc.spark.tasks import run_here
 
 GROUP_ROWS = 50_000
 GROUP_SECONDS = 1.0
-"""How much a group holds: so many rows, or chunks for so long, but at least one chunk."""
+"""How much a group holds: this many rows, or as many chunks as are read in this time, but at least one chunk."""
 
 INCREMENTAL = "incremental"
 """The writer of emitted rows in a change log."""
@@ -38,13 +38,13 @@ INCREMENTAL = "incremental"
 
 @dataclass(frozen=True, slots=True)
 class Streaming:
-    """A table that streams: where it stands, and what its rows look like there.
+    """A table that streams: its position, and what its rows look like there.
 
     Attributes:
         member: The table in the lake.
         position: The end of its stream.
         epoch: The current epoch.
-        instance: The capture instance that is read behind the position.
+        instance: The capture instance that is read after the position.
         schema: The structure of that instance's rows, with its version.
         history: The schema history, which has this version.
         offsets: The newest row of `_offsets`.
@@ -67,8 +67,8 @@ def versioned_schema(
     Args:
         database: The database.
         member: The table.
-        instance: The capture instance that is read behind the position.
-        position: Where the table's stream stands.
+        instance: The capture instance that is read after the position.
+        position: The position of the table's stream.
         history: The schema history.
     """
     schemas, history = versioned(database, {member.table: member.structure(instance, position)}, history)
@@ -76,7 +76,7 @@ def versioned_schema(
 
 
 def stream_end(database: Database, table: Streaming) -> Lsn:
-    """The end of a table's streamed commits now, which a run may not have recorded in `_offsets` yet."""
+    """The present end of a table's streamed commits, which a run may not have recorded in `_offsets` yet."""
     member, home = table.member, table.member.home
     state = database.states.load(home.changes, owner=home.app_id, storage=database.storage)
     own = replace(member, state=state).own()
@@ -94,8 +94,8 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
         surrogate: The column that the signal names.
 
     Raises:
-        ConfigurationError: There are none, the surrogate key is no captured column, bounds do not hold its values, or
-            events do not have them.
+        ConfigurationError: There are none, the surrogate key is not a captured column, bounds cannot hold its values,
+            or events do not have them.
     """
     table = schema.table_id
     if surrogate is not None:
@@ -114,7 +114,7 @@ def ordered(connector: Connector, schema: TableSchema, surrogate: str | None) ->
 
 
 def _known(schema: TableSchema, names: Sequence[str], named: str) -> TableSchema:
-    """The table in this order, if events tell which of its rows they change: by its key, else by these columns."""
+    """The table in this order, if events identify the rows that they change: by its key, otherwise by these columns."""
     by = schema.keyed_by(names)
     computed = [] if schema.key_columns else [column.name for column in by.keys if column.computed]
     if computed:
@@ -126,7 +126,7 @@ def _known(schema: TableSchema, names: Sequence[str], named: str) -> TableSchema
 
 
 def _bounded(by: TableSchema, named: str) -> TableSchema:
-    """The same, if bounds hold every value: those that were cut would end the read early, and the rest be swept."""
+    """The same, if bounds can hold every value: truncated ones would end the read early, and the rest be swept."""
     long = [f"{column.name} ({column.type.declaration})" for column in by.keys if column.type.exceeds_bounds]
     if long:
         raise ConfigurationError(
@@ -137,10 +137,11 @@ def _bounded(by: TableSchema, named: str) -> TableSchema:
 
 
 def open_table(database: Database, session: SourceSession, table: Streaming, wanted: Wanted) -> Reading | None:
-    """Begin to read a table: L0, and the largest key; None if no row is wanted, and none has to go.
+    """Begin to read a table: take L0 and the largest key; None if no row is wanted and none has to be removed.
 
-    L0 is not behind the stream: rows are emitted at its position, and what stands below L0 afterwards is swept (C19).
-    An empty table is read with that: a group without rows waits for the stream, so that the sweep follows the deletes.
+    L0 is not after the stream's position: rows are emitted at that position, and whatever is below L0 afterwards is
+    swept (C19). This already completes the read of an empty table: a group without rows waits for the stream, so that
+    the sweep follows the deletes.
 
     Args:
         database: The database.
@@ -154,7 +155,7 @@ def open_table(database: Database, session: SourceSession, table: Streaming, wan
     """
     by = ordered(database.connector, table.schema, wanted.surrogate)
     require_sealed(database.connector, by)
-    begun = min(_low_mark(session, table)[0], table.position)  # An idle log has rows behind the stream.
+    begun = min(_low_mark(session, table)[0], table.position)  # An idle log has rows after the stream's position.
     maximum = session.last_bound(by, wanted.condition)
     is_whole = bool(table.schema.key_columns) and wanted.condition is None
     if maximum is None and not (is_whole and exists(table.member.home.changes, database.storage)):
@@ -198,13 +199,13 @@ def read_group(
         session: A session on the source.
         table: The table.
         reading: What was read so far.
-        most: End the group with the chunk that reaches so many rows.
+        most: End the group with the chunk that reaches this many rows.
 
     Raises:
         StaleReaderError: The connection sees less than the table's stream has read.
         StaleStructureError: The table has other columns than the stream's rows.
     """
-    # Before L: what the stream commits from here on is looked at when the group is emitted.
+    # Before L: what the stream commits from here on is checked when the group is emitted.
     state = prepare(database, table)
     low, seen = _low_mark(session, table)
     if low < max(stream_end(database, table), table.position):
@@ -246,9 +247,9 @@ def read_group(
 
 
 class _Chunks:
-    """The chunks of a group: each is planned when the one before has been read, and the last one is followed by E.
+    """The chunks of a group: each is planned once the previous one has been read, and the last one is followed by E.
 
-    The rows of all of them are read over one connection, whose checks are behind E.
+    The rows of all of them are read over one connection, whose checks come after E.
     """
 
     def __init__(self, session: SourceSession, by: TableSchema, reading: Reading, rows: int, most: int) -> None:
@@ -273,7 +274,7 @@ class _Chunks:
                 self.uppers.append(upper)
                 is_enough = len(self.uppers) * self._rows >= self._most or time.monotonic() > until
                 if upper == reading.maximum or is_enough:
-                    self._mark = self._session.mark()  # Before the window closes, so that its last row lies behind E.
+                    self._mark = self._session.mark()  # Before the window closes, so that its last row lies after E.
 
     @property
     def end(self) -> LogMark:
@@ -288,11 +289,11 @@ def prepare(database: Database, table: Streaming) -> TableState:
 
 
 def _low_mark(session: SourceSession, table: Streaming) -> tuple[Lsn, Lsn]:
-    """L: every transaction up to here is captured, and a reader sees it; and what a reader has to see as captured.
+    """L, up to which every transaction is captured and visible to a reader; and what a reader has to see as captured.
 
     A settled row of an idle log counts, since idle tables are advanced to it (A8), and so does the instance's start,
-    below which nothing was captured. The stream may stand behind all of them, at the end of the log at which a table
-    was read whole: a primary shows what was committed below that.
+    below which nothing was captured. The stream may be beyond all of them, at the end of the log at which a table was
+    read whole: a primary shows what was committed below that.
     """
     standing = session.standing()
     if standing.captured is None:

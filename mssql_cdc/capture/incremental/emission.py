@@ -1,9 +1,9 @@
 """Emits staged chunks: rows that nothing has touched since their low mark, as `r` rows at the stream's position.
 
-A key without an event behind L had one value throughout, so its row is exact at the end of the stream; a touched key
+A key without an event after L had one value throughout, so its row is exact at the end of the stream; a touched key
 gets its newer state from the stream (correctness C). One commit holds the rows of some groups and says which; then a
 row of `_offsets` names the commit, so that the current table and the records see it. Groups that are read again are
-given up by a commit, too: so a late run emits none of them.
+also given up by a commit, so that a late run emits none of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COLUMNS = ("_pos", "_key", "before", "after", "_snapshot")
 
 
 def passed_groups(session: SourceSession, reading: Reading, position: Lsn) -> list[Group]:
-    """The staged groups behind whose log end the table's stream stands, in order.
+    """The staged groups whose log end the table's stream has passed, in order.
 
     Args:
         session: A session on the source.
@@ -49,7 +49,7 @@ def passed_groups(session: SourceSession, reading: Reading, position: Lsn) -> li
     for group in reading.staged:
         session.require_mark(group.mark)
         if position < group.mark.lsn:
-            # Everything below the mark is captured; then everything that is captured has been read.
+            # First, everything below the mark must be captured; then everything that is captured must have been read.
             captured = session.captured() if session.passed(group.mark) else None
             if captured is None or captured > position:
                 break
@@ -58,7 +58,7 @@ def passed_groups(session: SourceSession, reading: Reading, position: Lsn) -> li
 
 
 def is_stale(reading: Reading, group: Group, table: Streaming, offsets: Offsets) -> bool:
-    """Whether a staged group has to be read again: its rows have another structure, or the stream broke off since.
+    """Whether a staged group must be read again: its rows have another structure, or the stream was interrupted since.
 
     Args:
         reading: The table that is being read.
@@ -73,7 +73,7 @@ def is_stale(reading: Reading, group: Group, table: Streaming, offsets: Offsets)
 
 
 def caught_up(reading: Reading, state: TableState) -> Reading:
-    """The reading behind the groups that the change log holds: the run that emitted them may have ended just then.
+    """The reading after the groups that the change log holds: the run that emitted them may have ended right then.
 
     Args:
         reading: What was read of the table.
@@ -87,10 +87,10 @@ def caught_up(reading: Reading, state: TableState) -> Reading:
 
 
 def was_given_up(reading: Reading, state: TableState) -> bool:
-    """Whether another run has given up what is staged, and perhaps ended before it could say so.
+    """Whether another run has given up what is staged, and perhaps ended before it could record that.
 
     Args:
-        reading: What was read of the table, behind what was emitted (`caught_up`).
+        reading: What was read of the table, after what was emitted (`caught_up`).
         state: The state of its change log.
     """
     own = state.own or {}
@@ -99,9 +99,9 @@ def was_given_up(reading: Reading, state: TableState) -> bool:
 
 
 def was_repaired(groups: Collection[Group], state: TableState) -> bool:
-    """Whether rows of the table were repaired since groups were read: what CDC missed is in no event behind them.
+    """Whether rows of the table were repaired since groups were read: what CDC missed is in no event after them.
 
-    Which of the two is newer, no position tells; what is read now is.
+    No position shows whether the repair or the group has the newer rows; what is read now is newer.
 
     Args:
         groups: Staged groups.
@@ -111,11 +111,11 @@ def was_repaired(groups: Collection[Group], state: TableState) -> bool:
 
 
 def give_up(database: Database, reading: Reading, state: TableState) -> TableState:
-    """Let no run emit what is staged any more: a commit without rows, which fences those that began before it.
+    """Let no run emit what is staged any longer: a commit without rows fences the runs that began before it.
 
     Args:
         database: The database.
-        reading: What was read of the table, behind what was emitted.
+        reading: What was read of the table, after what was emitted.
         state: The state of its change log.
 
     Raises:
@@ -141,13 +141,13 @@ def emit(
         table: The table.
         reading: What was read of it.
         groups: Its first staged groups, all of them passed.
-        state: The state of its change log, at the end of whose stream the table stands.
+        state: The state of its change log; the table's position is the end of the stream in it.
 
     Raises:
         FencedError: Another run has written to the table; the next step begins from there.
         FileNotFoundError: A staged file is gone.
     """
-    # Before anything is written: a staged file that is gone is no fault of the place where rows go.
+    # Before anything is written: a staged file that is gone is not a fault of the place that rows are written to.
     touched = [_touched(database, table, reading, group, state) for group in groups]
     files = write_files(_rows(database, table, reading, list(zip(groups, touched, strict=True)), state), state.target)
     facts = {
@@ -170,7 +170,7 @@ def emit(
 def record(
     database: Database, session: SourceSession, seen: Survey, table: Streaming, state: TableState, offsets: Offsets
 ) -> Offsets:
-    """Record emitted rows in `_offsets`: as a complete cut with them if every table stands at the same position.
+    """Record emitted rows in `_offsets`: as a complete cut with them if every table is at the same position.
 
     Args:
         database: The database.
@@ -207,7 +207,8 @@ def record(
         database.stamp(offsets.epoch),
         entries,
         to=table.position.text,
-        # A table that its snapshot closes is opened by the range that passes it. A cut goes on without other tables.
+        # A table that its snapshot keeps closed is opened by the range that passes the snapshot. Cuts continue without
+        # other tables.
         complete=all(offsets.closed_until(name, found) is None for name, found in entries.items()),
         witness=_witness(session, table, entry, offsets),
     )
@@ -226,7 +227,7 @@ def _witness(session: SourceSession, table: Streaming, entry: Entry, offsets: Of
     cut = offsets.last_cut()
     if cut is not None and (cut.epoch, cut.to) == (entry.epoch, entry.to):
         return cut.witness
-    if offsets.witness is not None:  # One of another history would hide that the source went back.
+    if offsets.witness is not None:  # A witness of another history would hide that the source went back.
         session.require_witness(offsets.witness)
     return session.witness(table.position)
 
@@ -238,7 +239,7 @@ def _rows(
     groups: Sequence[tuple[Group, Collection[object]]],
     state: TableState,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of the groups but for touched keys, as rows of the next commit at the stream's position."""
+    """The rows of the groups except those with touched keys, as rows of the next commit at the stream's position."""
     uri, storage = table.member.home.changes, database.storage
     keyed = bool(table.schema.key_columns)
     for group, touched in groups:
@@ -254,7 +255,7 @@ def _rows(
 def _touched(
     database: Database, table: Streaming, reading: Reading, group: Group, state: TableState
 ) -> Collection[object]:
-    """The keys of a group that have an event behind its low mark. Events behind the stream's end count, too."""
+    """The keys of a group that have an event after its low mark. Events after the stream's end count, too."""
     uri, storage = table.member.home.changes, database.storage
     columns = ["_key"] if table.schema.key_columns else ["after"]
     staged = staged_rows(uri, group.files, table.schema, columns=columns, storage=storage)
@@ -269,14 +270,14 @@ def _touched(
 
 
 def _keys(rows: pa.RecordBatch, table: Streaming, reading: Reading, image: str) -> list[object]:
-    """What identifies each row: `_key`, or without a key what orders the chunks, before or after a change."""
+    """What identifies each row: `_key`, or without a key the columns that order chunks, before or after a change."""
     if table.schema.key_columns:
         return rows.column("_key").to_pylist()
     return _values(rows.column(image), [table.schema.column(name).stored_name for name in reading.keys])
 
 
 def _values(images: pa.StructArray, names: Sequence[str]) -> list[object]:
-    """The values of some columns of each image that is there: one that is missing is no row with NULLs."""
+    """The values of some columns of each image that is there: a missing image is not a row with NULLs."""
     there = images.filter(images.is_valid())
     return list(zip(*(pc.struct_field(there, name).to_pylist() for name in names), strict=True))
 

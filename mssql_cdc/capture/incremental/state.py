@@ -1,6 +1,6 @@
 """The progress of incremental snapshots, and how signals change it: values only.
 
-A read-only staged-chunk algorithm (correctness C): chunks are read beside the stream in *groups*, each between a low
+A read-only staged-chunk algorithm (correctness C): chunks are read alongside the stream in *groups*, each between a low
 mark L and a log end E, and wait as files until the stream has passed E. `store.py` keeps the state in the lake.
 """
 
@@ -21,17 +21,17 @@ from mssql_cdc.source.values import Bound, LogMark
 READ = ("SUCCEEDED", "EMPTY")
 """The statuses of tables that were read."""
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=10), timedelta(days=1)
-"""How long a table that was not read is left alone before the connector itself requests it again; it doubles."""
+"""How long a table that was not read is left alone before the connector itself requests it again; the pause doubles."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unread:
-    """A table of which the last snapshot of all rows has ended, and has not read it.
+    """A table whose last snapshot of all rows has ended without reading it.
 
     Attributes:
         object_id: Identifies the table, within its epoch.
         epoch: The epoch.
-        times: How often that has happened in succession.
+        times: How many times in a row that has happened.
         again: When the connector itself may request it again.
     """
 
@@ -42,7 +42,7 @@ class Unread:
 
     @classmethod
     def after(cls, last: Unread | None, one: Wanted, at: datetime) -> Unread | None:
-        """The same behind one more attempt; None: the table is not known.
+        """The same after one more attempt; None: the table is not known.
 
         Args:
             last: What was known before.
@@ -63,7 +63,7 @@ class Wanted:
     Attributes:
         table: The table.
         signal: The id of the signal that requested it.
-        condition: Only the rows that fulfill it (INC-04).
+        condition: Only the rows that satisfy it (INC-04).
         surrogate: The column that orders the chunks instead of the key (INC-05).
         refused: Why the condition is not run, so that the table is not read.
         object_id: Identifies the table across renames, within its epoch; None: it was not captured.
@@ -101,7 +101,7 @@ class Group:
         upper: The last key that it holds.
         low: L: captured before the read.
         mark: E: the end of the log after the read.
-        batch: The newest `_batch` of the change log before L was taken: changes behind L have a larger one.
+        batch: The newest `_batch` of the change log before L was taken: changes after L have a larger one.
         version: The structure of its rows.
         offsets: The newest row of `_offsets` before L was taken.
         files: The staged files.
@@ -134,8 +134,8 @@ class Reading:
         begun: L0: captured, and read by the stream, when it began.
         keys: The columns that order the chunks.
         definition: The fingerprint of these columns: bounds are texts of their types.
-        maximum: The largest key of the wanted rows when it began; rows behind it are left to the stream. Without any
-            row, it has no value.
+        maximum: The largest key of the wanted rows when it began; rows after it are left to the stream. Without any
+            row, it is empty.
         group: The number of the last group that was emitted, or given up.
         chunks: The number of the chunks that were emitted, or given up.
         last: The last emitted key.
@@ -198,7 +198,7 @@ class Reading:
         return self.chunks + sum(group.chunks for group in self.staged)
 
     def is_read_like(self, other: Reading) -> bool:
-        """Whether the same has been read of the same table, however much of it is emitted."""
+        """Whether the same part of the same table has been read, no matter how much of it is emitted."""
         own = self.number, self.epoch, self.reached, self.next_group, self.next_chunk
         return own == (other.number, other.epoch, other.reached, other.next_group, other.next_chunk)
 
@@ -207,11 +207,11 @@ class Reading:
         return replace(self, staged=(*self.staged, group))
 
     def given_up(self) -> Reading:
-        """Read again what is staged: under other numbers, since a late run may still emit these."""
+        """Read what is staged again, under other numbers, since a late run may still emit the present ones."""
         return replace(self, staged=(), group=self.next_group - 1, chunks=self.next_chunk)
 
     def emitted(self, group: Group) -> Reading:
-        """Move behind the first staged group."""
+        """Advance past the first staged group."""
         return replace(
             self,
             group=group.number,
@@ -232,10 +232,10 @@ class State:
         paused: Whether no further chunk is read.
         taken: The newest `_batch` of `_signals` that took effect.
         correlation: The id of the last signal that requested tables, which all notifications have (NOT-04).
-        rest: Until when no further chunk is read, so that the limit of rows per second is kept.
-        notes: What the step that led here has to tell; none once it is told.
-        noticed: The newest `_batch` of `_notifications` before that.
-        unread: Tables whose last snapshot of all rows ended without them; what was stopped is not among them.
+        rest: The time until which no further chunk is read, so that the limit of rows per second is kept.
+        notes: The notifications of the step that led here; none once they have been sent.
+        noticed: The newest `_batch` of `_notifications` before them.
+        unread: Tables whose last snapshot of all rows ended without reading them; stopped tables are not among them.
     """
 
     queue: tuple[Wanted, ...] = ()
@@ -265,7 +265,7 @@ class State:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to do now: a pause lets staged chunks be emitted."""
+        """Whether there is something to do now: during a pause, staged chunks are still emitted."""
         return self.has_staged or (self.is_running and not self.paused)
 
     @property
@@ -274,7 +274,7 @@ class State:
         return self.reading is not None and bool(self.reading.staged)
 
     def named(self, names: Mapping[int, TableId], epoch: int) -> State:
-        """The same under the names that the tables have now: signals name these, and others may have the former ones.
+        """The same under the names that the tables have now: signals use these, and others may have the former ones.
 
         Args:
             names: The names of the captured tables by their identities.
@@ -301,12 +301,12 @@ class State:
         return replace(self, queue=queue, reading=reading, unread=self._unread_without(*gone)).settled()
 
     def put_off(self) -> State:
-        """Read the current table from its start behind all others; what it has staged is never emitted."""
+        """Move the table being read after all others, to start it over; what it has staged is never emitted."""
         later = (self.reading.identified,) if self.reading is not None else ()
         return replace(self, reading=None, queue=(*self.queue, *later))
 
     def next_table(self, status: str, at: datetime) -> State:
-        """Leave the table that was read, or could not be; without one, the next one in the queue.
+        """Leave the table that was read, or could not be read; if there is none, the next one in the queue.
 
         Args:
             status: What became of it.
@@ -315,7 +315,7 @@ class State:
         left = self.wanted[0]
         state = replace(self, reading=None) if self.reading is not None else replace(self, queue=self.queue[1:])
         if left.condition is not None or (left.surrogate is not None and status not in READ):
-            return state  # It says nothing of a snapshot of all rows in the order of the key.
+            return state  # This says nothing about a snapshot of all rows in the order of the key.
         last = self.unread_of(left.object_id, left.epoch)
         failed = Unread.after(last, left, at) if status not in READ else None
         return replace(state, unread=(*self._unread_without(left), *([failed] if failed is not None else [])))
@@ -330,7 +330,7 @@ class State:
         return next((one for one in self.unread if (one.object_id, one.epoch) == (object_id, epoch)), None)
 
     def will_read(self, object_id: int, epoch: int) -> bool:
-        """Whether all rows of a table are wanted, and not read yet.
+        """Whether all rows of a table are wanted but not read yet.
 
         Args:
             object_id: The table's identity.
@@ -343,7 +343,7 @@ class State:
         return tuple(one for one in self.unread if (one.object_id, one.epoch) not in known)
 
     def settled(self) -> State:
-        """The state, which forgets the pause and the signal of a snapshot that has ended."""
+        """The state without the pause and the signal of a snapshot that has ended."""
         return self if self.is_running else replace(self, paused=False, correlation=None)
 
 

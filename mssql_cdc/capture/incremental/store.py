@@ -1,7 +1,7 @@
 """Keeps the state of incremental snapshots in the lake (`_incremental_snapshots`), and finds signals that wait for it.
 
 A row is the whole state after a step, sealed if there is a secret, since its bounds are key values; the newest one
-counts. A step that begins from an older one is fenced, so of two runs one reads and emits a chunk.
+counts. A step that begins from an older one is fenced, so only one of two runs reads and emits a chunk.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _NUMBERED = re.compile(r"incremental-\d+")
 class Stored:
     """The newest state, and the signals that have not changed it yet, oldest first.
 
-    `open` says whether it is one of the hours at which chunks may be read; `lost`, that there were states and are none;
-    `failed` are the tables that are left, if each of them was given up: they wait until they stream again.
+    `open` says whether this is one of the hours in which chunks may be read; `lost`, that there were states but are
+    none now; `failed` are the remaining tables, if each of them was given up: they wait until they stream again.
     """
 
     state: State = field(default_factory=State)
@@ -78,7 +78,7 @@ def load(database: Database, *, now: datetime | None = None) -> Stored:
 
 
 def has_failed(offsets: Offsets, one: Wanted) -> bool:
-    """Whether a table was given up, and does not stream yet although a run may be trying it again.
+    """Whether a table was given up, and does not stream yet, although a run may be retrying it.
 
     Args:
         offsets: All offsets.
@@ -90,7 +90,7 @@ def has_failed(offsets: Offsets, one: Wanted) -> bool:
 
 
 class Store:
-    """The table of the states, as one step writes it: each state is based on the one before.
+    """The table of the states, as one step writes it: each state is based on the previous one.
 
     `is_new` says whether it had no state when it was opened.
     """
@@ -119,12 +119,12 @@ class Store:
 
 
 def taken(state: State, stored: Stored) -> State:
-    """The state, which knows that the signals took effect."""
+    """The state, updated to record that the signals took effect."""
     return replace(state, taken=stored.signals)
 
 
 def _failed(database: Database, state: State) -> Sequence[TableId]:
-    """The tables that are left, if each of them was given up."""
+    """The remaining tables, if each of them was given up."""
     offsets = database.offsets() if state.is_running else None
     return state.tables if offsets is not None and all(has_failed(offsets, one) for one in state.wanted) else ()
 
@@ -140,7 +140,7 @@ def _existing(table: SmallTable, seal: Seal) -> State | None:
 
 
 def _newest(table: SmallTable, batch: int, seal: Seal) -> State | None:
-    """The state of the newest commit: a large table has thousands, and the others are not read. None: it has none."""
+    """The state of the newest commit; the others, thousands for a large table, are not read. None: there is none."""
     newest = BatchSlice(batch - 1, batch)
     for rows in scan(table.uri, batches=newest, columns=["state"], storage=table.storage):
         return state_of_text(seal.opened(rows.column("state")[0].as_py()))
@@ -148,9 +148,9 @@ def _newest(table: SmallTable, batch: int, seal: Seal) -> State | None:
 
 
 def _had_states(database: Database) -> bool:
-    """Whether there have been states: commits of a table that was restored, or snapshots that have got their numbers.
+    """Whether there have been states: commits of a table that was restored, or snapshots that were given numbers.
 
-    RESTORE takes back rows, and keeps the number of the newest commit.
+    RESTORE removes rows but keeps the number of the newest commit.
     """
     own = small_table(database.layout, "incremental_snapshots", database.storage)
     if exists(own.uri, own.storage) and own.state().batch:

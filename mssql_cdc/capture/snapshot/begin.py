@@ -31,7 +31,7 @@ from mssql_cdc.source.protocol import SourceSession
 from mssql_cdc.source.values import LogMark, Witness
 
 LITTLE_ROWS = 100_000
-"""A snapshot of at most so many rows is read in this process, in about a second; Spark takes six to start."""
+"""A snapshot of at most this many rows is read in this process, in about a second; Spark takes six to start."""
 
 _FORK_ADVICE = (
     "The login may not see the database's recovery fork: a restore that takes back rows which a snapshot reads before "
@@ -75,14 +75,14 @@ def begin(database: Database, session: SourceSession, survey: Survey, wanted: Wa
     plan, fresh, failed = _plan(database, session, survey, wanted)
     offsets = _give_up(database, survey, failed, wanted.epoch)
     chosen = {t.table: survey.tables[t.table] for t in plan.tables if t.table in wanted.tables}
-    # Before the status: a table that disappears while it has one is looked for under the object id of its version.
+    # Before the status: a table that disappears while it has one is searched for under the object id of its version.
     structures = {table: t.structure(t.captured.newest, plan.of(table).held) for table, t in chosen.items()}
     schemas, _ = versioned(database, structures, survey.history)
     begins = {table: t for table, t in chosen.items() if not offsets.is_in(wanted.id, table.text)}
     note_unread(database, begins.values(), wanted.epoch)
     if begins:
         mark, captured = marked(database, session), survey.facts.captured
-        # What the snapshot reads lies behind it (A7).
+        # What the snapshot reads comes after it (A7).
         witness = survey.witness(session, captured) if captured is not None else None
         offsets = _write_status(database, plan, begins, offsets, wanted, mark, witness)
         chosen = {table: replace(t, entry=offsets.entry(table.text)) for table, t in chosen.items()}
@@ -143,7 +143,7 @@ def _furthest(witnesses: Iterable[Witness | None]) -> Witness | None:
 
 
 def is_little(estimated: Mapping[int, int], tables: Iterable[int]) -> bool:
-    """Whether tables have so few rows together that a Spark session would take longer to start than they to be read.
+    """Whether tables have so few rows in total that starting a Spark session would take longer than reading them.
 
     Args:
         estimated: The rows of each table, by object id, as the source estimates them.
@@ -153,7 +153,7 @@ def is_little(estimated: Mapping[int, int], tables: Iterable[int]) -> bool:
 
 
 def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
-    """The gaps of tables whose place another one has taken: what the former ones captured last was never read.
+    """Record the gaps of tables that another one has replaced: the last changes of the former ones were never read.
 
     Args:
         database: The database.
@@ -171,7 +171,7 @@ def note_unread(database: Database, tables: Iterable[LakeTable], epoch: int) -> 
 
 
 def marked(database: Database, session: SourceSession) -> LogMark:
-    """The log's end before rows are read; the log says so if the login may not see which history it ends (A7).
+    """The log's end before rows are read; a log line says so if the login may not see which history it ends (A7).
 
     Args:
         database: The database.
@@ -185,11 +185,11 @@ def marked(database: Database, session: SourceSession) -> LogMark:
 
 @retry_overtaken
 def take_number(database: Database, kind: str, table: TableId, begun: Lsn) -> int:
-    """Return a number that no snapshot has, for rows of a table that are read beside its stream.
+    """Return a number that no snapshot has, for rows of a table that are read alongside its stream.
 
     Args:
         database: The database.
-        kind: What reads them; part of the id that is recorded, as snapshots are.
+        kind: What reads them; part of the id, which is recorded like those of snapshots.
         table: The table.
         begun: What was captured then.
     """
@@ -207,7 +207,7 @@ def _plan_row(database: Database, plan: SnapshotPlan) -> dict[str, str]:
 
 
 def _give_up(database: Database, survey: Survey, failed: Mapping[TableId, MssqlCdcError], epoch: int) -> Offsets:
-    """Say of new tables that they cannot be read; what was read before keeps its status and its position."""
+    """Record that new tables cannot be read; what was read before keeps its status and its position."""
     redact = database.connector.redact
     entries = {
         table.text: survey.tables[table].new_entry(status="failed", epoch=epoch, reason=redact(str(error)))
@@ -225,11 +225,11 @@ def _plan(
 ) -> tuple[SnapshotPlan, bool, dict[TableId, MssqlCdcError]]:
     """The snapshot's plan, whether it was made now, and the tables that could not be planned.
 
-    It is made once and kept; the chunks of a table are planned while they are read. Some tables are planned anew, as
-    another edition: those whose key has changed since, because the bounds of their chunks are of another key; those
-    whose snapshot has not begun, or no longer counts, since another run may have read them and moved their stream on;
-    and those whose change logs another program has changed. A snapshot that was planned and never began keeps its id,
-    and may want other tables by then.
+    The plan is made once and kept; the chunks of a table are planned while they are read. Some tables are planned
+    again, as another edition: those whose key has changed since, because the bounds of their chunks belong to another
+    key; those whose snapshot has not begun, or no longer counts, since another run may have read them and advanced
+    their stream; and those whose change logs another program has changed. A snapshot that was planned but never began
+    keeps its id, and may want other tables by then.
     """
     store = small_table(database.layout, "snapshots", database.storage)
     state = store.state()
@@ -266,9 +266,9 @@ def _plan(
 
 
 def _still_holds(known: TablePlan, survey: Survey, snapshot: str) -> bool:
-    """Whether the plan is that of a table which this snapshot reads already, and by the key that the table has now.
+    """Whether the plan is that of a table that this snapshot is already reading, by the key that the table has now.
 
-    What another program has done to the change log may have taken rows that count as read (A5).
+    What another program has done to the change log may have removed rows that count as read (A5).
     """
     member = survey.tables[known.table]
     return survey.offsets.is_in(snapshot, known.table.text) and known.key == _key(member) and not member.tampered
@@ -277,7 +277,7 @@ def _still_holds(known: TablePlan, survey: Survey, snapshot: str) -> bool:
 def _table_plan(
     database: Database, session: SourceSession, survey: Survey, wanted: Wanted, table: TableId, *, edition: int
 ) -> TablePlan:
-    """One table's plan, which has no chunk yet. A table that refuses to be read does so here."""
+    """One table's plan, which has no chunks yet. A table that cannot be read fails here."""
     captured = session.captured()
     if captured is None:
         raise DataLostError("No capture instance exists any more; nothing can be read")
@@ -323,10 +323,10 @@ def _held(member: LakeTable, epoch: int) -> Lsn | None:
 
 
 def _take_over(database: Database, members: Mapping[TableId, LakeTable], offsets: Offsets, epoch: int) -> Offsets:
-    """Write that this run goes on with the snapshot: the one that read it until now can no longer end it (A3).
+    """Record that this run continues the snapshot: the one that read it until now can no longer end it (A3).
 
-    Otherwise a group that is read from now on could be committed behind its end (C18). A change log that another
-    program has changed counts as it is now: it was planned anew.
+    Otherwise a group that is read from now on could be committed after its end (C18). A change log that another program
+    has changed counts as it is now: its table was planned again.
     """
     entries = {table.text: seen_now(member, member.entry) for table, member in members.items() if member.entry}
     row = status_changed(database.stamp(epoch), entries)
@@ -334,9 +334,9 @@ def _take_over(database: Database, members: Mapping[TableId, LakeTable], offsets
 
 
 def seen_now(member: LakeTable, entry: Entry) -> Entry:
-    """Return the entry with the change log as it is now, if another program has changed it or taken it away.
+    """Return the entry with the change log as it is now, if another program has changed or removed it.
 
-    Looks do not judge the log of a table that is lost: perhaps this is why it is.
+    Surveys do not check the log of a table that is lost: this may be the reason why it is lost.
 
     Args:
         member: The table.
@@ -351,9 +351,9 @@ def seen_now(member: LakeTable, entry: Entry) -> Entry:
 
 
 def note_tampered(database: Database, tables: Iterable[LakeTable], epoch: int) -> None:
-    """The gaps of tables whose change log another program has changed: a snapshot mends the rows, not the events (A5).
+    """Record the gaps of tables whose change log another program has changed: a snapshot repairs rows, not events (A5).
 
-    A look that finds them writes the same. Who asks for a snapshot by hand may come before the next look.
+    A survey that finds them records the same. An operator's request for a snapshot may come before the next survey.
 
     Args:
         database: The database.

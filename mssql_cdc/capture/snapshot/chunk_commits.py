@@ -1,6 +1,6 @@
-"""What the commit of a group says of its chunks, which is the cursor of a table's snapshot (rule A6).
+"""What the commit of a group says about its chunks, which is the cursor of a table's snapshot (rule A6).
 
-The bounds are key values: they are sealed if there is a secret. What follows from the commits is `chunk_plan`'s.
+The bounds are key values: they are sealed if there is a secret. `chunk_plan` decides what follows from the commits.
 """
 
 from __future__ import annotations

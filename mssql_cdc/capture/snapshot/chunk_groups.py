@@ -28,7 +28,7 @@ from mssql_cdc.spark.lazy import is_ready
 from mssql_cdc.spark.tasks import TaskResult, run_here, run_tasks
 
 FIRST_CHUNKS = 2
-"""Chunks in a group that this process reads because Spark is still starting, which takes it six seconds."""
+"""Chunks in a group that this process reads because Spark is still starting, which takes six seconds."""
 
 
 def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
@@ -74,7 +74,7 @@ def read_groups(run: Run, group_chunks: int, show: Callable[[], None]) -> None:
 
 
 def _captured(run: Run) -> Lsn:
-    """What is captured before rows are read, in the history that the rows before them were read from (A7)."""
+    """What is captured before rows are read, in the history from which the earlier rows were read (A7)."""
     captured = run.session.captured()
     assert captured is not None  # a capture instance exists
     witness = run.session.witness(captured)
@@ -84,10 +84,10 @@ def _captured(run: Run) -> Lsn:
 
 
 def _positions(run: Run, seen: Mapping[TableId, Lsn]) -> dict[TableId, Lsn]:
-    """L of each table: what was captured before, or where its stream had come, if that is later.
+    """L of each table: what was captured before, or the position that its stream had reached, if that is later.
 
-    On an idle log streams stand behind the newest transaction (A8), and rows of an incremental snapshot or a repair
-    have that position: rows that are read now are newer, also if the stream does not go on there. A primary shows what
+    On an idle log, streams are beyond the newest transaction (A8), and rows of an incremental snapshot or a repair have
+    that position: rows that are read now are newer, even if the stream does not continue there. A primary shows what
     was committed below it.
 
     Args:
@@ -142,9 +142,9 @@ def _further(run: Run, table: TableId) -> Chunk | None:
 
 @contextmanager
 def locked_if_exclusive(run: Run) -> Generator[None]:
-    """Keep writers away from every table that is read by chunks, when `snapshot.isolation.mode=exclusive` asks for it.
+    """Keep writers out of every table that is read in chunks, if `snapshot.isolation.mode=exclusive` requires it.
 
-    Marks and positions are those of case B all the same, so that a lock that is lost costs a group and no row.
+    Marks and positions are still those of case B, so that a lost lock costs a group but no row.
     """
     wanted = [run.schemas[t.table] for t in run.plan.tables if not t.locked and t.table in run.tables]
     if run.database.connector.snapshot.isolation != "exclusive" or not wanted:
@@ -177,9 +177,9 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
 
 
 def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
-    """Tables without a key, each whole: its rows are exact at the log's end E.
+    """Read the tables without a key, each whole: its rows are exact at the log's end E.
 
-    So are tables that are not captured, since no change mends what another moment shows (SNP-03).
+    Tables that are not captured are read in the same way, since no change corrects what another moment shows (SNP-03).
 
     Args:
         run: The run of the snapshot.
@@ -209,9 +209,10 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
 def _read_whole(run: Run, table: TableId, chunk: Chunk) -> tuple[Lsn, TaskResult]:
     """Read a table as it is at the log's end E.
 
-    A shared lock keeps writers away: until all is read, or only until a transaction under SNAPSHOT isolation has begun,
-    which goes on seeing this moment (case A of correctness C). Such a transaction belongs to this process, which takes
-    E. Nothing has to fit the rows of a table that is not captured: under SNAPSHOT isolation it needs no lock at all.
+    A shared lock keeps writers out: until everything is read, or only until a transaction under SNAPSHOT isolation has
+    begun, which continues to see this moment (case A of correctness C). Such a transaction belongs to this process,
+    which takes E. Nothing has to match the rows of a table that is not captured: under SNAPSHOT isolation, it needs no
+    lock at all.
     """
     database, isolated = run.database, run.database.connector.snapshot.isolation == "snapshot"
     if isolated and not run.tables[table].captured.newest.streams:
@@ -238,7 +239,7 @@ def _read_whole(run: Run, table: TableId, chunk: Chunk) -> tuple[Lsn, TaskResult
 
 
 def _begin_tables(run: Run, tables: Iterable[TableId]) -> None:
-    """Say that tables are about to be read, and note the time, which all rows of a table have (SNP-32)."""
+    """Notify that tables are about to be read, and note the time, which all rows of a table have (SNP-32)."""
     for table in dict.fromkeys(tables):
         run.notes.in_progress(table)
         if table not in run.read_at:

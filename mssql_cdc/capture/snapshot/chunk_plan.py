@@ -22,18 +22,18 @@ from mssql_cdc.source.values import Bound, Chunk
 
 @dataclass(frozen=True, slots=True)
 class TablePlan:
-    """What is known of a table's chunks, and how the table is read.
+    """What is known about a table's chunks, and how the table is read.
 
-    `chunks` are in key order, without holes from the first key on; `resumed` completes them by those that are
-    committed. A persisted plan has chunks only if an earlier version made it: all of them. `following` is the
-    number of the next chunk. `edition` tells this plan of the table from others in the same snapshot: commits name it.
+    `chunks` are in key order, without holes from the first key on; `resumed` adds those that are committed. A persisted
+    plan has chunks only if an earlier version made it, and then all of them. `following` is the number of the next
+    chunk. `edition` distinguishes this plan of the table from others in the same snapshot: commits name it.
 
-    `held` is where the table's stream had stopped when the snapshot began (P; None: it does not go on from there, or
-    never streamed), `reached` where it had come in this epoch, whether it goes on there or not, `begun` what was
-    captured then (L0). `select` is a statement that stands for the table, which makes the snapshot a filtered one.
-    `locked` tables are read whole (C21: without a key, or not captured). `again`: the lake has rows of the
-    table from before, which have to be swept afterwards (rule C19). `key` is the definition of the key that the
-    chunks' bounds are made of. `refused` says why the signal's filter is not run, so that the table is not read.
+    `held` is where the table's stream had stopped when the snapshot began (P; None: it does not continue from there, or
+    never streamed), `reached` the position that it had reached in this epoch, whether it continues there or not,
+    `begun` what was captured then (L0). `select` is a statement that replaces the table, which makes the snapshot a
+    filtered one. `locked` tables are read whole (C21: without a key, or not captured). `again`: the lake has earlier
+    rows of the table, which have to be swept afterwards (rule C19). `key` is the definition of the key that the chunks'
+    bounds consist of. `refused` says why the signal's filter is not run, so that the table is not read.
     """
 
     table: TableId
@@ -55,7 +55,7 @@ class TablePlan:
         return bool(self.chunks) and self.chunks[-1].upper is None
 
     def further(self, upper: Bound | None) -> TablePlan:
-        """The plan with one more chunk, which ends at a bound; None: it is the last one, with all keys to come."""
+        """The plan with one more chunk, which ends at a bound; None: it is the last one, with all further keys."""
         lower = self.chunks[-1].upper if self.chunks else None
         chunk = Chunk(self.following, lower, upper)
         return replace(self, chunks=(*self.chunks, chunk), following=self.following + 1)
@@ -70,7 +70,7 @@ class TablePlan:
 class SnapshotPlan:
     """A snapshot: its partition key, its number (part of `_pos`), its tables, the signal that requested it.
 
-    `notice` is the id of its notifications where no signal has one, `noticed` the newest `_batch` of `_notifications`
+    `notice` is the id of its notifications if no signal provides one, `noticed` the newest `_batch` of `_notifications`
     when it was planned.
     """
 
@@ -108,9 +108,9 @@ class GroupDone:
 
 @dataclass(frozen=True, slots=True)
 class Reread:
-    """Chunks are left: these were read so long ago that the changes since their low mark are being cleaned up (A9).
+    """Chunks are left: they were read so long ago that the changes since their low mark are being cleaned up (A9).
 
-    None of them: the table's last chunk is not planned yet.
+    If there are none, the table's last chunk is not planned yet.
     """
 
     chunks: tuple[int, ...]
@@ -120,9 +120,9 @@ class Reread:
 class Ended:
     """The table is read: stream from `position`, exclusive.
 
-    `low` is the smallest low mark of the groups that count. `again`: other groups do not count, so that their rows may
-    have to be swept (rule C19). `gap`: the changes after P went during the snapshot; its rows replace them. `chunk` is
-    the number of the first chunk that counts (C21).
+    `low` is the smallest low mark of the groups that count. `again`: other groups do not count, so their rows may have
+    to be swept (rule C19). `gap`: the changes after P were removed during the snapshot; its rows replace them. `chunk`
+    is the number of the first chunk that counts (C21).
     """
 
     position: Lsn
@@ -136,8 +136,8 @@ def low_mark(captured: Lsn, minimum: Lsn) -> Lsn:
     """Return L of a group: the captured position, or the minimum of the table's capture instance if that is later.
 
     A reader sees every transaction below the minimum: it is the instance's start, and enabling CDC on a table briefly
-    excludes writers; or cleanup has moved it, at most to a row of the mapping that is as old as the retention. Without
-    this rule, a quiet database would never have a mark that its minimum allows, and its chunks would be read for ever.
+    excludes writers; or cleanup has moved it, at most to a mapping row that is as old as the retention. Without this
+    rule, a quiet database would never have a mark that its minimum allows, and its chunks would be read forever.
 
     Args:
         captured: The captured position.
@@ -147,9 +147,9 @@ def low_mark(captured: Lsn, minimum: Lsn) -> Lsn:
 
 
 def resumed(plan: TablePlan, done: Sequence[GroupDone]) -> TablePlan:
-    """Return the plan with the chunks that its commits have, from where it goes on; a commit is the cursor (rule A6).
+    """Return the plan with the chunks that its commits have, after which it resumes; a commit is the cursor (rule A6).
 
-    Only chunks that continue one another count. Numbers go on behind those of all commits, also of other editions.
+    Only contiguous chunks count. Numbers continue after those of all commits, including those of other editions.
 
     Args:
         plan: The persisted plan of one table.
@@ -190,7 +190,7 @@ def next_group(
 ) -> tuple[tuple[TableId, Chunk], ...]:
     """Return up to `size` unread chunks, table by table, so that one table ends early and can stream.
 
-    Tables with few rows come first, since they would wait long for a large one; equals keep the plan's order.
+    Tables with few rows come first, since they would wait long for a large one; ties keep the plan's order.
 
     Args:
         plan: The plan of the snapshot.

@@ -1,7 +1,7 @@
 """`snapshot.delay.ms` before a snapshot reads, and `streaming.delay.ms` before its tables stream (SNP-30).
 
-Tables wait with the status `snapshot`, so that no run streams them meanwhile. A snapshot that is resumed waits no more
-before it reads.
+Tables wait with the status `snapshot`, so that no run streams them meanwhile. A snapshot that is resumed does not wait
+again before it reads.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     Args:
         run: The run of the snapshot.
         table_plan: The plan of the table, whose chunks are all read.
-        minimum: The minimum LSN of the capture instance that was read under.
+        minimum: The minimum LSN of the capture instance under which it was read.
         oldest: The smallest minimum of the table's capture instances.
     """
     table = table_plan.table
@@ -44,7 +44,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     if isinstance(outcome, Reread):
         return
     if outcome.gap and table_plan.select is not None:
-        # A part of the rows cannot stand for changes that went: the next look finds the loss (A9).
+        # A part of the rows cannot replace changes that were removed: the next survey finds the loss (A9).
         _stop_table(run, table, by=CHANGES_WENT, why="changes that it was to go on from were removed")
         return
     _fence_groups(run, table, {"ended": True})
@@ -54,13 +54,13 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
     run.notes.scanned(table, run.rows[table])
     if set(run.tables) == {table} and not run.failed:
         run.notes.completed()
-    run.notes.flush()  # Before the end: what a run that dies here has not told, none would tell.
+    run.notes.flush()  # Before the end: what a run that dies here has not sent, none would send.
     _write_end(run, table, outcome, mark)
     del run.tables[table]
 
 
 def require_history(run: Run) -> None:
-    """The source still has the history that was read from: groups of another one would stay among the others (A7).
+    """Require that the source still has the history that was read: groups of another would stay among the others (A7).
 
     Args:
         run: The run of the snapshot.
@@ -75,7 +75,7 @@ def require_history(run: Run) -> None:
 
 
 def obey(run: Run) -> None:
-    """Apply control signals: give up the tables that are stopped, and say whether the rest is paused.
+    """Apply control signals: give up the tables that are stopped, and note whether the rest is paused.
 
     Args:
         run: The run of the snapshot.
@@ -94,7 +94,7 @@ def obey(run: Run) -> None:
 
 
 def tell_paused(run: Run) -> None:
-    """Say that the run ends because the snapshot is paused; without a table that is left, it is complete."""
+    """Report that the run ends because the snapshot is paused; if no table is left, it is complete."""
     left = [table for table in run.tables if table not in run.failed]
     if not run.paused or not left:
         run.paused = False
@@ -111,11 +111,11 @@ def _say_refused(run: Run, table: TableId, line: str) -> None:
 
 
 def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
-    """Give up a table: it streams on from P, as if its snapshot had not begun.
+    """Give up a table: it continues to stream from P, as if its snapshot had not begun.
 
-    The rows that were read stay. Each is exact with the changes behind its low mark (C18), and P is not behind these:
-    so the table is closed until the stream has passed E, like behind a snapshot that was read to its end. What was not
-    read is as the stream left it at P. Nothing is swept, since a row that was not read may exist.
+    The rows that were read stay. Each is exact with the changes after its low mark (C18), and P is not after any low
+    mark, so the table is closed until the stream has passed E, as after a snapshot that was read to its end. What was
+    not read is as the stream left it at P. Nothing is swept, since a row that was not read may exist.
     """
     require_history(run)
     member, groups, plan = run.tables[table], run.done[table], run.plan
@@ -151,9 +151,9 @@ def _stop_table(run: Run, table: TableId, *, by: str, why: str) -> None:
 
 
 def _fence_groups(run: Run, table: TableId, facts: Mapping[str, Any]) -> None:
-    """Commit that no group follows, before E is taken: one that another run has begun to read would be behind it (C18).
+    """Commit that no group follows, before E is taken: one that another run has begun to read would be after it (C18).
 
-    That run may know other chunks as unread: two runs had planned the same snapshot, or cleanup has gone on since.
+    To that run, other chunks may be unread: two runs had planned the same snapshot, or cleanup has continued since.
     """
     plan = run.plan.id
     known = {"kind": "snapshot", "snapshot": plan, "epoch": run.epoch, "partition": plan}
@@ -162,10 +162,10 @@ def _fence_groups(run: Run, table: TableId, facts: Mapping[str, Any]) -> None:
 
 
 def give_back(run: Run) -> None:
-    """Let tables stream on whose requested snapshot cannot be read, and of which nothing was read (BLK-06).
+    """Let tables whose requested snapshot cannot be read, and of which nothing was read, continue to stream (BLK-06).
 
     Another attempt would fail like this one, and meanwhile their changes would wait; the signal can be sent again. If
-    no table could even be planned, no row names the signal, and it gets its answer here.
+    no table could even be planned, no row names the signal, and it is answered here.
     """
     signal = run.plan.signal
     if signal is not None and run.failed and not run.tables and signal not in run.offsets.answered_signals:
@@ -191,7 +191,7 @@ def give_back(run: Run) -> None:
 
 
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
-    """Record that changes after P went while the snapshot ran: its rows replace them, their history is lost.
+    """Record that changes after P were removed while the snapshot ran: its rows replace them, their history is lost.
 
     The gaps that were open until now end where the table streams again; a run that died here may have
     given them another end.
@@ -222,11 +222,11 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
 
 def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> None:
     member, state = run.tables[table], run.states[table]
-    # A stream that goes on before the snapshot's rows stands in the instance that it was read from (B14).
+    # A stream that continues before the snapshot's rows is in the instance from which it was read (B14).
     goes_on = member.entry if ended.position < ended.low else None
     instance = goes_on.instance if goes_on is not None else member.captured.newest.identity
     table_plan, version = run.plan.of(table), run.schemas[table].version
-    # A part does not stand for the rows beside it: they are as the whole table was read last.
+    # A part does not replace the other rows: they are as of the last read of the whole table.
     is_part = table_plan.select is not None and table_plan.held is not None
     filled = member.entry.filled if is_part and member.entry is not None else None
     entry = member.new_entry(
@@ -242,7 +242,7 @@ def _write_end(run: Run, table: TableId, ended: Ended, mark: LogMark) -> None:
         schema=version,
         filled=filled or version,
     )
-    # What a statement leaves out may exist; of a table that never streamed, all rows are of such statements.
+    # Rows that a statement leaves out may exist; all rows of a table that never streamed are from such statements.
     again = table_plan.again or ended.again
     sweeps = again and not table_plan.locked and (table_plan.select is None or table_plan.held is None)
     facts = SnapshotEnded(
@@ -263,7 +263,8 @@ def _append(run: Run, row: OffsetRow) -> None:
     """Append a row to the newest offsets, in which every table of the run must be as the run left it.
 
     Raises:
-        FencedError: another run has taken over a table of the row, and nothing was written; or one of the others.
+        FencedError: another run has taken over a table of the row, and nothing was written; or one of the run's other
+            tables.
     """
     before = run.offsets
     run.offsets = append_offsets(run.database.layout, row, seen=before, storage=run.database.storage)

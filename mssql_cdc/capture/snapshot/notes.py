@@ -1,7 +1,7 @@
-"""The notifications of an initial or a blocking snapshot in Debezium's words, once each, whatever runs take it.
+"""The notifications of an initial or a blocking snapshot in Debezium's words, once each, whichever runs take it.
 
-They are written when things happen, before the commit that they tell of: a run that dies in between repeats the step,
-and finds what it has told. `capture/notifications.py` writes them.
+They are written when things happen, before the commit that they report: if a run dies in between, the step is repeated
+and finds what was sent. `capture/notifications.py` writes them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLUMNS = ("id", "aggregate_type", "type", "additional_data", "_batch")
 
 
 class SnapshotNotes:
-    """What one run tells of a snapshot: what the runs before it have told already is not told again."""
+    """What one run reports about a snapshot: what earlier runs have already reported is not repeated."""
 
     def __init__(self, database: Database, plan: SnapshotPlan, *, is_new: bool) -> None:
         """Begin.
@@ -29,7 +29,7 @@ class SnapshotNotes:
         Args:
             database: The database.
             plan: The plan of the whole snapshot.
-            is_new: Whether this run made the plan, so that nothing was told before.
+            is_new: Whether this run made the plan, so that nothing was reported before.
         """
         id_ = id_of(plan.signal) if plan.signal else plan.notice
         self._tables = ",".join(one.table.text for one in plan.tables)
@@ -68,15 +68,15 @@ class SnapshotNotes:
         self._once(_COMPLETED)
 
     def aborted(self) -> None:
-        """This attempt ends, and tables are left that could not be read. Another one starts anew, as in Debezium."""
+        """This attempt ends, and tables are left that could not be read. Another one starts over, as in Debezium."""
         self._notifier.add(_ABORTED)
 
     def paused(self) -> None:
-        """The snapshot is paused. Debezium pauses incremental ones only, which tell of it in the same words."""
+        """The snapshot is paused. Debezium pauses incremental ones only, which report it in the same words."""
         self._once(_PAUSED, data_collections=self._tables)
 
     def resumed(self) -> None:
-        """The snapshot goes on, if it was paused."""
+        """The snapshot continues, if it was paused."""
         if (_PAUSED, "") in self._told:
             self._told.discard((_PAUSED, ""))
             self._notifier.add(_RESUMED, data_collections=self._tables)
@@ -98,12 +98,12 @@ class SnapshotNotes:
 
 
 def _told(database: Database, id_: str, behind: int) -> set[tuple[str, str]]:
-    """What was told of a snapshot: types, with the tables that they are about; of an aborted attempt, what it has read.
+    """What was reported about a snapshot: types, with the tables they concern; for an aborted attempt, what it read.
 
     Args:
         database: The database.
         id_: The id of its notifications.
-        behind: The newest `_batch` of the notifications when it was planned: a signal's id may come again.
+        behind: The newest `_batch` of the notifications when it was planned: a signal's id may be reused.
     """
     table = small_table(database.layout, "notifications", database.storage)
     batches = BatchSlice(behind, table.state().batch)

@@ -32,7 +32,7 @@ class TableProgress:
         chunks: All chunks: an estimate until they are all planned, which happens while they are read.
         rows: The rows that were read.
         expected: The rows of the table as the source estimates them; 0: unknown.
-        before: Those of its rows that earlier runs have read.
+        before: The rows that earlier runs have read.
         ended: Whether the table is read to its end, and streams.
         is_planned: Whether the number of chunks is known.
     """
@@ -61,7 +61,7 @@ class Progress:
     """The progress of a snapshot.
 
     Attributes:
-        tables: That of each table.
+        tables: The progress of each table.
         signal: The id of the signal that requested it.
         seconds: For how long this run has been reading.
     """
@@ -118,15 +118,15 @@ class Progress:
 
 @dataclass
 class Run:
-    """One run at a snapshot: what was loaded, and what has been done so far.
+    """One run of a snapshot: what was loaded, and what has been done so far.
 
-    `lock` holds all tables with a key, when `snapshot.isolation.mode=exclusive` asks for it. `is_little`: the rows are
-    read in this process. `chunk_rows` are about those of a chunk that is planned. `committed` says when each table's
-    last group was, in seconds of a monotonic clock; so does `begun` of this run. `rows` are those of each table that
-    were read, `before` those that earlier runs have read, `expected` those that it has as the source estimates. Control
-    signals behind row `heard` of `_signals` concern the snapshot: `stopped` are the tables that it gave up, with the id
-    of the signal, `refused` those that it did not; `paused`: it ends before it is complete. `witness` is of the history
-    that was read from (A7).
+    `lock` holds all tables with a key, if `snapshot.isolation.mode=exclusive` requires it. `is_little`: the rows are
+    read in this process. `chunk_rows` is the approximate number of rows in a planned chunk. `committed` is when each
+    table's last group was committed, in seconds of a monotonic clock, `begun` when this run began. `rows` are the
+    numbers of rows read from each table, `before` those that earlier runs have read, `expected` the source's estimates
+    of all. Control signals after row `heard` of `_signals` concern the snapshot: `stopped` are the tables that it gave
+    up, with the id of the signal, `refused` those that it did not; `paused`: it ends before it is complete. `witness`
+    is of the history that was read (A7).
     """
 
     database: Database
@@ -177,7 +177,7 @@ def progress_of(run: Run) -> Progress:
 
 
 def table_progress(run: Run, plan: TablePlan) -> TableProgress:
-    """Return the progress of a table; until its last chunk is planned, there is at least one more than are.
+    """Return the progress of a table; until its last chunk is planned, at least one more is to come.
 
     Args:
         run: The run of the snapshot.
@@ -203,11 +203,11 @@ def _duration(seconds: float) -> str:
 
 
 def require_held(tables: Iterable[LakeTable], before: Offsets, now: Offsets) -> None:
-    """Raise FencedError if a row between these offsets has an entry of one of the tables: another run has it now (A3).
+    """Raise FencedError if a row between these offsets has an entry for one of the tables: another run has it now (A3).
 
     Args:
         tables: Tables that are in a snapshot.
-        before: The offsets behind this run's own row.
+        before: The offsets after this run's own row.
         now: Newer offsets.
     """
     for one in tables:

@@ -1,7 +1,7 @@
-"""The statement that stands for a table in a snapshot: a signal's filter, or one of the configuration (SNP-13, BLK-04).
+"""The statement that replaces a table in a snapshot: a signal's filter, or one in the configuration (SNP-13, BLK-04).
 
-Such a statement reads a part of the table, and no sweep tells what it leaves out from what is gone. So it may stand for
-a table whose stream goes on, and for one that never streamed; every other one is read in full.
+Such a statement reads a part of the table, and no sweep can distinguish what it leaves out from what is gone. So it may
+replace a table whose stream continues, and one that never streamed; every other one is read in full.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def statement_of(
         database: The database.
         known: The table in the lake.
         member: The table in the survey.
-        held: Where its stream goes on (P); None: it does not, or never began.
+        held: Where its stream continues (P); None: it does not, or never began.
         asked: The signal's filter.
 
     Raises:
@@ -39,13 +39,13 @@ def statement_of(
 
 
 def _must_be_whole(known: LakeTable, member: Member, held: Lsn | None) -> str | None:
-    """Why a part of the table would leave the lake wrong; None when it would not."""
+    """Why reading a part of the table would leave the lake wrong; None if it would not."""
     if member.status == "lost":
         return "changes were lost"
     if member.rekeyed:
         return "its key definition changed"
     if known.entry is None or known.entry.filled is None:
-        return None  # It never streamed: nothing of it was read whole, or began without rows.
+        return None  # It never streamed: it was neither read whole nor begun without rows.
     if held is None:
         return "its stream does not go on from what the lake has of it"
     if not known.captured.newest.schema.key_columns:

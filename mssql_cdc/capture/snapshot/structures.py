@@ -1,6 +1,6 @@
 """Keeps the structure of the tables that are not captured, as the initial snapshot of a database finds them (SNP-19).
 
-They are described in records and are nothing else: not captured, not checked, no assets.
+They are only described in records: they are not captured, not checked, and not assets.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mssql_cdc.source.protocol import SourceSession
 
 
 def keep_structures(database: Database, session: SourceSession, offsets: Offsets) -> None:
-    """Keep those that the connector wants to be described, before the first snapshot of the database begins.
+    """Keep the structures that the connector wants described, before the first snapshot of the database begins.
 
     Args:
         database: The database.

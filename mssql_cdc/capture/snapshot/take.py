@@ -44,9 +44,9 @@ NOT_CAPTURED = "the source no longer captures it; run `mssql-cdc discover` and r
 class SnapshotResult:
     """The result of a snapshot.
 
-    `rows` are those of each table that this run read, also what earlier runs have read of it; `failed` tables keep the
-    status `snapshot`; `notes` contain the reasons why tables were not read. `stopped` tables were given up, with the id
-    of the signal; `paused` ones wait.
+    `rows` are those of each table that this run read, including what earlier runs have read of it; `failed` tables keep
+    the status `snapshot`; `notes` contain the reasons why tables were not read. `stopped` tables were given up, with
+    the id of the signal; `paused` ones wait.
     """
 
     id: str
@@ -58,7 +58,7 @@ class SnapshotResult:
 
     @property
     def completed(self) -> bool:
-        """Whether every table was read that was not stopped, and one was."""
+        """Whether every table that was not stopped was read, and at least one was."""
         return not (self.failed or self.paused or (self.stopped and not self.rows))
 
     def raise_failure(self) -> None:
@@ -87,7 +87,7 @@ def capture_snapshot(
     Raises:
         ConfigurationError: the source no longer captures one of the tables.
         SourceRestoredError: the source went back in time; its rows belong to another epoch.
-        SourceUnavailableError, SourceError: the source could not be asked; what was committed stays.
+        SourceUnavailableError, SourceError: the source could not be queried; what was committed stays.
         FencedError: another run holds these tables.
     """
     _require_possible(survey, decision)
@@ -130,7 +130,7 @@ def capture_snapshot(
             if any(not isinstance(error, FencedError) for error in run.failed.values()):
                 run.notes.aborted()
         except FencedError:
-            raise  # Another run goes on with it.
+            raise  # Another run continues it.
         except MssqlCdcError:
             run.notes.aborted()
             raise
@@ -183,7 +183,7 @@ def _require_possible(survey: Survey, decision: Snapshot) -> None:
 
 
 def _unseen(survey: Survey, decision: Snapshot) -> dict[TableId, str]:
-    """The requested tables that this look cannot read, with the reason: the others answer the signal without them."""
+    """The requested tables that this survey cannot read, with the reason: the others answer the signal without them."""
     asked = {
         table for one in survey.facts.asked if one.signal and one.signal == decision.signal for table in one.tables
     }
@@ -209,7 +209,7 @@ def _not_read(database: Database, survey: Survey, decision: Snapshot, table: Tab
 
 
 def _has_another(survey: Survey, decision: Snapshot, table: TableId) -> bool:
-    """Whether another snapshot reads the table, or has read it; of one that was given up, none has."""
+    """Whether another snapshot is reading the table, or has read it; none has read one that was given up."""
     begun = _member(survey, table).status in {"snapshot", "streaming"}
     return begun and not survey.offsets.is_in(decision.id, table.text)
 
@@ -220,14 +220,14 @@ def _is_planned(decision: Snapshot) -> bool:
 
 
 def _left_out(database: Database, survey: Survey, table: TableId) -> str | None:
-    """Why the snapshot query reads no rows of the table; where it is faulty, the plan of the table says so."""
+    """Why the snapshot query reads no rows of the table; if it is faulty, the plan of the table reports that."""
     with suppress(ConfigurationError):
         return chosen_query(database, survey.tables[table].captured.newest.schema).skipped
     return None
 
 
 def _begins(survey: Survey, decision: Snapshot, table: TableId) -> bool:
-    """Whether `snapshot.mode` decides about the table's rows: it is new, or is read again without being asked."""
+    """Whether `snapshot.mode` decides about the table's rows: it is new, or is read again without a request."""
     member = _member(survey, table)
     repaired = member.rekeyed or member.streams_on or (member.status == "lost" and survey.facts.policy.on_data_error)
     return member.status == "new" or (repaired and _is_planned(decision))
@@ -236,8 +236,8 @@ def _begins(survey: Survey, decision: Snapshot, table: TableId) -> bool:
 def _take_positions(database: Database, survey: Survey, decision: Snapshot, tables: Collection[TableId]) -> None:
     """Let these tables stream from now on without reading their rows (SNP-05).
 
-    A table that CDC was enabled on behind everything that was read streams from its capture instance's start, as in
-    Debezium: no other table's later change is out already, so its first changes still have their place.
+    A table on which CDC was enabled after everything that was read streams from its capture instance's start, as in
+    Debezium: no later change of another table has been published yet, so its first changes still have their place.
     """
     if not tables:
         return
@@ -255,7 +255,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
     for table, known in found.items():
         number = schemas[table].version
         entry = seen_now(known, known.new_entry(status="streaming", epoch=epoch, schema=number, filled=number))
-        if table not in rekeyed:  # Such a table streams on from where it stands.
+        if table not in rekeyed:  # A rekeyed table continues to stream from its position.
             start = known.captured.newest.start_lsn
             begun_since = streamed is not None and start >= streamed
             to = low_mark(captured, start) if captured and not begun_since else start
@@ -289,7 +289,7 @@ def _furthest(offsets: Offsets, epoch: int) -> Lsn | None:
 def _filters(database: Database, survey: Survey, decision: Snapshot) -> Mapping[TableId, Filter]:
     """The SELECT statements of the signal's `additional-conditions` (BLK-04).
 
-    A new table is not failed by a filter that is refused, since it is read in full without a signal, too.
+    A refused filter does not fail a new table, since that is read in full even without a signal.
     """
     request = next((one for one in survey.requests if one.signal_id == decision.signal), None)
     found = request.filters(decision.tables) if request is not None else {}

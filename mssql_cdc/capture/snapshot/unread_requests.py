@@ -1,6 +1,6 @@
-"""Answers requests for blocking snapshots of which no table can be read: excluded ones, and such as are gone for good.
+"""Answers requests for blocking snapshots of which no table can be read: all are excluded, or gone for good.
 
-A table that may come back, since a right is missing or its loss was not acknowledged, keeps its request waiting.
+A table that may come back, since a permission is missing or its loss was not acknowledged, keeps its request waiting.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from mssql_cdc.lake.steps import signal_answered
 
 
 def answer_unread_requests(database: Database, seen: Survey) -> bool:
-    """Answer the requests none of whose tables is captured, as Debezium does, with SKIPPED; whether there were any.
+    """Answer requests none of whose tables is captured with SKIPPED, as Debezium does; return whether there were any.
 
     Args:
         database: The database.
-        seen: A look at the source.
+        seen: A survey of the source.
 
     Raises:
         FencedError: Another run has begun a new epoch.
     """
     if seen.facts.restored is not None:
-        return False  # Which tables there are is told in the next epoch.
+        return False  # Only the next epoch shows which tables there are.
     tables = {*seen.tables, *(absent.table for absent in seen.facts.absent)}
     left = [request for request in seen.requests if not request.of(tables)]
     offsets = seen.offsets
