@@ -1,7 +1,7 @@
-"""The canonical text of a value: what a source's check session and `check/` make of it, each from its own side.
+"""The canonical text of a value, which a source's check session and `check/` each produce for their own side.
 
 Only what both need belongs here: points in time, fractions of a second, the base type of a variant. No reader of
-capture uses it, so that a mistake in one of them shows up as a difference.
+capture uses this module, so a mistake in a reader shows up as a difference.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Moment:
 
     @classmethod
     def parse(cls, text: str) -> Moment:
-        """The moment of a text like `2024-05-06 07:08:09.1234567 +02:00`, or of its canonical text."""
+        """Parse a text like `2024-05-06 07:08:09.1234567 +02:00`, or a canonical text."""
         found = _MOMENT.fullmatch(text.strip())
         if not found:
             raise ValueError("Not a date or time")
@@ -40,18 +40,18 @@ class Moment:
 
     @classmethod
     def of_micros(cls, micros: int) -> Moment:
-        """From microseconds since 1970-01-01 (UTC)."""
+        """Make a moment from microseconds since 1970-01-01 (UTC)."""
         return cls((micros + (_EPOCH_DAYS - 1) * _DAY) * 1000)
 
     @property
     def micros(self) -> int:
-        """Microseconds since 1970-01-01 in UTC, cut, not rounded."""
+        """Microseconds since 1970-01-01 in UTC, truncated, not rounded."""
         utc = self.nanoseconds - self.offset * 60_000_000_000
         return utc // 1000 - (_EPOCH_DAYS - 1) * _DAY
 
     @property
     def text(self) -> str:
-        """The canonical text: ISO 8601 with the digits that are not zero, `2024-05-06T07:08:09.12+02:00`."""
+        """The canonical text: ISO 8601 without trailing zeros in the fraction, `2024-05-06T07:08:09.12+02:00`."""
         days, rest = divmod(self.nanoseconds, _DAY * 1000)
         seconds, fraction = divmod(rest, 1_000_000_000)
         day = date.fromordinal(days + 1).isoformat()
@@ -63,7 +63,7 @@ class Moment:
 
 
 def time_text(value: str) -> str:
-    """`hh:mm:ss` with a fraction only where there is one."""
+    """`hh:mm:ss`, with a fraction only if it is not zero."""
     whole, _, fraction = value.partition(".")
     return f"{whole}.{fraction.rstrip('0')}".rstrip(".")
 
@@ -81,6 +81,6 @@ def variant_text(base: str, text: str) -> str:
         case Kind.BINARY:
             return text.lower().removeprefix("0x")
         case _ if LONE_SURROGATE.search(text):
-            return text.encode("utf-16-be", "surrogatepass").hex()  # Nothing shows such a text.
+            return text.encode("utf-16-be", "surrogatepass").hex()  # Such a text cannot be displayed.
         case _:
             return text

@@ -1,7 +1,7 @@
 """The interface that planning and capture need from a source. Each implementation is a package next to this module.
 
 Everything that runs in a Spark task is a `BatchReader`: a picklable value without resolved secrets. Every method raises
-only classes of `errors`; the implementation decides which one.
+only exceptions from `errors`; the implementation decides which one.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SharedReading(Protocol):
     """One connection over which several readers read in turn."""
 
     def read(self, reader: BatchReader) -> Iterator[pa.RecordBatch]:
-        """The batches of one of the readers; they count only once `spoiled` does not name it."""
+        """The batches of one of the readers; they count only if `spoiled` does not list it afterwards."""
         ...
 
     def spoiled(self) -> Collection[int]:
@@ -70,24 +70,24 @@ class ChunkRead:
 
     Attributes:
         schema: the table's stored schema.
-        chunks: which rows. The next chunk is asked for when the last row of the one before has been read, and each
-            read begins anew with the first.
+        chunks: which rows. The next chunk is requested when the last row of the previous one has been read, and each
+            read starts again with the first.
         snapshot_number: the snapshot's number, part of `_pos`.
         epoch: the current epoch.
         position: the commit position of the rows.
         captured: the position that the reader must see as captured (C20); None if the table is locked.
         commit_lsn: the source's newest position when the snapshot began, for the records.
         read_at: the source's clock when the table's read began.
-        rows: about how many rows a chunk has, if that is known to be few.
+        rows: the approximate number of rows in a chunk, if it is known to be small.
         statement: a SELECT statement that replaces the table (SNP-23, BLK-04).
         condition: an additional condition on the rows (INC-04).
         under_lock: the caller holds a lock on the whole table.
-        recompile: the server makes a plan of its own for each statement (INC-17).
-        hidden: columns that nothing uses, and that are not read (SNP-22).
-        begun: called as soon as the rows of the table are those of one moment, whoever writes from then on; only a
-            reader in this process, under SNAPSHOT isolation, is given it.
-        held: called behind the last row, while nobody can change what was read, nor add a row to it: the statement
-            that reads the rows locks them. Only a reader in this process is given it.
+        recompile: the server compiles a separate plan for each statement (INC-17).
+        hidden: columns that nothing uses and that are not read (SNP-22).
+        begun: called as soon as the reader's view of the table is fixed at one moment, whoever writes from then on;
+            only a reader in this process, under SNAPSHOT isolation, gets it.
+        held: called after the last row, while nobody can change what was read or add a row to it, because the statement
+            that reads the rows locks them. Only a reader in this process gets it.
     """
 
     schema: TableSchema
@@ -109,10 +109,10 @@ class ChunkRead:
 
 
 class SourceSession(Protocol):
-    """A short-lived connection to one database, for metadata queries and not for rows."""
+    """A short-lived connection to one database, for metadata queries, not for rows."""
 
     def require_ready(self) -> str:
-        """The database's name in the source's spelling; raises ConfigurationError when nothing can be captured."""
+        """Return the database's name in the source's spelling; raise ConfigurationError if nothing can be captured."""
         ...
 
     def tables(self) -> Sequence[CapturedTable]:
@@ -124,23 +124,23 @@ class SourceSession(Protocol):
         ...
 
     def left_out(self) -> Sequence[str]:
-        """The captured tables that the connector's filters do not let through, by name."""
+        """The names of the captured tables that the connector's filters exclude."""
         ...
 
     def structures(self) -> Sequence[TableStructure]:
-        """The structure of every table that the login sees, captured or not."""
+        """The structure of every table that the login can see, captured or not."""
         ...
 
     def hidden(self) -> Sequence[str]:
-        """The capture instances of tables that the login cannot see, by name; the tables' own names are hidden."""
+        """The names of the capture instances of tables that the login cannot see; the tables' own names are hidden."""
         ...
 
     def unstarted(self) -> Sequence[str]:
-        """The capture instances, by name, with which capture has not begun: nothing can be read from them yet."""
+        """The names of the capture instances that capture has not started on: nothing can be read from them yet."""
         ...
 
     def concealed(self) -> str | None:
-        """What to say when the login cannot know whether rows are concealed from it; None when it can."""
+        """A message if the login cannot know whether rows are concealed from it; None if it can."""
         ...
 
     def has_table(self, name: str) -> bool:
@@ -152,23 +152,23 @@ class SourceSession(Protocol):
         ...
 
     def stalled(self) -> str | None:
-        """What to say when capture stands still; None when it works, or that cannot be told."""
+        """A message if capture has stalled; None if it is working, or if this cannot be determined."""
         ...
 
     def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
-        """How capture does, and since when there are captured transactions behind each of these positions."""
+        """The state of capture, and since when there have been captured transactions after each of these positions."""
         ...
 
     def is_primary(self) -> bool:
-        """Whether whatever is committed can be seen here; a readable secondary may be behind."""
+        """Whether everything that is committed can be seen here; a readable secondary may lag."""
         ...
 
     def replica_lag(self) -> timedelta:
-        """How far the secondary replica that is furthest behind is behind; zero if that cannot be told."""
+        """The lag of the secondary replica that is furthest behind; zero if it cannot be determined."""
         ...
 
     def absences(self, tables: Mapping[TableId, int | None]) -> Mapping[TableId, Absence]:
-        """Why each of these tables, given with their object ids, is not among `tables()`."""
+        """Why each of these tables, given with its object id, is not among `tables()`."""
         ...
 
     def standing(self) -> Standing:
@@ -188,11 +188,11 @@ class SourceSession(Protocol):
         ...
 
     def catalog_minima(self) -> Mapping[str, Lsn | None]:
-        """The same at the time of `tables()`, which must have been called before."""
+        """The same as of `tables()`, which must have been called before."""
         ...
 
     def require_minimum(self, instance: str, minimum: Lsn | None) -> Lsn:
-        """The minimum, if there is one (A9); raises SourceError otherwise."""
+        """Return the minimum if there is one (A9); raise SourceError otherwise."""
         ...
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
@@ -222,15 +222,15 @@ class SourceSession(Protocol):
         ...
 
     def mark(self) -> LogMark:
-        """The end of the log now."""
+        """The current end of the log."""
         ...
 
     def require_complete(self, to: Lsn, known: Witness | None) -> None:
-        """Raise SourceRestoredError if a transaction newer than the witness has come below `to` (A7)."""
+        """Raise SourceRestoredError if a transaction newer than the witness has appeared below `to` (A7)."""
         ...
 
     def require_mark(self, known: LogMark) -> None:
-        """Raise SourceRestoredError when the source's log does not lead to a mark any more (A7)."""
+        """Raise SourceRestoredError if the source's log no longer leads to a mark (A7)."""
         ...
 
     def passed(self, known: LogMark) -> bool:
@@ -242,9 +242,9 @@ class SourceSession(Protocol):
         ...
 
     def held_back(self) -> str | None:
-        """Why it is not known that capture has passed the end of a resting log, if something may hold capture back.
+        """Why it is not known that capture has passed the end of an idle log, if something may hold capture back.
 
-        As the last answer of `newest_passed` and `standing` found it.
+        As determined by the last calls of `newest_passed` and `standing`.
         """
         ...
 
@@ -253,7 +253,7 @@ class SourceSession(Protocol):
         ...
 
     def measure(self, parts: Parts, to: Lsn) -> Volume:
-        """The rows of these ranges, cut at the commit up to which `dagster.range.max.rows` of them lie."""
+        """The rows of these ranges, cut at the last commit with which they are within `dagster.range.max.rows`."""
         ...
 
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
@@ -277,11 +277,11 @@ class SourceSession(Protocol):
         ...
 
     def altered(self, positions: Mapping[int, Lsn]) -> Mapping[int, str]:
-        """The tables, by object id, that were altered behind these positions, each with what altered it."""
+        """The tables, by object id, that were altered after these positions, each with what altered it."""
         ...
 
     def estimated_rows(self) -> Mapping[int, int]:
-        """Return about how many rows each table has, by its object id, without reading one."""
+        """Return the approximate number of rows of each table, by its object id, without reading any."""
         ...
 
     def next_bound(
@@ -299,15 +299,15 @@ class SourceSession(Protocol):
         Args:
             schema: The table, keyed by the columns that its chunks are ordered by.
             rows: The number of rows of a chunk.
-            last: The bound of the chunk before; None at the beginning of the table.
-            until: Look no further than this bound.
-            condition: Count only the rows that fulfill it.
+            last: The bound of the previous chunk; None at the beginning of the table.
+            until: Search no further than this bound.
+            condition: Count only the rows that satisfy it.
             under_lock: The caller holds a shared lock on the table, behind which a writer may wait.
         """
         ...
 
     def last_bound(self, schema: TableSchema, condition: str | None = None) -> Bound | None:
-        """Return the largest key of a table's rows, or of those that fulfill a condition; None if there are none."""
+        """Return the largest key of a table's rows, or of those that satisfy a condition; None if there are none."""
         ...
 
     def retention(self) -> timedelta | None:
@@ -319,7 +319,7 @@ class SourceSession(Protocol):
         ...
 
     def window(self) -> AbstractContextManager[None]:
-        """Tell the source before and behind the read of a chunk, if it is configured (INC-08)."""
+        """Notify the source before and after the read of a chunk, if this is configured (INC-08)."""
         ...
 
     def run_statement(self, statement: str, *, doing: str) -> None:
@@ -330,24 +330,24 @@ class SourceSession(Protocol):
 class CheckSession(Protocol):
     """A connection to one database for a check, which shares no reader with capture.
 
-    `schema` is always the source's own structure, cut down to the columns that are compared.
+    `schema` is always the source's own structure, reduced to the columns that are compared.
     """
 
     def tables(self) -> Sequence[SourceTable]:
-        """Every table of the database that the login sees, captured or not."""
+        """Every table of the database that the login can see, captured or not."""
         ...
 
     def ranges(self, schema: TableSchema, rows: int) -> Sequence[Chunk]:
-        """Key ranges of about so many rows; together they cover every key."""
+        """Key ranges of about `rows` rows each; together they cover every key."""
         ...
 
     def places(self, schema: TableSchema, keys: Sequence[Texts], ranges: Sequence[Chunk]) -> Sequence[int]:
-        """For each key, given by its canonical texts, the place in `ranges` of the one that it falls into.
+        """For each key, given by its canonical texts, the index in `ranges` of the range that it falls into.
 
         Args:
             schema: The table, with its key.
             keys: The canonical texts of the keys.
-            ranges: What `ranges` gave.
+            ranges: What `ranges` returned.
         """
         ...
 
@@ -365,7 +365,7 @@ class CheckSession(Protocol):
         ...
 
     def checksums(self, schema: TableSchema, chunk: Chunk, buckets: int) -> Mapping[int, Checksum] | None:
-        """The checksum of each bucket in a key range; None when the lake cannot make the same of these columns.
+        """The checksum of each bucket in a key range; None if the lake cannot compute the same for these columns.
 
         Args:
             schema: The table and the columns to compare.
@@ -395,7 +395,7 @@ class CheckSession(Protocol):
 
 @runtime_checkable
 class CheckSource(Protocol):
-    """What `check` needs of a kind of source, beside what capture needs."""
+    """What `check` needs from a kind of source, in addition to what capture needs."""
 
     def check_session(self, catalog: str) -> AbstractContextManager[CheckSession]:
         """A session for a check of one database."""
@@ -403,10 +403,10 @@ class CheckSource(Protocol):
 
 
 class Source(Protocol):
-    """A source of one connector."""
+    """The source of one connector."""
 
     def notices(self) -> Sequence[str]:
-        """What settings do not do with the driver that reaches this source, one line for all of one reason."""
+        """Which settings have no effect with the driver that reaches this source, one line per reason."""
         ...
 
     def session(self, catalog: str) -> AbstractContextManager[SourceSession]:
@@ -429,7 +429,7 @@ class Source(Protocol):
             instance: The capture instance.
             wanted: The range.
             visible: A commit that the reader must see (A2); None: nothing is checked.
-            rows: About how many rows there are, if that is known.
+            rows: The approximate number of rows, if it is known.
         """
         ...
 
@@ -446,7 +446,7 @@ class Source(Protocol):
         ...
 
     def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
-        """The values of a bound as people read them."""
+        """The values of a bound in human-readable form."""
         ...
 
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> AbstractContextManager[TableLock]:

@@ -12,7 +12,7 @@ from mssql_cdc.source.sqlserver.source import SqlServerSource
 
 
 class _CheckedSource(Source, CheckSource, Protocol):
-    """What every kind of source is."""
+    """The interfaces that every kind of source implements."""
 
 
 _SOURCES: Mapping[str, Callable[[Connector], _CheckedSource]] = {SQL_SERVER: SqlServerSource}
@@ -24,15 +24,15 @@ def open_source(connector: Connector) -> Source:
 
 
 def check_source(source: Source) -> CheckSource:
-    """The source that capture reads, for a check: only then both keep to one replica.
+    """The source that capture reads, for a check to use: only if they share it do both stay on one replica.
 
     Args:
         source: The source of a connector.
     """
-    assert isinstance(source, CheckSource)  # Every kind is both.
+    assert isinstance(source, CheckSource)  # Every kind of source is both.
     return source
 
 
 def open_check_source(connector: Connector) -> CheckSource:
-    """The source of a connector for whoever follows no log: its rows may be those of another replica."""
+    """The source of a connector for a caller that does not follow the log: its rows may come from another replica."""
     return _SOURCES[connector.connector_class](connector)

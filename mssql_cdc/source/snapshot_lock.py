@@ -1,7 +1,7 @@
-"""The contract of snapshot locks: how a table is locked that a snapshot may lock (SNP-16, SPI-03).
+"""The contract of snapshot locks: how a table that a snapshot may lock is locked (SNP-16, SPI-03).
 
-An entry point in the group `mssql_cdc.snapshot_locks`, which `snapshot.locking.mode.custom.name` names. When a snapshot
-locks at all is not decided here.
+A lock is an entry point in the group `mssql_cdc.snapshot_locks`, named by `snapshot.locking.mode.custom.name`. In which
+cases a snapshot locks at all is not decided here.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class SnapshotLock(Protocol):
     """Debezium's `SnapshotLock`; the constructor gets the keyword argument `properties`."""
 
     def table_locking_statement(self, lock_timeout_ms: int, table: str) -> str | None:
-        """Return the statement that locks a table until its transaction ends, or None: it is not to be locked.
+        """Return the statement that locks a table until its transaction ends, or None if it is not to be locked.
 
         It runs before the shared lock that makes the read exact, in the same transaction.
 
         Args:
-            lock_timeout_ms: `snapshot.lock.timeout.ms`; the session's `LOCK_TIMEOUT` is set to it already.
+            lock_timeout_ms: `snapshot.lock.timeout.ms`; the session's `LOCK_TIMEOUT` is already set to it.
             table: `db.schema.table`.
         """
         ...
@@ -41,7 +41,7 @@ def custom_statements(connector: Connector, schemas: Sequence[TableSchema]) -> l
         schemas: The tables.
 
     Raises:
-        ConfigurationError: The lock is faulty, or gives no statement for one of the tables.
+        ConfigurationError: The lock is faulty, or returns no statement for one of the tables.
     """
     name, most = connector.snapshot.custom_locking or "", connector.snapshot.lock_timeout_ms
     lock: SnapshotLock = load_extension(

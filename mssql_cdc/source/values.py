@@ -25,7 +25,7 @@ class CaptureInstance:
 
     Attributes:
         name: unique in its database.
-        object_id: identifies the instance together with `created` (B14): a re-created one has another id.
+        object_id: identifies the instance together with `created` (B14): a re-created instance has another id.
         change_table: (schema, name) of the change table; None where the login may not read it directly.
         source_object_id: identifies the source table across renames (B15).
         created: when the instance was created.
@@ -33,9 +33,9 @@ class CaptureInstance:
         schema: the captured columns.
         ordinals: the place of each captured column in the update mask.
         has_command_id: whether its rows carry a command id.
-        warnings: lines about columns whose change rows cannot be trusted (E27), and about changes that it lacks.
+        warnings: lines about columns whose change rows cannot be trusted (E27), and about missing changes.
         keys: every key that identifies its rows (B12), the best one first.
-        streams: whether it has changes; False stands for a table that is not captured, and read once (SNP-03).
+        streams: whether it has changes; False for a table that is not captured, only read once (SNP-03).
     """
 
     name: str
@@ -55,18 +55,18 @@ class CaptureInstance:
     def identity(self) -> str:
         """Distinguishes this instance from earlier and later ones of the same name (B14).
 
-        Its start does not: cleanup raises it.
+        Its start LSN does not: cleanup advances it.
         """
         return f"{self.object_id}/{self.created.isoformat()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Concealment:
-    """What a source shows the login in another form, or not at all, without an error.
+    """What a source alters or hides when the login reads it, without an error.
 
     Attributes:
-        masked: the columns in which it shows masks in the place of values.
-        policies: what may hide rows.
+        masked: the columns in which it shows masks in place of values.
+        policies: the policies that may hide rows.
     """
 
     masked: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class CapturedTable:
         table_id: its name.
         object_id: identifies it across renames.
         instances: its capture instances.
-        concealed: what the login would not read of it as it is.
+        concealed: what of the table the source conceals from the login.
         unproven: lines about what is taken on the operator's word.
     """
 
@@ -93,13 +93,13 @@ class CapturedTable:
 
     @property
     def newest(self) -> CaptureInstance:
-        """The instance whose structure a new snapshot has."""
+        """The instance whose structure a new snapshot uses."""
         return self.instances[-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Why a previously captured table is no longer shown; `lost`: its changes may be gone."""
+    """Why a previously captured table is no longer listed; `lost`: its changes may be gone."""
 
     reason: str
     lost: bool
@@ -110,8 +110,8 @@ class Standing:
     """The progress of capture, read in the order settled, captured, maximum.
 
     `captured` is the newest captured transaction (or, before the first one, the smallest start of an instance);
-    `settled` the newest mapping row that is followed by a newer row; `maximum` what the source itself calls its
-    newest position. None: there is no such row yet.
+    `settled` the newest mapping row that is followed by a newer row; `maximum` what the source itself reports
+    as its newest position. None: there is no such row yet.
     """
 
     captured: Lsn | None
@@ -121,15 +121,15 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class CaptureHealth:
-    """How capture does, by the source's clock.
+    """The state of capture, by the source's clock.
 
     Attributes:
         now: the source's clock.
-        scanned: when capture scanned the log last; if it never has, when the tables were enabled. None: unknown.
-        problem: what is wrong when capture stands still.
-        unread: for each position that was asked for, the commit time of the first captured transaction behind it; a
-            position that has none is left out.
-        behind: how old the changes were that the newest complete scan found; zero: it found none, or that is unknown.
+        scanned: when capture last scanned the log; if it never has, when the tables were enabled. None: unknown.
+        problem: what is wrong if capture has stalled.
+        unread: for each requested position, the commit time of the first captured transaction after it; a position
+            that has none is left out.
+        behind: how old the changes that the newest complete scan found were; zero: it found none, or this is unknown.
     """
 
     now: datetime
@@ -143,8 +143,8 @@ class CaptureHealth:
 class Witness:
     """The newest captured transaction at or below a position, to be recognized later (A7).
 
-    `fork` identifies the history that it belongs to, for when cleanup has removed the transaction; None where the
-    source does not show it.
+    `fork` identifies the history that the transaction belongs to, in case cleanup has removed the transaction by then;
+    None where the source does not show it.
     """
 
     start_lsn: Lsn
@@ -156,7 +156,7 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class LogMark:
-    """An end of the log, with the newest scan session there was when it was read, and its empty scans.
+    """An end of the log, with the newest scan session when it was read, and that session's number of empty scans.
 
     `fork` identifies the history that the log belongs to; None where the source does not show it.
     """
@@ -169,7 +169,7 @@ class LogMark:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """How much there is to read: rows by instance name up to `bound`; None: up to the end of every range."""
+    """How much there is to read: rows by instance name up to `bound` (None: up to the end of every range)."""
 
     bound: Lsn | None
     rows: Mapping[str, int]
@@ -217,7 +217,7 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """Rows, and the sums of two 8-byte lanes of their SHA-256; sums of parts add up."""
+    """A number of rows, and the sums of two 8-byte lanes of their SHA-256 hashes; sums of parts add up."""
 
     rows: int = 0
     low: int = 0

@@ -1,4 +1,4 @@
-"""Why a previously captured table is no longer shown: renamed, dropped, CDC disabled, or hidden from the login."""
+"""Why a previously captured table is no longer listed: renamed, dropped, CDC disabled, or hidden from the login."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _VISIBLE = "SELECT t.object_id, s.name, t.name FROM sys.tables t JOIN sys.schema
 
 
 def absences(control: Control, tables: Mapping[TableId, int | None], filters: TableFilter) -> dict[TableId, Absence]:
-    """The reason for each of these tables.
+    """The reason why each of these tables is no longer listed.
 
     Args:
         control: A connection to the database.
-        tables: The tables under the names that the lake knows, with their object ids; None: another table has it now.
+        tables: The tables under the names that the lake knows, with their object ids; None: another table has the id.
         filters: Which tables the connector captures.
     """
     captured = {row[0] for row in control.rows(_INSTANCES, doing="looking for capture instances")}
@@ -63,6 +63,6 @@ def _not_captured(now: TableId | None, filters: TableFilter) -> Absence:
 
 
 def _excluded(table: TableId, filters: TableFilter) -> str | None:
-    """What keeps a table out, and what to do about it; None: the filters let it through."""
+    """What excludes a table, and what to do about it; None: the filters let it through."""
     names = " and ".join(filters.excluded_by(*table.parts))
     return f"which is left out: let {table.schema}.{table.name} through {names}" if names else None

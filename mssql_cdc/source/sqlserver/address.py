@@ -1,4 +1,4 @@
-"""Where a server is: by host and port, by host and instance, or as `odbc.Server` writes it. `reach` tries it."""
+"""The address of a server: host and port, host and instance, or as `odbc.Server` writes it. `reach` tries it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LOCAL = {"(local)", ".", "localhost"}
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """A host with a port, or with an instance whose port the host tells; the properties are those that say so."""
+    """A host with a port, or with an instance whose port the host reports; the properties are those that set them."""
 
     host: str
     port: int | None
@@ -32,7 +32,7 @@ def is_own(connection: Connection) -> bool:
 def address_pairs(connection: Connection, *, freetds: bool) -> Sequence[tuple[str, str]]:
     """The keywords of the connection string for host and port; none where `odbc.*` has its own.
 
-    A port finds a named instance without the browser service (HA-06).
+    With a port, a named instance is found without the browser service (HA-06).
 
     Args:
         connection: Its properties.
@@ -59,7 +59,7 @@ def address_of(connection: Connection) -> ServerAddress | None:
 
 
 def _parsed(text: str, port: str | None, name: str) -> ServerAddress | None:
-    r"""The parts of `[tcp:]host[\instance][,port]`; None for other protocols, and for what is not understood."""
+    r"""The parts of `[tcp:]host[\instance][,port]`; None for other protocols, and for what cannot be parsed."""
     scheme, colon, rest = text.partition(":")
     if colon and scheme.lower() == "tcp":
         text = rest

@@ -1,4 +1,4 @@
-"""Statements for a driver that corrupts characters beyond ASCII; their parameters reach the server as they are."""
+"""Statements for a driver that corrupts non-ASCII characters; their parameters reach the server unchanged."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from collections.abc import Sequence
 
 _MOST_CHARACTERS = 4_000
-"""Of an nvarchar with a size."""
+"""The largest length of an nvarchar other than (max)."""
 _NO_MARKER = r"\[(?:[^\]]|\]\])*\]|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|--[^\n]*|/\*.*?\*/"
 _MARKER = re.compile(rf"({_NO_MARKER})|\?", re.DOTALL)
 
 
 def in_ascii(sql: str, parameters: Sequence[str | None] = ()) -> str:
-    """A statement that means the same and has only ASCII characters.
+    """An equivalent statement that has only ASCII characters.
 
-    arrow-odbc hands statements over as bytes, which a driver reads in the process's code page; Microsoft's
-    driver knows no characters beyond U+FFFF there. Names may have any, so the text travels as a binary literal.
+    arrow-odbc passes statements as bytes, which a driver reads in the process's code page; there, Microsoft's driver
+    supports no characters beyond U+FFFF. Names may have any, so the text travels as a binary literal.
 
     Args:
         sql: the statement, with `?` for each parameter.
-        parameters: their texts: sp_executesql cuts what is longer than its declaration, without an error.
+        parameters: their texts: sp_executesql truncates what is longer than its declaration, without an error.
     """
     if sql.isascii():
         return sql

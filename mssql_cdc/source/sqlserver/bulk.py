@@ -26,16 +26,16 @@ BATCH_BYTES = 16 * 1024 * 1024
 _MOST_ROWS = 4_096
 _BY_ROWS_BYTES = 4 * 1024 * 1024
 _SHORT_BYTES = 16
-"""About what a value of any raw type but `binary` takes; strings are those of numbers and times (`columns`)."""
+"""About how many bytes a value of any raw type but `binary` takes; strings are numbers and times (`columns`)."""
 COLUMN = b"column"
 """The key of a raw field's metadata: the name of the table's column, for messages."""
 
 
 class Bulk(Protocol):
-    """A connection in its own transaction. Every method raises the classes that `classify` selects."""
+    """A connection in its own transaction. Every method raises the exceptions that `classify` selects."""
 
     def execute(self, sql: str, *, doing: str) -> None:
-        """Runs a statement without rows; `doing` completes "while …" in the text of an error."""
+        """Run a statement without rows; `doing` completes "while …" in the text of an error."""
         ...
 
     def read(
@@ -54,12 +54,12 @@ class Bulk(Protocol):
             fields: names and raw types of its columns, in order; every batch has exactly these.
             parameters: texts, which the statement casts; None is NULL.
             doing: completes "while …" in the text of an error.
-            rows: about how many rows come, if that is known: an empty buffer for many costs as much as reading a few.
+            rows: the approximate number of rows, if known: an empty buffer for many costs as much as reading a few.
         """
         ...
 
     def rollback(self) -> None:
-        """Ends the transaction; the next statement begins a new one."""
+        """Roll back the transaction; the next statement begins a new one."""
         ...
 
 
@@ -72,8 +72,8 @@ def open_bulk(
     Args:
         connection: how to connect.
         catalog: the database.
-        by_rows: fetch with pyodbc, since a column has no size limit that a columnar buffer could be made for.
-        fetch_rows: the rows of one fetch; None or 0: what measurements recommend.
+        by_rows: fetch with pyodbc, because a column has no size limit for which a columnar buffer could be allocated.
+        fetch_rows: the number of rows per fetch; None or 0: what measurements recommend.
 
     Raises:
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
@@ -90,12 +90,12 @@ def open_bulk(
 
 
 def connect_bulk(connection: Connection, catalog: str, *, fetch_rows: int | None = None) -> ArrowBulk:
-    """A connection for columnar buffers, which the caller closes. A session has opened the database before.
+    """A connection for columnar buffers, which the caller closes. A session has already opened the database.
 
     Args:
         connection: how to connect.
         catalog: the database.
-        fetch_rows: the rows of one fetch; None or 0: what measurements recommend.
+        fetch_rows: the number of rows per fetch; None or 0: what measurements recommend.
 
     Raises:
         SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
@@ -144,7 +144,7 @@ class ArrowBulk:
             fields: names and raw types of its columns.
             parameters: texts, or None.
             doing: completes "while …" in the text of an error.
-            rows: about how many rows come.
+            rows: the approximate number of rows.
         """
         schema = pa.schema(list(fields))
         with translated(self._connection, doing):
@@ -166,7 +166,7 @@ class ArrowBulk:
             yield batch
 
     def commit(self) -> None:
-        """Commits what `prepare` has run."""
+        """Commit what `prepare` has run."""
         with translated(self._connection, "committing"):
             self._raw.commit()
 
@@ -176,7 +176,7 @@ class ArrowBulk:
             self._raw.rollback()
 
     def close(self) -> None:
-        """Rolls back and disconnects."""
+        """Roll back and disconnect."""
         try:
             self._raw.rollback()
         except arrow_odbc.Error:
@@ -211,7 +211,7 @@ class _RowBulk:
         with closing(self._control.pages(sql, *parameters, take=take, doing=doing)) as pages:
             for page in pages:
                 batch = raw_batch(page, fields, doing=doing)
-                page.clear()  # Who takes the batch needs the memory.
+                page.clear()  # The consumer of the batch needs the memory.
                 yield batch
 
     def rollback(self) -> None:
@@ -219,15 +219,15 @@ class _RowBulk:
 
 
 def bounded(rows: Iterable[Any], sized: Sequence[int], fixed: int, most: int) -> list[Any]:
-    """The next rows, with at most one value beyond `_BY_ROWS_BYTES`: what a row takes is known only behind it.
+    """The next rows, exceeding `_BY_ROWS_BYTES` by at most one value: a row's size is known only after it was fetched.
 
-    Looking at a row takes 0.2 us and 0.05 us per place, of the 3 to 9 us that a task takes for a small row (measured).
+    Checking a row takes 0.2 us plus 0.05 us per place, of the 3 to 9 us that a task takes for a small row (measured).
 
     Args:
-        rows: where they come from, one by one.
+        rows: the source of the rows, one by one.
         sized: the places of values that may be long.
-        fixed: what the other values of a row take.
-        most: so many rows are enough.
+        fixed: how many bytes the other values of a row take.
+        most: the maximum number of rows.
     """
     page: list[Any] = []
     size = 0
@@ -252,7 +252,7 @@ def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field], *, doin
         doing: completes "while …" in the text of an error.
 
     Raises:
-        SourceError: a column's values are more than an Arrow array holds (2 GiB).
+        SourceError: a column's values exceed what an Arrow array can hold (2 GiB).
     """
     columns = zip(*rows, strict=True)
     arrays = [_array(column, field, doing) for column, field in zip(columns, fields, strict=True)]
@@ -260,7 +260,7 @@ def raw_batch(rows: Sequence[Sequence[Any]], fields: Sequence[pa.Field], *, doin
 
 
 def _array(values: Sequence[Any], field: pa.Field, doing: str) -> pa.Array:
-    with suppress(pa.ArrowCapacityError):  # Of one value; several become a chunked array.
+    with suppress(pa.ArrowCapacityError):  # Raised for one value; several become a chunked array.
         array = pa.array(values, field.type)
         if isinstance(array, pa.Array):
             return array
@@ -272,5 +272,5 @@ def _array(values: Sequence[Any], field: pa.Field, doing: str) -> pa.Array:
 
 
 def column_name(field: pa.Field) -> str:
-    """The name of the table's column that a raw field is of, or else its own."""
+    """The name of the table's column that a raw field belongs to, or else the field's own."""
     return (field.metadata or {}).get(COLUMN, field.name.encode()).decode()

@@ -31,7 +31,7 @@ _KEPT_SECONDS = 60.0
 _ATTEMPTS = 5
 _NOTHING = Concealment()
 _INSTALLED = range(1, 5)
-"""The values of EngineEdition that are no service of Azure's."""
+"""The values of EngineEdition that are not Azure services."""
 _SQL_SERVER_2016 = 13
 
 
@@ -43,17 +43,17 @@ class Database:
 
 
 def database(control: Control, name: str, *, hint: str = "", seen: SeenLog | None = None) -> Database:
-    """The database of this name, in its real case, once everything is there that capture needs.
+    """Return the database of this name, in its real case, if everything that capture needs is there.
 
     Args:
         control: A connection to the server.
         name: The name as it is configured.
-        hint: What else to say where CDC is missing.
-        seen: What the process has seen of its log: an end that was shown is not asked for again.
+        hint: What else to say if CDC is not enabled.
+        seen: What the process has seen of its log: an end that was shown is not queried again.
 
     Raises:
-        ConfigurationError: there is none, CDC is not enabled in it, the server is too old, or the login may not see its
-            log's end and scans.
+        ConfigurationError: there is no such database, CDC is not enabled in it, the server is too old, or the login
+            may not see its log's end and scans.
     """
     row = control.row(statements.DATABASE, name, doing=f"looking for database {name!r}")
     if row is None:
@@ -69,10 +69,10 @@ def database(control: Control, name: str, *, hint: str = "", seen: SeenLog | Non
 
 
 def require_version(edition: int, major: int | None) -> None:
-    """Refuse a server without masks and row-level security in its catalog: each read asks for them.
+    """Reject a server without masks and row-level security in its catalog: each read queries them.
 
     Args:
-        edition: The server's EngineEdition; Azure's services, which are always new, say that they are version 12.
+        edition: The server's EngineEdition; Azure's services, which are always up to date, report version 12.
         major: Its major version.
 
     Raises:
@@ -99,11 +99,11 @@ def _require_state(control: Control, name: str, seen: SeenLog) -> None:
 
 @dataclass(slots=True)
 class KnownCatalog:
-    """The captured tables as they were read last, for as long as the capture instances and the tables stay the same.
+    """The captured tables as last read, for as long as the capture instances and the tables stay the same.
 
     Reading the columns of 300 tables takes seconds, and they seldom change. Each ALTER of a table changes its
-    `modify_date`. What neither that nor the indexes show, such as permissions on columns, is met after `_KEPT_SECONDS`.
-    With `uncaptured`, the tables without CDC are among them (SNP-03).
+    `modify_date`. What neither this nor the indexes show, such as permissions on columns, is noticed after
+    `_KEPT_SECONDS`. With `uncaptured`, the tables without CDC are included (SNP-03).
     """
 
     uncaptured: bool = False
@@ -119,7 +119,7 @@ class KnownCatalog:
         Args:
             control: A connection to the database.
             filters: Which tables and columns are wanted.
-            problems: Takes the reason for each table that cannot be captured.
+            problems: Receives the reason for each table that cannot be captured.
         """
         named = _tables(uncaptured=self.uncaptured)
         indexes = control.rows(statements.INDEX_STATES.format(tables=named), doing="reading states of unique indexes")
@@ -127,7 +127,7 @@ class KnownCatalog:
         seen = [tuple(row) for row in (*instances, *indexes)]
         if seen != self._seen or time.monotonic() > self._until:
             found: dict[TableId, str] = {}
-            self._until, self._minima = 0.0, None  # In case that reading fails.
+            self._until, self._minima = 0.0, None  # In case reading fails.
             self._tables = captured_tables(
                 control, filters, problems=found, instances=instances, uncaptured=self.uncaptured
             )
@@ -140,7 +140,7 @@ class KnownCatalog:
         """The instances' minimum LSN as of `tables`.
 
         It is the `start_lsn` of `cdc.change_tables`, which `tables` compares, as soon as capture has reached it; until
-        then, and where permissions are missing, there is none, and it is asked for again.
+        then, and where permissions are missing, there is none, and it is queried again.
         """
         found = self._minima
         if found is None:
@@ -151,13 +151,13 @@ class KnownCatalog:
 
     @property
     def known_minima(self) -> Mapping[str, Lsn | None]:
-        """The minima that need not be asked for while they are the rows' `start_lsn`; none before all are there."""
+        """The minima that need not be queried while they equal the rows' `start_lsn`; none before all are there."""
         return self._minima or {}
 
     def minima_now(self, control: Control) -> Mapping[str, Lsn | None]:
-        """The instances' minimum LSN as of now; asked for only if a `start_lsn` is not the one of `minima`.
+        """The instances' current minimum LSN; queried only if a `start_lsn` is not the one of `minima`.
 
-        To look at the rows of 300 instances takes 3 ms, to call the function for each takes 66 ms.
+        Reading the rows of 300 instances takes 3 ms; calling the function for each takes 66 ms.
         """
         known = self._minima
         found = known if known is not None and known == starts(control) else minima(control)
@@ -165,7 +165,7 @@ class KnownCatalog:
 
     @property
     def _uncaptured(self) -> dict[str, Lsn | None]:
-        """The starts of what stands for tables that are not captured."""
+        """The starts of the instances that stand for tables that are not captured."""
         instances = (instance for table in self._tables for instance in table.instances)
         return {instance.name: instance.start_lsn for instance in instances if not instance.streams}
 
@@ -194,9 +194,9 @@ def captured_tables(
     Args:
         control: a connection to the database.
         filters: which tables and columns are wanted; None: all.
-        problems: takes the tables that cannot be captured as they are, with the reason.
+        problems: receives the tables that cannot be captured as they are, with the reason.
         instances: the capture instances, if they have just been read.
-        uncaptured: whether tables that are not captured are among them (SNP-03).
+        uncaptured: whether tables that are not captured are included (SNP-03).
 
     Raises:
         SchemaError: there is such a table, and no `problems` were given.
@@ -228,8 +228,8 @@ def captured_tables(
 def _consistent(control: Control, before: Sequence[Any], *, uncaptured: bool) -> list[tuple[Any, _Facts]]:
     """The capture instances, each with its facts.
 
-    These come by several statements, which are not one moment: they count if the instances and their tables are the
-    same before and after. An instance without captured columns is not there yet.
+    The facts come from several statements, which do not see one moment: they count if the instances and their tables
+    are the same before and after. An instance without captured columns does not count yet.
     """
     for _ in range(_ATTEMPTS):
         facts = _facts(control, uncaptured=uncaptured)
@@ -273,12 +273,12 @@ def _facts(control: Control, *, uncaptured: bool) -> Callable[[Any], _Facts]:
 
 
 def _streams(row: Any) -> bool:
-    """Whether the row is a capture instance; a table that is not captured has its own object id in its place."""
+    """Whether the row is a capture instance; for a table that is not captured, it has the table's own object id."""
     return row.object_id != row.source_object_id
 
 
 def _all_columns(columns: Sequence[Any]) -> list[Any]:
-    """What `CAPTURED_COLUMNS` would say of a table that is not captured."""
+    """What `CAPTURED_COLUMNS` would return for a table that is not captured."""
     return [
         SimpleNamespace(
             column_name=one.name, column_id=one.column_id, column_ordinal=place, is_computed=one.is_computed
@@ -288,13 +288,13 @@ def _all_columns(columns: Sequence[Any]) -> list[Any]:
 
 
 def _live(captured: Sequence[Any], source: Sequence[Any]) -> dict[str, Any]:
-    """The source table's columns that are captured, by name; another one may have the name of one that was dropped."""
+    """The source table's columns that are captured, by name; another column may have the name of a dropped one."""
     ids = {one.column_name: one.column_id for one in captured}
     return {column.name: column for column in source if column.column_id == ids.get(column.name)}
 
 
 def _returned(control: Control, row: Any) -> Sequence[Any]:
-    """The columns that an instance's function returns; none where the server does not tell the login."""
+    """The columns that an instance's function returns; none if the server does not show them to the login."""
     statement = f"SELECT * FROM {changes_function(row.capture_instance)}(NULL, NULL, N'all')"
     try:
         return control.rows(statements.RESULT_COLUMNS, statement, doing="asking what a function of CDC returns")
@@ -303,7 +303,7 @@ def _returned(control: Control, row: Any) -> Sequence[Any]:
 
 
 def captured_names(control: Control) -> list[TableId]:
-    """The tables under CDC, without regard to filters."""
+    """The tables under CDC, regardless of filters."""
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
     rows = _capture_instances(control)
     return list(dict.fromkeys(TableId(catalog, row.source_schema, row.source_table) for row in rows))
@@ -324,7 +324,7 @@ class _Facts:
 def _descriptions(control: Control, *, uncaptured: bool) -> Mapping[int, Mapping[int, str]]:
     """The extended properties MS_Description: by object, then by column id; 0 is the table itself.
 
-    They are only shown: a login that may not read them sees none.
+    They are for display only: a login that may not read them gets none.
     """
     try:
         statement = statements.DESCRIPTIONS.format(tables=_tables(uncaptured=uncaptured))
@@ -341,7 +341,7 @@ def _descriptions(control: Control, *, uncaptured: bool) -> Mapping[int, Mapping
 def _instance(row: Any, table_id: TableId, facts: _Facts, filters: Filters | None) -> CaptureInstance:
     live = _live(facts.captured, facts.source)
     # A login without SELECT on the change table does not see its columns, so those of the source table are used, and
-    # what the function returns stands for those that were dropped.
+    # for those that were dropped, what the function returns.
     change = {column.name: column for column in facts.change or (*facts.returned, *live.values())}
     keys = usable_keys(facts.indexes, set(live), facts.collation)
     key = keys[0].columns if keys else ()
@@ -430,7 +430,7 @@ def _column(captured: Any, change: Any, live: Any, key: Sequence[str]) -> Column
 def sql_type(row: Any) -> SqlServerType:
     """The base type of a `sys.columns` row joined with its type name.
 
-    An unknown type is no error yet: its table's is, when its rows are read.
+    An unknown type is not an error yet; it becomes one for its table when the rows are read.
     """
     known = TYPES.get(row.type_name)
     arguments = known.arguments if known else "none"

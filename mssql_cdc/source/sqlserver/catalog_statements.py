@@ -7,8 +7,8 @@ JOIN_TYPES = """LEFT JOIN sys.types b ON b.user_type_id = c.system_type_id
 LEFT JOIN sys.types t ON t.user_type_id = c.user_type_id"""
 """The base type of a column `c` of `sys.columns`, and where its name comes from.
 
-`sys.types` shows base types to all, and types of users only to logins with a permission on them. A column of an alias
-type has the base type's `system_type_id`; all CLR types have one, of which there is no row.
+`sys.types` shows base types to everyone, but user-defined types only to logins with a permission on them. A column of
+an alias type has the base type's `system_type_id`; all CLR types share one, for which there is no row.
 """
 
 DATABASE = """
@@ -18,7 +18,7 @@ FROM sys.databases WHERE name = ?"""
 
 LOG_SCANS = "SELECT TOP (0) session_id FROM sys.dm_cdc_log_scan_sessions"
 
-# In Azure SQL Database DB_ID() is no database_id of sys.databases.
+# In Azure SQL Database, DB_ID() is not a database_id of sys.databases.
 DATABASE_COLLATION = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Collation') AS nvarchar(128))"
 
 CAPTURE_INSTANCES = """
@@ -33,7 +33,7 @@ LEFT JOIN sys.schemas cs ON cs.schema_id = co.schema_id
 WHERE ct.start_lsn IS NOT NULL  -- Before that nothing can be read from the instance.
 ORDER BY ct.source_object_id, ct.start_lsn, ct.create_date"""
 
-# Tables that are not captured, as instances: their own object id stands for that of a change table.
+# Tables that are not captured, as instances: their own object id takes the place of a change table's.
 UNCAPTURED = """
 SELECT t.object_id, t.object_id AS source_object_id, QUOTENAME(s.name) + '.' + QUOTENAME(t.name) AS capture_instance,
        CAST(0x00000000000000000001 AS binary(10)) AS start_lsn, t.create_date, s.name AS source_schema,
@@ -45,7 +45,7 @@ WHERE t.is_ms_shipped = 0 AND s.name <> 'cdc'
   AND NOT EXISTS (SELECT 1 FROM cdc.change_tables ct WHERE ct.source_object_id = t.object_id)
 ORDER BY t.object_id"""
 
-# By the object ids of their change tables. Of a table without partitions `partition_switch` is always 1.
+# By the object ids of their change tables. For a table without partitions, `partition_switch` is always 1.
 SWITCHED = """
 SELECT ct.object_id FROM cdc.change_tables ct
 WHERE ct.partition_switch = 1
@@ -65,7 +65,7 @@ ORDER BY c.object_id, c.column_id"""
 
 CHANGE_TABLE_COLUMNS = _TYPED_COLUMNS.format(more="", joins="", ids="SELECT object_id FROM cdc.change_tables")
 
-# Of the rows that a statement would return; not before SQL Server 2012.
+# The columns of the rows that a statement would return; not available before SQL Server 2012.
 RESULT_COLUMNS = f"""
 SELECT d.name, {TYPE_NAME} AS type_name, d.max_length, d.precision, d.scale, d.collation_name
 FROM sys.dm_exec_describe_first_result_set(?, NULL, 0) AS d
@@ -82,7 +82,7 @@ SOURCE_COLUMNS = _TYPED_COLUMNS.format(
     ids="{tables}",
 )
 
-# Of every table, captured or not.
+# The columns of every table, captured or not.
 STRUCTURES = f"""
 SELECT c.object_id, s.name AS schema_name, o.name AS table_name, c.name, c.column_id,
        {TYPE_NAME} AS type_name, c.max_length, c.precision, c.scale, c.collation_name,
@@ -116,14 +116,14 @@ LEFT JOIN sys.key_constraints k ON k.parent_object_id = i.object_id AND k.unique
 WHERE i.is_unique = 1 AND i.is_hypothetical = 0 AND ic.key_ordinal > 0 AND i.object_id IN ({{tables}})
 ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
-# Of tables (column 0) and their columns. sql_variant holds up to 8,000 bytes.
+# The descriptions of tables (column 0) and their columns. sql_variant holds up to 8,000 bytes.
 DESCRIPTIONS = """
 SELECT p.major_id AS object_id, p.minor_id AS column_id, CAST(p.value AS nvarchar(4000)) AS description
 FROM sys.extended_properties p
 WHERE p.class = 1 AND p.name = N'MS_Description'
   AND p.major_id IN ({tables})"""
 
-# What a table's modify_date may not show.
+# Changes that a table's modify_date may not show.
 INDEX_STATES = """
 SELECT object_id, index_id, is_disabled FROM sys.indexes
 WHERE is_unique = 1 AND is_hypothetical = 0 AND object_id IN ({tables})

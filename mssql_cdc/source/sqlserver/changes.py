@@ -1,7 +1,7 @@
 """Reads the changes of one (table, sub-range] as neutral batches (STR-01 … STR-13; rules A2, A9, B11, E29).
 
 One connection, one transaction: what is checked holds for what is read. Runs inside Spark executors: the reader is
-a value that pickles, and secrets are resolved only when it reads.
+a picklable value, and secrets are resolved only when it reads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from mssql_cdc.source.values import CaptureInstance
 
 PAGE_ROWS = 100_000
 PAGE_BYTES = 16 * 1024 * 1024
-"""A page is kept in memory, while the times of its commits are read."""
+"""A page is kept in memory while the times of its commits are read."""
 ORDER_WITH_COMMAND = ("__$start_lsn", "__$command_id", "__$seqval", "__$operation")
 ORDER_WITHOUT_COMMAND = ("__$start_lsn", "__$seqval", "__$operation")
 
@@ -62,9 +62,9 @@ class ChangeReader:
     """The changes of one capture instance with commit LSN in `range`.
 
     `visible` is a commit of the mapping table, not below the range's end, that proves that the connection sees the
-    range (rule A2); None: the range's end itself is one. `page_rows` is the largest page (STR-08), `fetch_rows` the
-    rows of one fetch (STR-09), `rows` about how many rows there are, if that is known. `by_choice`: the configuration
-    asks for the function of CDC.
+    range (rule A2); None: the range's end itself is one. `page_rows` is the size of the largest page (STR-08),
+    `fetch_rows` the number of rows per fetch (STR-09), `rows` the approximate number of rows, if it is known.
+    `by_choice`: the configuration requires the CDC function.
     """
 
     connection: Connection
@@ -82,9 +82,9 @@ class ChangeReader:
 
         Raises:
             StaleReaderError: the connection does not see the end of the range.
-            StaleStructureError: the change table has other columns than the instance's schema.
+            StaleStructureError: the change table's columns differ from the instance's schema.
             DataLostError: rows of the range were cleaned up.
-            AccessDeniedError: the login sees masks in the place of values.
+            AccessDeniedError: the login sees masks in place of values.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
         if self.range.is_empty:
@@ -123,7 +123,7 @@ class ChangeReader:
         decoder.finish()
 
     def _guard(self, bulk: Bulk) -> OrderGuard:
-        """What rejects changes whose order the function does not tell (rule B11)."""
+        """The guard that rejects changes whose order the function does not show (rule B11)."""
         return OrderGuard(self.instance.schema, lambda commit: self._has_both(bulk, commit), by_choice=self.by_choice)
 
     def _pages(self, bulk: Bulk, plan: RowPlan) -> Iterator[list[pa.RecordBatch]]:
@@ -139,7 +139,7 @@ class ChangeReader:
     def _page(self, bulk: Bulk, plan: RowPlan, after: Place | None) -> tuple[list[pa.RecordBatch], bool]:
         """The raw rows of the next page, at most `page_rows` and about `PAGE_BYTES`, and whether more follow.
 
-        First what is left of the last row's commit, then the next ones.
+        First come the rows left in the last row's commit, then the next commits.
         """
         fields = [*RAW_META, *plan.raw_fields()]
         page: list[pa.RecordBatch] = []
@@ -166,7 +166,7 @@ class ChangeReader:
             raise stale_reader(self._doing)
 
     def _require_unchanged(self, bulk: Bulk, structure: Structure) -> None:
-        """The after-check: in a new transaction, so that it sees what happened while this one was read."""
+        """Check after the read, in a new transaction, so that the check sees what happened during the read."""
         bulk.rollback()
         self._require_held(bulk)
         structure.require(bulk, doing=self._doing)
@@ -175,9 +175,9 @@ class ChangeReader:
     def _cause(self, bulk: Bulk, structure: Structure, error: MssqlCdcError) -> MssqlCdcError:
         """What to raise for an error of the read.
 
-        Cleanup leaves half an update behind, DDL values that do not fit, and by masked keys nothing can be told apart.
+        Cleanup leaves half an update, DDL leaves values that do not fit, and masked keys make rows indistinguishable.
 
-        When the connection does not answer any more, the error itself says best what happened.
+        If the connection no longer answers, the error itself says best what happened.
         """
         try:
             self._require_unchanged(bulk, structure)
@@ -200,7 +200,7 @@ class ChangeReader:
         require_held(name, Lsn(found[0]) if found and found[0] is not None else None, self.range.from_)
 
     def _require_unmasked(self, bulk: Bulk) -> None:
-        """Raise AccessDeniedError if the login sees masks in the place of values (`concealed`)."""
+        """Raise AccessDeniedError if the login sees masks in place of values (`concealed`)."""
         for error in masked_changes(bulk, [self.instance], doing=self._doing).values():
             raise error
 
@@ -229,9 +229,9 @@ def change_source(instance: CaptureInstance, from_: str, to: str) -> str:
     """What follows FROM in a statement about an instance's rows in a range: the change table, or its function.
 
     Args:
-        instance: whose rows.
-        from_: T-SQL of the LSN behind which the range begins.
-        to: T-SQL of its last LSN.
+        instance: the instance that has the rows.
+        from_: T-SQL for the LSN after which the range begins.
+        to: T-SQL for its last LSN.
     """
     if instance.change_table is not None:
         schema, name = instance.change_table
@@ -242,12 +242,12 @@ def change_source(instance: CaptureInstance, from_: str, to: str) -> str:
 def conditions(instance: CaptureInstance, after: Place | None) -> list[str]:
     """The conditions of the next page's rows, in order: each fixes a prefix of the order and bounds the next column.
 
-    So the server seeks in the change table's index, also inside one huge transaction, where a single condition with OR
-    would read what is before the page again. Rows of one transaction either all have a command id or all have none.
+    So the server seeks in the change table's index, even inside one huge transaction, where a single condition with OR
+    would read again what is before the page. Rows of one transaction either all have a command id or all have none.
 
     Args:
-        instance: tells whether there are command ids.
-        after: the last row of the page before; None for the first page.
+        instance: determines whether there are command ids.
+        after: the last row of the previous page; None for the first page.
     """
     if after is None:
         return ["[__$start_lsn] > @from AND [__$start_lsn] <= @to"]
@@ -266,10 +266,10 @@ def page_statement(instance: CaptureInstance, plan: RowPlan, condition: str, aft
     """The SELECT of a part of a page, with the fields of `RAW_META` and of the plan; see `page_parameters`.
 
     Args:
-        instance: whose change table, or function where it may not be read, has the rows.
+        instance: the instance whose change table has the rows, or whose function if that table may not be read.
         plan: how the captured columns are fetched.
         condition: one of `conditions`.
-        after: the last row of the page before; None for the first page.
+        after: the last row of the previous page; None for the first page.
     """
     order = ORDER_WITH_COMMAND if _with_command(instance) else ORDER_WITHOUT_COMMAND
     select = [
@@ -288,12 +288,12 @@ def page_statement(instance: CaptureInstance, plan: RowPlan, condition: str, aft
 
 
 def page_parameters(wanted: LsnRange, rows: int, after: Place | None) -> list[str | None]:
-    """The parameters of `page_statement`; each has always the same length, so that the server sees one declaration.
+    """The parameters of `page_statement`; each always has the same length, so that the server sees one declaration.
 
     Args:
         wanted: The range.
         rows: The number of rows per page.
-        after: The last row of the page before; None: the first page.
+        after: The last row of the previous page; None: the first page.
     """
     given: list[str | None] = [digits(wanted.from_), digits(wanted.to), f"{rows:010d}"]
     if after is None:

@@ -1,7 +1,7 @@
-"""What the check asks SQL Server: its own look at structures, rows as canonical texts, checksums of key ranges.
+"""What `check` queries in SQL Server: its own view of structures, rows as canonical texts, checksums of key ranges.
 
-Statements of its own, shared with no reader of capture; only bounds of key ranges are cut as those of chunks are. Which
-rows are compared with what is decided in `check/`.
+It has its own statements, shared with no reader of capture; only the bounds of key ranges are found like those of
+chunks. Which rows are compared with what is decided in `check/`.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ ORDER BY i.object_id, i.index_id, ic.key_ordinal"""
 
 @dataclass(frozen=True, slots=True)
 class SqlServerCheckSession:
-    """One connection for the questions of a check; rows that are held have another."""
+    """One connection for the queries of a check; rows that are held have another."""
 
     control: Control
     connection: Connection
 
     def tables(self) -> list[SourceTable]:
-        """Every user table of the database that the login sees, captured or not, as `sys.columns` has it."""
+        """Every user table of the database that the login can see, captured or not, as `sys.columns` has it."""
         catalog = self.control.value("SELECT DB_NAME()", doing="asking for the database's name")
         captured: dict[int, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
         for row in self.control.rows(_CAPTURED, doing="reading captured columns"):
@@ -85,19 +85,19 @@ class SqlServerCheckSession:
         ]
 
     def ranges(self, schema: TableSchema, rows: int) -> list[Chunk]:
-        """Key ranges of about so many rows, which keep statements short; one where the key cannot be cut."""
+        """Key ranges of about `rows` rows each, which keep statements short; a single one if the key cannot be cut."""
         try:
             return plan_chunks(self.control, schema, rows)
         except SchemaError:
             return [Chunk(0)]
 
     def places(self, schema: TableSchema, keys: Sequence[Texts], ranges: Sequence[Chunk]) -> list[int]:
-        """For each key the place in `ranges` of the one that it falls into.
+        """For each key, the index in `ranges` of the range that it falls into.
 
         Args:
             schema: the table's structure, with a key.
             keys: canonical texts of the key columns.
-            ranges: what `ranges` gave.
+            ranges: what `ranges` returned.
         """
         edges = [chunk.upper for chunk in ranges if chunk.upper is not None]
         return ranges_of(self.control, schema, _bounds(schema, keys), edges)
@@ -111,7 +111,7 @@ class SqlServerCheckSession:
             schema: the columns to read.
             chunk: the key range.
             keys: the columns that ranges are made of.
-            buckets: only rows of these; what they are is a parameter, so that the text is the same for any.
+            buckets: only rows in these, which are a parameter, so that the text is the same for all.
         """
         selected = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)}"
         some, more = "", ()
@@ -131,7 +131,7 @@ class SqlServerCheckSession:
             buckets: how many buckets there are.
 
         Returns:
-            A checksum per bucket that holds rows; None if only the server can make the bytes of one of the columns.
+            A checksum per bucket that holds rows; None if only the server can produce the bytes of one of the columns.
         """
         if not all(has_checksum(column) for column in schema.columns):
             return None
@@ -170,7 +170,7 @@ class SqlServerCheckSession:
             keys: canonical texts of the key columns; a key without a row stays without one while the block lasts.
 
         Raises:
-            SourceUnavailableError: writers did not let go of the rows in time.
+            SourceUnavailableError: writers did not release the rows in time.
             ConfigurationError: the connection reads a secondary, which ignores locks.
         """
         where, parameters = predicate(self.keyed(schema, keys), schema.keys) if keys is not None else ("", [])
@@ -178,7 +178,7 @@ class SqlServerCheckSession:
         sql = f"SELECT {select_list(schema.columns)} FROM {table_name(schema)} WITH ({hints})"
         sql += f" WHERE {where}" if where else ""
         with control(self.connection, self.control.catalog, autocommit=False, opened_before=True) as opened:
-            # The session's marks bound the rows: both have to be the primary's.
+            # The session's marks bound the rows: both connections must be to the primary.
             both = (
                 one.value(UPDATEABILITY, doing="asking whether rows may be locked") for one in (self.control, opened)
             )

@@ -1,7 +1,7 @@
-"""Canonical texts from T-SQL: what the check selects of a column, and what it makes of the answer.
+"""Canonical texts from T-SQL: what `check` selects for a column, and how it converts the result.
 
-Expressions of their own, shared with no reader of capture. `{c}` stands for the column. For checksums there is a second
-expression per kind: bytes that the lake's side makes again bit by bit (`check/checksums.py`). A sql_variant has none,
+The expressions are shared with no reader of capture. `{c}` stands for the column. For checksums there is a second
+expression per kind: bytes that the lake's side reproduces bit by bit (`check/checksums.py`). A sql_variant has none,
 because its text depends on its base type: tables with such a column are compared row by row.
 """
 
@@ -20,7 +20,7 @@ from mssql_cdc.source.sqlserver.sql import quote
 class Canon:
     """How one type becomes canonical: `select` is T-SQL, `text` turns what pyodbc returns into the canonical text.
 
-    `data` is T-SQL for the bytes of checksums; None: the server's bytes cannot be made again.
+    `data` is T-SQL for the bytes of checksums; None: the server's bytes cannot be reproduced.
     """
 
     select: str
@@ -44,7 +44,7 @@ def source_text(column: Column, value: Any) -> str | None:
 
 
 def has_checksum(column: Column) -> bool:
-    """Whether the lake can make the bytes of the column's checksum again."""
+    """Whether the lake can reproduce the bytes of the column's checksum."""
     return canon(column).data is not None
 
 
@@ -82,7 +82,7 @@ def _moment(value: str) -> str:
 def _variant_source(value: bytes) -> str:
     """`base|precision|scale|length|collation|text`, the text in the base type's own canonical form.
 
-    It comes as UTF-16, because pyodbc decodes no lone surrogate.
+    The value comes as UTF-16, because pyodbc cannot decode a lone surrogate.
     """
     *properties, text = bytes(value).decode("utf-16-le", "surrogatepass").split("|", 5)
     return "|".join([*properties, variant_text(properties[0], text)])
@@ -155,7 +155,7 @@ _DATA = {
     "smallmoney": _ascii("CONVERT(varchar(40), {c}, 2)"),
     "text": "CAST(CAST(CAST({c} AS varchar(max)) AS nvarchar(max)) AS varbinary(max))",
 }
-"""Types whose bytes their kind's expression does not give."""
+"""Types whose bytes differ from what their kind's expression gives."""
 
 
 def _of(row: TypeRow) -> Canon:

@@ -1,7 +1,7 @@
 """Finds where the chunks of a table end, step by step (rule C20, case B).
 
-A step reads the keys of one chunk, from the last bound on; who makes it, and what is kept of it, is not decided here.
-What a bound is belongs to `chunks`; how the server finds one, to `key_walk`.
+A step reads the keys of one chunk, starting at the last bound; who runs it, and what is kept of it, is not decided
+here. What a bound is belongs in `chunks`; how the server finds one, in `key_walk`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def plan_chunks(control: Control, schema: TableSchema, rows_per_chunk: int) -> l
 
 
 def estimated_rows(control: Control) -> dict[int, int]:
-    """About how many rows each table that the login can see has, by its object id: from metadata."""
+    """The approximate number of rows of each table that the login can see, by its object id, from metadata."""
     statement = "SELECT object_id, SUM(rows) FROM sys.partitions WHERE index_id IN (0, 1) GROUP BY object_id"
     return {int(table): int(rows or 0) for table, rows in control.rows(statement, doing="estimating tables' rows")}
 
@@ -51,22 +51,22 @@ def next_bound(
 ) -> Bound | None:
     """Return the key that ends the next `rows` rows after `last`; None if fewer remain.
 
-    A seek from the last bound, then a walk along the key's index: however large the table, each statement reads the
-    keys of one chunk; with a condition, up to the last row of the chunk that fulfills it. Rows that share a surrogate
+    The server seeks the last bound, then walks along the key's index: however large the table, each statement reads the
+    keys of one chunk; with a condition, up to the last row of the chunk that satisfies it. Rows that share a surrogate
     key's value stay in one chunk, since a chunk reaches up to and including its bound. Where the index is partitioned
     by another column, a chunk may have fewer rows (`partitioned_keys`); where it has columns in both directions, the
-    key is looked for column by column (`mixed_keys`).
+    key is searched for column by column (`mixed_keys`).
 
-    A table without a key, or with one of a type that has no bounds (sql_variant), has none.
+    None, too, for a table without a key, or with a key of a type that has no bounds (sql_variant).
 
     Args:
         control: a connection to the table's database.
         schema: the table, with its key.
         rows: how many rows the chunk has, at least 1.
-        last: the bound of the chunk before; None at the beginning of the table.
-        until: look no further than this bound.
-        condition: count only the rows that fulfill it.
-        under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take none.
+        last: the bound of the previous chunk; None at the beginning of the table.
+        until: search no further than this bound.
+        condition: count only the rows that satisfy it.
+        under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take no lock.
     """
     if not schema.keys or not all(column.type.has_bounds for column in schema.keys):
         return None
@@ -77,7 +77,7 @@ def next_bound(
         if found is not None:
             return found
         if part is not parts[-1]:
-            left = max(left - walk.count(part, left), 1)  # Rows may have come since the look.
+            left = max(left - walk.count(part, left), 1)  # Rows may have been added since the search.
     return None
 
 
@@ -87,7 +87,7 @@ def last_bound(control: Control, schema: TableSchema, condition: str | None = No
     Args:
         control: a connection to the table's database.
         schema: the table, with its key.
-        condition: look only at the rows that fulfill it.
+        condition: consider only the rows that satisfy it.
 
     Raises:
         SchemaError: keys of this type cannot bound a chunk.
@@ -96,7 +96,7 @@ def last_bound(control: Control, schema: TableSchema, condition: str | None = No
 
 
 def walk_of(walk: KeyWalk) -> KeyWalk | PartitionedWalk | MixedWalk:
-    """The walk in the way that the index of the key allows: none of its statements sorts the rows that remain."""
+    """The walk that suits the index of the key: none of its statements sorts the remaining rows."""
     indexes = KeyIndexes.of(walk.control, walk.schema, doing=walk.doing)
     by = by_partition(walk, indexes)
     return MixedWalk(by, walk.schema.keys) if indexes.both_ways else by

@@ -1,7 +1,7 @@
 """The rows of a chunk as T-SQL conditions on its key, with bounds that are texts (rule C20, case B).
 
 The chunks of a table cover every existing and future key value, so rows that are inserted later fall into one of them;
-where they end is found by `chunk_planning`. A bound is one ASCII text per key column, which the server produces and
+`chunk_planning` finds where they end. A bound is one ASCII text per key column, which the server produces and
 gets back as a parameter with `CAST(? AS <declared type>)`: no client ever compares, sorts or rounds a key value.
 """
 
@@ -27,21 +27,21 @@ class Term:
 
 
 _MOST_OF_PARAMETER = 4000
-"""Characters of the longest nvarchar that has a size."""
+"""The length, in characters, of the longest nvarchar that has a size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a chunk whose rows lie side by side in the key's index: a T-SQL condition, with its parameters.
+    """A part of a chunk whose rows are contiguous in the key's index: a T-SQL condition, with its parameters.
 
     Every condition fixes a prefix of the key by equality and bounds the next column, so that the server seeks,
-    whichever way the index runs. An empty text is the whole table.
+    whichever way the index runs. An empty text means the whole table.
 
     Attributes:
         sql: the condition.
         parameters: its parameters.
         fixed: the values of the prefix.
-        lower: the term in it that bounds the next column from below, if there is one: then the column is not NULL.
+        lower: its term that bounds the next column from below, if there is one: then the column is not NULL.
         others: its terms that are not about the next column.
     """
 
@@ -52,23 +52,23 @@ class Piece:
     others: tuple[Term, ...] = ()
 
     def having(self, column: Column, value: str | None) -> Piece:
-        """The rows with a value that rows of the piece have in the next column: it becomes part of the prefix.
+        """The rows with a value that rows of the piece have in the next column, which becomes part of the prefix.
 
-        It replaces the bounds of the column: a server seeks by one of several terms, and may take the wrong one.
+        The value replaces the column's bounds: a server seeks by one of several terms, and may choose the wrong one.
 
         Args:
-            column: the column behind the prefix.
-            value: its value, as a bound has it.
+            column: the column after the prefix.
+            value: its value, in the form of a bound.
         """
         terms = (*self.others, *_equals([column], (value,)))
         return replace(_joined(terms), fixed=(*self.fixed, value), others=terms)
 
     def ending_before(self, column: Column, value: str | None) -> Piece | None:
-        """The rows before such a value, which replaces the upper bound; None: no row can be.
+        """The rows before such a value, which replaces the upper bound; None: there can be none.
 
         Args:
-            column: the column behind the prefix.
-            value: its value, as a bound has it.
+            column: the column after the prefix.
+            value: its value, in the form of a bound.
         """
         before = _before(column, value, inclusive=False, behind=self.lower is not None)
         return None if before is None else _joined([*self.others, *([self.lower] if self.lower else []), before])
@@ -81,7 +81,7 @@ WHOLE = Piece("")
 def pieces(chunk: Chunk, keys: Sequence[Column]) -> list[Piece]:
     """The parts of a chunk, in key order; no row is in two of them.
 
-    For a key (a, b) the rows behind (1, 5) up to (7, 2) are `a = 1 AND b > 5`, `a > 1 AND a < 7` and
+    For a key (a, b), the rows after (1, 5) up to (7, 2) are `a = 1 AND b > 5`, `a > 1 AND a < 7` and
     `a = 7 AND b <= 2`. One condition with OR in it would read every row of the first and the last `a`.
     """
     lower, upper = chunk.lower, chunk.upper
@@ -145,7 +145,7 @@ def table_name(schema: TableSchema) -> str:
 
 
 def bound_expression(column: Column) -> str:
-    """T-SQL that gives a key value as ASCII text.
+    """T-SQL that returns a key value as ASCII text.
 
     Raises:
         SchemaError: keys of this type cannot bound a chunk.
@@ -168,18 +168,18 @@ def bound_expression(column: Column) -> str:
 
 
 def bound_value(column: Column) -> str:
-    """T-SQL with one parameter marker that gives the value of a bound's text, in the column's type and collation."""
+    """T-SQL with one parameter marker that returns the value of a bound's text, in the column's type and collation."""
     sql_type = column.type
     match sql_type.kind:
         case Kind.TEXT:
             units = _units(sql_type)
-            # pyodbc sends a longer text as ntext, which is not converted to bytes (error 529).
+            # pyodbc sends a longer text as ntext, which cannot be converted to bytes (error 529).
             given = "?" if 4 * units <= _MOST_OF_PARAMETER else f"CAST(? AS varchar({4 * units}))"
             value = f"CAST(CONVERT(varbinary({2 * units}), {given}, 2) AS nvarchar({units}))"
             value = f"{value} COLLATE {sql_type.collation}" if sql_type.collation else value
             return f"CAST({value} AS {sql_type.declaration})" if sql_type.row.code_page else value
         case Kind.BINARY | Kind.CLR:
-            # A binary type without a length, as rowversion, is compared with bytes; any other type with its own.
+            # A binary type without a length, such as rowversion, is compared with bytes; any other with its own type.
             bare = sql_type.kind is Kind.BINARY and sql_type.row.bound_bytes
             declared = f"binary({bare})" if bare else sql_type.declaration
             return f"CAST(CONVERT(varbinary({_size(sql_type)}), ?, 2) AS {declared})"
@@ -188,7 +188,7 @@ def bound_value(column: Column) -> str:
 
 
 def shown_key(schema: TableSchema, bound: Bound) -> Bound:
-    """The values of a bound as people read them (`key_texts`).
+    """The values of a bound in human-readable form (`key_texts`).
 
     Args:
         schema: the table, with its key.
@@ -241,7 +241,7 @@ def _behind(column: Column, value: str | None) -> Term:
 
 
 def _before(column: Column, value: str | None, *, inclusive: bool, behind: bool = False) -> Term | None:
-    """`column` before the value (or at it); None: no value can be. `behind`: another term says that it is not NULL."""
+    """`column` before the value (or at it); None: there can be none. `behind`: another term says it is not NULL."""
     name = quote(column.name)
     if value is None:
         return Term(f"{name} IS NULL") if inclusive else None
@@ -250,7 +250,7 @@ def _before(column: Column, value: str | None, *, inclusive: bool, behind: bool 
 
 
 def _units(sql_type: SqlServerType) -> int:
-    """UTF-16 units that a key value may have; a longer declaration is that of an index (`exceeds_bounds`)."""
+    """UTF-16 units that a key value may have; a column declared longer is one of an index (`exceeds_bounds`)."""
     return min(sql_type.length or 1, LONGEST_BOUND)
 
 

@@ -1,6 +1,6 @@
-"""A driver's error -> the project's exception that says what the caller can do (ERR-*, rule A2).
+"""Maps a driver's error to the project's exception that says what the caller can do (ERR-*, rule A2).
 
-Both drivers and both libraries report an SQLSTATE and SQL Server's number, in different texts.
+Both drivers and both libraries report an SQLSTATE and SQL Server's error number, in different texts.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _RETRIABLE_NUMBERS = frozenset(
         40550, 40551, 40552, 40553, 40613, 42108, 42109, 49802, 49918, 49919, 49920,
     }
 )  # fmt: skip
-"""Among them are refusals of a login that is good: the server starts, is upgraded, paused or shut down, serves its
-administrators only, or has no connection left. Their SQLSTATE is that of a wrong login, 28000. The others say "retry",
-and are those which a read can meet of what EF Core's SqlServerTransientExceptionDetector lists: readable secondaries
-(3947, 3948), snapshot isolation, READ UNCOMMITTED (601), sessions that Azure ends (40549 to 40553)."""
+"""Some of them refuse a valid login: the server is starting, being upgraded, paused or shut down, serves only its
+administrators, or has no connection left. Their SQLSTATE is that of a wrong login, 28000. The others mean "retry": of
+the errors that EF Core's SqlServerTransientExceptionDetector lists, those that a read can encounter, from readable
+secondaries (3947, 3948), snapshot isolation, READ UNCOMMITTED (601), and sessions that Azure ends (40549 to 40553)."""
 _BROKEN = re.compile(r"terminated by the server|TDS stream|connection (?:is|was) (?:broken|closed|lost)", re.IGNORECASE)
-"""What Microsoft's driver says, with the SQLSTATE of any error (HY000) and no number, of a connection that broke."""
+"""What Microsoft's driver says about a broken connection, with the general SQLSTATE (HY000) and no number."""
 CANNOT_OPEN = 4060
-"""The login is good, and the database cannot be opened: there is none, it fails over, or does not know the login."""
+"""The login is valid, but the database cannot be opened: it does not exist, fails over, or does not know the login."""
 LOGIN_FAILED = {CANNOT_OPEN, 18456}
 """A wrong login, or `CANNOT_OPEN`: FreeTDS reports 18456 for both."""
 _LOGIN = {CANNOT_OPEN, 18452, 18456, 18470, 18486, 18487, 18488, 40532, 40615}
@@ -59,7 +59,7 @@ _ROW_VALUE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _QUOTING = frozenset({220, 232, 244, 245, 248, 2601, 2627, 2628, 8115})
-"""Messages that quote a value of a row, in whatever language the login has."""
+"""Messages that quote a value of a row, whatever the login's language."""
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 
 
@@ -73,7 +73,7 @@ class DriverMessage:
 
 
 def driver_message(error: BaseException) -> DriverMessage:
-    """The parts of an exception of pyodbc or arrow-odbc."""
+    """The parts of a pyodbc or arrow-odbc exception."""
     arrow = _ARROW.search(str(error))
     if arrow:
         return DriverMessage(arrow[1], int(arrow[2]), _PREFIX.sub("", arrow[3]).strip())
@@ -87,7 +87,7 @@ def driver_message(error: BaseException) -> DriverMessage:
 
 
 def classify(error: BaseException, doing: str, connection: Connection | None = None) -> MssqlCdcError:
-    """The exception to raise instead.
+    """Return the exception to raise instead.
 
     Args:
         error: what a driver raised.
@@ -119,7 +119,7 @@ def classify(error: BaseException, doing: str, connection: Connection | None = N
 
 
 def _without_values(found: DriverMessage) -> str:
-    """The text without the values of rows that SQL Server quotes: in conversions, truncations and doubled keys."""
+    """The text without the row values that SQL Server quotes for failed conversions, truncations and duplicate keys."""
     text, count = _ROW_VALUE.subn(r"\1***", found.text)
     if not count and found.number in _QUOTING and re.search(r"['(:=]", found.text):
         return "The server's message may quote a value of a row and is left out"

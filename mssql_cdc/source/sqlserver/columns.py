@@ -26,9 +26,9 @@ Decoded = tuple[pa.Array, pa.StringArray | None]
 
 _PIECE = 2000  # characters; at most 4000 UTF-16 units under any collation, which is what nvarchar(4000) holds
 _SHORT = 64
-"""Bytes that any value without a declared length fits."""
+"""Enough bytes for any value without a declared length."""
 _WIDEST = BATCH_BYTES // 4
-"""Of a wider row, arrow-odbc fetches less than four at a time; of one wider than `BATCH_BYTES`, none (an error)."""
+"""Of wider rows, arrow-odbc fetches fewer than four at a time; of rows wider than `BATCH_BYTES`, none (an error)."""
 _UUID_LENGTH, _DATE_LENGTH = 36, 10
 
 
@@ -64,7 +64,7 @@ class RowPlan:
 
         Args:
             alias: the table's alias.
-            hidden: columns that are not read: NULL stands for them.
+            hidden: columns that are not read: NULL takes their place.
         """
         prefix = f"{alias}." if alias else ""
 
@@ -116,7 +116,7 @@ class RowPlan:
 def needs_rows(columns: Sequence[Column]) -> bool:
     """Whether row-by-row fetching is needed (`RowPlan.by_rows`): for one of the columns, or for all together.
 
-    A columnar buffer has room for each value as it is declared, however short the values are.
+    A columnar buffer reserves the declared size for each value, however short the values are.
 
     Raises:
         SchemaError: the type table has no such type.
@@ -125,7 +125,7 @@ def needs_rows(columns: Sequence[Column]) -> bool:
 
 
 def _width(sql_type: SqlServerType) -> int:
-    """About what a columnar buffer needs for one value."""
+    """About how many bytes a columnar buffer needs for one value."""
     length = sql_type.length or _SHORT
     if sql_type.kind is not Kind.TEXT:
         return length
@@ -137,7 +137,7 @@ def fetch(sql_type: SqlServerType, *, by_rows: bool = False) -> Fetch:
 
     Args:
         sql_type: the type.
-        by_rows: rows are fetched one by one, without buffers for values as they are declared.
+        by_rows: rows are fetched one by one, without buffers of the declared sizes.
 
     Raises:
         SchemaError: the type table has no such type.
@@ -149,7 +149,7 @@ def fetch(sql_type: SqlServerType, *, by_rows: bool = False) -> Fetch:
         case Kind.UUID:
             return Fetch((select,), (pa.string(),), lambda parts: _within(parts[0], _UUID_LENGTH))
         case Kind.DATE:
-            # As text: a driver leaves out the time of a datetime2 that is read as a date.
+            # As text: a driver drops the time of a datetime2 that is read as a date.
             return Fetch(("CONVERT(varchar(27), {c}, 121)",), (pa.string(),), lambda parts: _date(parts[0]))
         case Kind.DECIMAL:
             return _decimal(sql_type)
@@ -189,7 +189,7 @@ def _first(parts: Sequence[pa.Array]) -> Decoded:
 
 
 def _date(texts: pa.Array) -> Decoded:
-    """The dates of texts like `2024-05-06`; whatever has a time, too, does not fit."""
+    """The dates of texts like `2024-05-06`; a text that has a time, too, does not fit."""
     return _within(texts, _DATE_LENGTH)[0].cast(pa.date32()), None
 
 
@@ -207,7 +207,7 @@ def _parsed(texts: pa.Array, stored: pa.DataType) -> Decoded:
 
 
 def _float(values: pa.Array, stored: pa.DataType) -> Decoded:
-    """Values of 64 bits in their declared width; a `real` that became a `float` does not fit."""
+    """64-bit values in their declared width; a `real` that became a `float` does not fit."""
     narrow = values.cast(stored, safe=False)
     if stored != values.type and not narrow.cast(values.type).equals(values):
         raise MisfitError("it has more digits")
@@ -223,9 +223,9 @@ def _within(values: pa.Array, longest: int) -> Decoded:
 
 
 def _text(sql_type: SqlServerType, *, by_rows: bool) -> Fetch:
-    """Text as UTF-16: the server, which alone knows every code page, converts what is not.
+    """Text as UTF-16: the server, which alone knows every code page, converts anything else.
 
-    One character more than declared is asked for, so that a longer value shows instead of being cut.
+    One character more than declared is requested, so that a longer value is noticed instead of being truncated.
     """
     select, length = sql_type.row.select, sql_type.length or 1
     if sql_type.is_large:
@@ -233,7 +233,7 @@ def _text(sql_type: SqlServerType, *, by_rows: bool) -> Fetch:
     if length < 2 * _PIECE:
         expression = f"CAST({select.replace('{length}', str(length + 1))} AS varbinary({2 * length + 2}))"
         return Fetch((expression,), (pa.binary(),), lambda parts: decode_utf16(_within(parts[0], 2 * length)[0]))
-    if by_rows:  # In pieces, 819 columns would pass the 4,096 expressions that SQL Server selects.
+    if by_rows:  # In pieces, 819 columns would exceed the 4,096 expressions that SQL Server can select.
         whole = _large(select.replace("{length}", "max"))
         return Fetch(whole.expressions, whole.raw, lambda parts: decode_utf16(_within(_whole(parts), 2 * length)[0]))
     pieces = tuple(
@@ -244,7 +244,7 @@ def _text(sql_type: SqlServerType, *, by_rows: bool) -> Fetch:
 
 
 def _pieces(length: int) -> range:
-    """Where the pieces of a text begin; one character more than declared is asked for."""
+    """Where the pieces of a text begin; one character more than declared is requested."""
     return range(1, length + 2, _PIECE)
 
 

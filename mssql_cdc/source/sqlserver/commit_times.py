@@ -1,4 +1,4 @@
-"""Commit times: server-local `datetime` of the mapping table to instants (STR-13, rule B17).
+"""Converts commit times, the server-local `datetime` of the mapping table, to instants (STR-13, rule B17).
 
 Order never depends on these times; instead, LSN order disambiguates them when clocks go back.
 """
@@ -20,29 +20,29 @@ from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers, flags
 from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits
 
 Zone = str | int
-"""An IANA time zone name, or the server's present offset from UTC in minutes."""
+"""An IANA time zone name, or the server's current offset from UTC in minutes."""
 
 LOCAL = pa.timestamp("us")
 SET_BACK = timedelta(minutes=10)
-"""What a clock is set back by at most, beside the change to winter time: such a fall of local times is none."""
+"""The most that a clock is set back by, except to standard time: a smaller step back of local times does not count."""
 _LISTED = 400  # commit LSNs that one statement looks up
 _LISTS = (4, 40, _LISTED)
 _MOST_LISTED = 10 * _LISTED  # more commits are read as a range, whatever lies between them
 _NEAR = 10
 """How many rows of the range are read for each commit of a page before the rest is looked up in lists.
 
-A row of the range costs a server little beside a look-up. 400 commits took the sandbox 200 ms in a list, and 2 ms as a
-range of their own; a list of 400 has as many parameters.
+A row of the range costs a server little compared with a look-up. 400 commits took the sandbox 200 ms in a list, and
+2 ms as a range of their own; a list of 400 has as many parameters.
 """
 _SPAN = f"start_lsn >= {LSN} AND start_lsn <= {LSN}"
 _WINDOW = "tran_end_time >= CAST(? AS datetime) AND tran_end_time < CAST(? AS datetime)"
 
 
 class CommitTimeLoader:
-    """Commit times of the page at hand, read on the reader's own connection between two pages.
+    """Commit times of the current page, read on the reader's own connection between two pages.
 
     `zone` is the server's, an IANA name; None: its current offset from UTC, which is queried once. Of the rows that a
-    statement gives, only those of the page are kept: the mapping table has the commits of all tables.
+    statement returns, only those of the page are kept: the mapping table has the commits of all tables.
     """
 
     def __init__(self, bulk: Bulk, zone: str | None) -> None:
@@ -52,22 +52,22 @@ class CommitTimeLoader:
         self._expected: tuple[pa.Array, pa.Array] | None = None
 
     def __call__(self, lsns: Bytes) -> pa.Array:
-        """Instants of an (n, 10) matrix of LSNs of the page that was loaded last."""
+        """Instants for an (n, 10) matrix of LSNs of the page that was loaded last."""
         return self._known(lsns)
 
     @property
     def kept(self) -> int:
-        """The commits that are in memory."""
+        """The number of commits that are in memory."""
         return len(self._known)
 
     def expect(self, from_: Lsn, to: Lsn) -> None:
-        """Reads the times of a range at once, for pages of several tables; `load` asks only for what is missing then.
+        """Read the times of a range at once, for pages of several tables; `load` then queries only what is missing.
 
         Rows up to a visible end do not change: capture writes a commit's row with its changes, in LSN order, and only
         cleanup removes any. A range of more than `_MOST_LISTED` commits is left to `load`.
 
         Args:
-            from_: The range begins behind this commit.
+            from_: The range begins after this commit.
             to: Its end, which the connection sees (rule A2).
         """
         edges = [digits(from_.increment()), digits(to)]
@@ -77,7 +77,7 @@ class CommitTimeLoader:
         self._expected = whole if read < _MOST_LISTED else None
 
     def load(self, pages: list[Bytes]) -> None:
-        """Reads the times of a page's commits: (n, 10) matrices of LSNs in ascending order, one per raw batch."""
+        """Read the times of a page's commits: (n, 10) matrices of LSNs in ascending order, one per raw batch."""
         zone = self._zone = self._zone if self._zone is not None else self._server_offset()
         commits = distinct(pages)
         wanted = _lsn_array(commits)
@@ -98,7 +98,7 @@ class CommitTimeLoader:
         return CommitTimes(_one_array(found, 0, pa.binary(10)), _one_array(found, 1, INSTANT))
 
     def _near(self, commits: Bytes, wanted: pa.Array) -> Iterator[tuple[pa.Array, pa.Array]]:
-        """The rows of a page's commits: those of its range if few others lie between, else those of lists."""
+        """The rows of a page's commits: read as a range if few others lie between, otherwise looked up in lists."""
         if not len(commits):
             return
         if self._expected is not None:
@@ -144,9 +144,9 @@ class CommitTimeLoader:
 
 
 def listed(lsns: Bytes) -> tuple[str, list[str]]:
-    """The condition of at most `_LISTED` commits, with its parameters.
+    """The condition for at most `_LISTED` commits, with its parameters.
 
-    Lists have few lengths, so that the server meets few texts; the last commit fills the rest of one.
+    Lists have few different lengths, so that the server sees few texts; the last commit pads the rest of a list.
     """
     texts = [one.tobytes().hex() for one in lsns]
     length = next(length for length in _LISTS if len(texts) <= length)
@@ -165,20 +165,20 @@ class CommitTimes:
         return len(self._lsns)
 
     def __call__(self, lsn: Bytes) -> pa.Array:
-        """Instants of an (n, 10) matrix of LSNs; NULL for one that the mapping table no longer has."""
+        """Instants for an (n, 10) matrix of LSNs; NULL for one that the mapping table no longer has."""
         return self.of(_lsn_array(lsn))
 
     def of(self, lsns: pa.Array) -> pa.Array:
-        """Instants of an array of LSNs; NULL for one that is not known."""
+        """Instants for an array of LSNs; NULL for one that is not known."""
         return self._instants.take(pc.index_in(lsns, value_set=self._lsns)).cast(INSTANT)
 
 
 class Clock:
-    """Instants of local times that come in LSN order, batch by batch.
+    """Instants for local times that come in LSN order, batch by batch.
 
-    An hour that occurs twice is told from its second pass by the order of commits: a local time that would be more than
-    `SET_BACK` before the commit in front of it belongs to the second pass. Neighbouring commits may be a little out of
-    order, which is no such fall. Where no commit falls, because the database was idle for an hour less `SET_BACK` or
+    The order of commits distinguishes the two passes of an hour that occurs twice: a local time that would be more than
+    `SET_BACK` before the preceding commit belongs to the second pass. Neighboring commits may be slightly out of order,
+    which is not such a step back. If no commit steps back, because the database was idle for an hour less `SET_BACK` or
     longer and capture wrote no row of its own either, the passes look alike and the first one is assumed.
     """
 
@@ -213,11 +213,11 @@ class Clock:
 
 
 def to_instants(local: pa.Array, zone: Zone) -> pa.Array:
-    """Instants of local times in LSN order (see `Clock`): timestamp[us, UTC].
+    """Instants for local times in LSN order (see `Clock`): timestamp[us, UTC].
 
     Args:
         local: timestamp[us] without a zone, in LSN order.
-        zone: the server's.
+        zone: the server's zone.
     """
     return Clock(zone)(local)
 
@@ -237,7 +237,7 @@ def ambiguous_window(local: pa.Array, zone: Zone) -> tuple[datetime, datetime] |
 
 
 def distinct(lsns: Sequence[Bytes]) -> Bytes:
-    """The different LSNs of sorted matrices, in order."""
+    """The distinct LSNs of sorted matrices, in order."""
     whole = np.concatenate(lsns) if lsns else np.empty((0, 10), dtype=np.uint8)
     if not len(whole):
         return whole
@@ -263,7 +263,7 @@ def _lsn_array(lsns: Bytes) -> pa.Array:
 
 
 def _only(wanted: pa.Array, lsns: pa.Array, times: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """The rows of these LSNs."""
+    """The rows with the wanted LSNs."""
     kept = pc.is_in(lsns, value_set=wanted)
     return lsns.filter(kept), times.filter(kept)
 

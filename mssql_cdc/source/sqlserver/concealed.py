@@ -1,9 +1,9 @@
 """What the server conceals from the login when it reads source tables and change tables, without an error.
 
-Dynamic data masking replaces values, in both: CDC gives the columns of a change table the masks that those of the table
-have when it is enabled, each with permissions of its own. Row-level security leaves out rows of the source table only.
-So snapshots would be falsified, or the stream, or both. `source` leaves such a table out; `snapshot_reader`, `changes`
-and `shared_read` ask again in the transactions that read.
+Dynamic data masking replaces values in both: CDC gives the columns of a change table the masks that those of the source
+table have when CDC is enabled, each with its own permissions. Row-level security hides rows of the source table only.
+So snapshots, the stream, or both would be wrong. `source` leaves such a table out; `snapshot_reader`, `changes` and
+`shared_read` check again in the transactions that read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FIELDS = [
     pa.field("policy", pa.int32()),
     pa.field("name", pa.binary()),
 ]
-# On objects and schemas UNMASK is a permission since SQL Server 2022; before, the function returns NULL for them.
+# UNMASK is a permission on objects and schemas since SQL Server 2022; before, the function returns NULL for them.
 _DATABASE = "HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'UNMASK')"
 _UNSEEN = f"""c.is_masked = 1 AND COALESCE(
     HAS_PERMS_BY_NAME(QUOTENAME({{schema}}) + N'.' + QUOTENAME({{table}}), N'OBJECT', N'UNMASK', c.name, N'COLUMN'),
@@ -40,8 +40,8 @@ SELECT f.target_object_id, 1, CAST(s.name + N'.' + p.name AS varbinary(520))
 FROM sys.security_predicates f
 JOIN sys.security_policies p ON p.object_id = f.object_id JOIN sys.schemas s ON s.schema_id = p.schema_id
 WHERE f.target_object_id {{tables}} AND f.predicate_type = 0 AND p.is_enabled = 1"""
-# A login that may not read a change table does not see its columns: which of them have masks, CDC has noted. The name
-# without a table is that of the table where it exists, and that of `d` in a database that an old version has made.
+# A login that may not read a change table does not see its columns; CDC has noted which of them have masks. The
+# unqualified name is the table's column where that exists, and `d`'s in a database that an old version created.
 _MASKED_CHANGES = f"""
 SELECT i.{{owner}} AS object_id, 0 AS policy, CAST(own.name AS varbinary(256)) AS name
 FROM {{instances}} AS i CROSS APPLY (
@@ -70,7 +70,7 @@ SELECT CASE WHEN HAS_PERMS_BY_NAME(QUOTENAME(DB_NAME()), N'DATABASE', N'VIEW DEF
 
 
 def concealments(control: Control) -> Mapping[int, Concealment]:
-    """What is concealed of captured tables and of their change tables, by the object ids of the tables."""
+    """What is concealed in captured tables and in their change tables, by the object ids of the captured tables."""
     rows = control.rows(_CAPTURED, doing="looking for masked columns and filtered rows")
     found: dict[int, list[tuple[bool, str]]] = defaultdict(list)
     for row in rows:
@@ -83,7 +83,7 @@ def masked_changes(bulk: Bulk, instances: Sequence[CaptureInstance], *, doing: s
 
     Args:
         bulk: The connection, in the transaction of the read.
-        instances: What is read, directly or through the functions.
+        instances: The instances that are read, directly or through the functions.
         doing: Completes "while …" in the text of an error.
     """
     found: dict[int, list[tuple[bool, str]]] = defaultdict(list)
@@ -106,7 +106,7 @@ def sees_policies(control: Control) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class WholeRows:
-    """What has to hold for the rows of a table, and its changes, to be read whole.
+    """What must hold for the rows of a table, and its changes, to be read completely.
 
     Attributes:
         table: the table.
@@ -120,7 +120,7 @@ class WholeRows:
 
     @classmethod
     def of(cls, schema: TableSchema, *, trusted: bool, hidden: Collection[str] | None = None) -> WholeRows:
-        """That of a table.
+        """Make one for a table.
 
         Args:
             schema: its structure.
@@ -132,10 +132,10 @@ class WholeRows:
 
     @classmethod
     def of_instances(cls, instances: Iterable[CaptureInstance], *, trusted: bool) -> WholeRows:
-        """That of a table whose changes come from several instances: each may have columns that others have not.
+        """Make one for a table whose changes come from several instances: each may have columns that others lack.
 
         Args:
-            instances: those of the table; there is one at least.
+            instances: those of the table, at least one.
             trusted: whether the operator says that security policies let the login see every row.
         """
         own = [cls.of(one.schema, trusted=trusted) for one in instances]
@@ -162,7 +162,7 @@ class WholeRows:
         return None
 
     def require(self, bulk: Bulk, *, doing: str) -> None:
-        """Check by one short statement in the transaction of the read.
+        """Check with one short statement in the transaction of the read.
 
         Raises:
             AccessDeniedError: values or rows are concealed.
@@ -193,5 +193,5 @@ UNSEEN_POLICIES = (
 
 
 def _concealment(rows: Collection[tuple[bool, str]]) -> Concealment:
-    masked = dict.fromkeys(name for is_policy, name in rows if not is_policy)  # Of several tables.
+    masked = dict.fromkeys(name for is_policy, name in rows if not is_policy)  # The names are of several tables.
     return Concealment(tuple(masked), tuple(name for is_policy, name in rows if is_policy))

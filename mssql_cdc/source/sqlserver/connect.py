@@ -32,11 +32,11 @@ from mssql_cdc.source.sqlserver.reach import require_reachable
 pyodbc.pooling = False
 
 _SESSION = "SET NOCOUNT ON; SET TEXTSIZE -1; SET ROWCOUNT 0; SET TRANSACTION ISOLATION LEVEL READ COMMITTED"
-"""Tables of CDC are never read at READ UNCOMMITTED (rule A2); a snapshot's readers set the level that they need."""
+"""CDC tables are never read at READ UNCOMMITTED (rule A2); a snapshot's readers set the level that they need."""
 
 _PREFERRED = ("ODBC Driver 18 for SQL Server", "ODBC Driver 17 for SQL Server", "FreeTDS")
 _TIMED_OUT = "HYT"
-"""The beginning of the SQLSTATEs of a time-out."""
+"""The prefix of the SQLSTATEs for a time-out."""
 _PLAIN = set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-+:/\\,")
 
 
@@ -49,8 +49,8 @@ def connection_string(connection: Connection, catalog: str, *, with_login: bool 
         with_login: False leaves out user and password.
 
     Raises:
-        ConfigurationError: no driver is installed, it is FreeTDS and would drop a setting that guards something, or a
-            secret cannot be resolved.
+        ConfigurationError: no driver is installed, it is FreeTDS and would drop a protective setting, or a secret
+            cannot be resolved.
     """
     driver = find_driver(connection)
     freetds = is_freetds(driver)
@@ -76,7 +76,7 @@ def connection_string(connection: Connection, catalog: str, *, with_login: bool 
 
 
 def find_driver(connection: Connection) -> str:
-    """The driver that the configuration names, else the best that is installed.
+    """The driver that the configuration names, else the best one that is installed.
 
     Raises:
         ConfigurationError: there is none.
@@ -99,7 +99,7 @@ def find_driver(connection: Connection) -> str:
 def control(
     connection: Connection, catalog: str, *, autocommit: bool = True, opened_before: bool = False
 ) -> Generator[Control, None, None]:
-    """Open a connection that ends with the block.
+    """Open a connection that is closed at the end of the block.
 
     Args:
         connection: server, login, driver settings and time-outs.
@@ -146,8 +146,8 @@ def open_control(
 class Control:
     """A pyodbc connection whose errors are the project's (`classify`).
 
-    `doing` of every method completes "while …" in the text of an error. `altered`: a statement of a user may have
-    changed the session's settings, so nothing else may use it.
+    `doing` of every method completes "while …" in the text of an error. `altered`: a user's statement may have
+    changed the session's settings, so nothing else may use the connection.
     """
 
     def __init__(self, raw: pyodbc.Connection, connection: Connection, catalog: str) -> None:
@@ -187,12 +187,12 @@ class Control:
     def pages(
         self, sql: str, *parameters: Any, take: Callable[[pyodbc.Cursor], list[Any]], doing: str
     ) -> Generator[list[Any]]:
-        """The rows of a statement, some at a time.
+        """The rows of a statement, several at a time.
 
         Args:
             sql: one SELECT, with `?` for each parameter.
             *parameters: their values.
-            take: fetches the next rows; none are the end.
+            take: fetches the next rows; an empty list is the end.
             doing: completes "while …" in the text of an error.
         """
         with translated(self._connection, doing):
@@ -209,19 +209,19 @@ class Control:
             cursor.close()
 
     def execute(self, sql: str, *parameters: Any, doing: str) -> None:
-        """A statement without rows; messages and counts of every statement in it are taken."""
+        """Run a statement without rows, consuming the messages and counts of every statement in it."""
         with translated(self._connection, doing), closing(self.raw.cursor()) as cursor:
             cursor.execute(sql, *parameters)
             while cursor.nextset():
                 pass
 
     def commit(self) -> None:
-        """Commits the transaction."""
+        """Commit the transaction."""
         with translated(self._connection, "committing"):
             self.raw.commit()
 
     def rollback(self) -> None:
-        """Ends the transaction."""
+        """Roll back the transaction."""
         with translated(self._connection, "rolling back"):
             self.raw.rollback()
 
@@ -237,14 +237,14 @@ class Control:
 
 
 class Session(Protocol):
-    """What `prepare` needs of a new connection."""
+    """What `prepare` needs from a new connection."""
 
     def execute(self, sql: str, *, doing: str) -> None:
-        """A statement without rows."""
+        """Run a statement without rows."""
         ...
 
     def commit(self) -> None:
-        """Commits the transaction."""
+        """Commit the transaction."""
         ...
 
 
@@ -279,14 +279,14 @@ def _connect(connection: Connection, catalog: str, *, autocommit: bool = True) -
 def refused(
     connection: Connection, catalog: str, error: pyodbc.Error | arrow_odbc.Error, *, opened_before: bool
 ) -> MssqlCdcError:
-    """Why a server that accepts connections refused this one; where a driver does not say, the server is asked.
+    """Why a server that accepts connections refused this one; where the driver gives no reason, the server is probed.
 
     Args:
         connection: how the connection was to be made.
         catalog: the database.
         error: what the driver raised.
-        opened_before: whether the database could be opened, by this process or the one that planned the work: then it
-            recovers or fails over, which shows as a database that does not exist (4060).
+        opened_before: whether the database could be opened before, by this process or the one that planned the work:
+            then it is recovering or failing over, which looks like a database that does not exist (4060).
     """
     found = classify(error, f"connecting to database {catalog!r} on {connection.address}", connection)
     number = driver_message(error).number
@@ -295,7 +295,7 @@ def refused(
     if driver_message(error).state.startswith(_TIMED_OUT):
         return too_slow(connection, catalog)
     if number in LOGIN_FAILED:
-        # Azure SQL Database lets few logins open `master`: its refusal says nothing if the server named the database.
+        # Azure SQL Database lets few logins open `master`: a refusal says nothing if the error was about the database.
         is_known, of_master = number == CANNOT_OPEN, None
         if catalog.lower() != "master" and not (is_known and opened_before):
             of_master = _refused_by_master(connection)
@@ -321,7 +321,7 @@ def refused(
 
 
 def _refused_by_master(connection: Connection) -> MssqlCdcError | None:
-    """Why the login may not open `master`; None if it may, so that only the database can be wrong."""
+    """Why the login may not open `master`; None if it may: then only the database can be wrong."""
     try:
         _connect(connection, "master").close()
     except pyodbc.Error as error:
@@ -331,7 +331,7 @@ def _refused_by_master(connection: Connection) -> MssqlCdcError | None:
 
 
 def _answers_without_tls(connection: Connection, catalog: str) -> bool:
-    """Whether FreeTDS, which does not tell, reaches the server's login without encryption; no secret is sent."""
+    """Whether FreeTDS, which gives no reason, reaches the server's login without encryption; no secret is sent."""
     if not is_freetds(find_driver(connection)):
         return False
     encrypt = twin_of("encrypt")
@@ -355,7 +355,7 @@ def _answers_without_tls(connection: Connection, catalog: str) -> bool:
 
 @contextmanager
 def translated(connection: Connection, doing: str) -> Generator[None, None, None]:
-    """Turns driver errors into the project's, without the secrets that a driver may repeat."""
+    """Turn driver errors into the project's, without the secrets that a driver may repeat."""
     try:
         yield
     except (pyodbc.Error, arrow_odbc.Error) as error:
@@ -379,9 +379,9 @@ def _defaults(*, freetds: bool) -> Sequence[tuple[str, str]]:
 
 
 def _value(keyword: str, value: str, *, freetds: bool) -> str:
-    """A value as ODBC connection strings quote it.
+    """A value, quoted for an ODBC connection string.
 
-    FreeTDS ends a braced value at the first `}` that a `;` follows and does not undouble `}`.
+    FreeTDS ends a braced value at the first `}` that is followed by `;`, and does not unescape `}}`.
     """
     if keyword != "DRIVER" and set(value) <= _PLAIN:
         return value
@@ -397,7 +397,7 @@ def _value(keyword: str, value: str, *, freetds: bool) -> str:
 
 
 def _packaged_driver() -> str | None:
-    """Microsoft's driver out of the Python package `mssql-python-odbc`, if that is installed."""
+    """Microsoft's driver from the Python package `mssql-python-odbc`, if that is installed."""
     spec = importlib.util.find_spec("mssql_python_odbc")
     if spec is None or not spec.submodule_search_locations:
         return None

@@ -1,4 +1,4 @@
-"""The DDL that capture has met on captured tables: `cdc.ddl_history`."""
+"""The DDL that capture has encountered on captured tables: `cdc.ddl_history`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HISTORY = (
 
 
 def altered(control: Control, positions: Mapping[int, Lsn]) -> dict[int, str]:
-    """The tables, by object id, that were altered behind these positions, each with its first such statement.
+    """The tables, by object id, that were altered after these positions, each with its first such statement.
 
     Args:
         control: A connection to the database.

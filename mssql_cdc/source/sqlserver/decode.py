@@ -1,4 +1,4 @@
-"""Raw batches of a change table to neutral batches: pairs of operations 3 and 4, positions, images.
+"""Converts raw batches of a change table to neutral batches: pairs of operations 3 and 4, positions, images.
 
 Pure: Arrow in, Arrow out, no reads. `ChangeDecoder` carries an open operation 3 across a batch boundary.
 """
@@ -40,7 +40,7 @@ RAW_META = (
     pa.field("op", pa.int32()),
     pa.field("mask", pa.binary()),
 )
-"""Raw fields in front of the columns' own."""
+"""The raw fields that precede those of the columns."""
 
 TimeLookup = Callable[[Bytes], pa.Array]
 """Returns the commit times, timestamp[us, UTC], of an (n, 10) matrix of commit LSNs in ascending order."""
@@ -90,7 +90,7 @@ class ChangeDecoder:
             ) from None
 
     def finish(self) -> None:
-        """Checks that nothing is left open.
+        """Check that nothing is left open.
 
         Raises:
             SourceError: the last row was the before image of an update whose after image never came.
@@ -130,7 +130,7 @@ class ChangeDecoder:
         )
 
     def _check_pairs(self, lsn: Bytes, seq: Bytes, command: Numbers, operation: Numbers) -> None:
-        """Every 3 is followed by its own 4, every 4 follows its own 3 (STR-10)."""
+        """Check that every 3 is followed by its own 4, and every 4 follows its own 3 (STR-10)."""
         strange = (operation < 1) | (operation > AFTER)
         if strange.any():
             row = int(strange.argmax())
@@ -170,7 +170,7 @@ def _hex_lsn(raw: pa.RecordBatch) -> str:
 
 
 def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, operation: Numbers) -> pa.StringArray:
-    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` does so for one row.
+    """`_pos` texts (architecture §6) of many rows; `lsn.position_text` does the same for one row.
 
     Args:
         epoch: the same for all rows.
@@ -194,6 +194,6 @@ def position_texts(epoch: int, commit: Bytes, command: Numbers, change: Bytes, o
 
 
 def lsn_texts(digits: Bytes) -> pa.StringArray:
-    """`00000027:00000ac0:0002` of an (n, 20) matrix of hexadecimal digits."""
+    """Texts like `00000027:00000ac0:0002` from an (n, 20) matrix of hexadecimal digits."""
     colon = literal(":", len(digits))
     return fixed_text(digits[:, :8], colon, digits[:, 8:16], colon, digits[:, 16:])

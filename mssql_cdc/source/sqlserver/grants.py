@@ -1,7 +1,7 @@
-"""The rights that a login lacks, from the message of the server in whatever language the login has.
+"""The permissions that a login lacks, from the server's message, whatever the login's language.
 
-A message quotes names, and has the permission in capitals; the words between them are not read. `classify` decides
-which error it is.
+A message quotes names, and has the permission in capitals; the words between them are not interpreted. `classify`
+decides which error it is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GRANTS = {
     22904: "membership of db_owner",
 }
 NUMBERS = frozenset(_GRANTS)
-"""The errors that a right mends."""
+"""The errors that a permission would fix."""
 OF_ONE_OBJECT = frozenset({229, 230})
 """Those that concern one object of the database."""
 
@@ -32,14 +32,14 @@ _QUOTED = tuple(
     re.compile(rf"(?<![{_LATIN}]){open_}(.+?){close}(?![{_LATIN}\d_])")
     for open_, close in ("''", '""', "“”", "„“", "«»", "「」")
 )
-"""Names in quotation marks; the apostrophe of `l'objet` stands behind a letter, that of `o'brien` before one."""
+"""Names in quotation marks; the apostrophe in `l'objet` follows a letter, that in `o'brien` precedes one."""
 _PERMISSION = re.compile(r"(?<![A-Za-z])[A-Z]{3,}(?: [A-Z]{3,})*(?![A-Za-z])")
 _HEAD_FINAL = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 """Chinese, Japanese, Korean: there the object of a column comes before the column."""
 
 
 def needed(number: int, text: str) -> str:
-    """Say which right a login lacks.
+    """Return the permission that a login lacks.
 
     Args:
         number: The number of the error, one of `NUMBERS`.
@@ -50,7 +50,7 @@ def needed(number: int, text: str) -> str:
 
 
 def _permission(text: str) -> str | None:
-    """The permission: the words in capitals outside of names, else the first name that is one."""
+    """The permission: the words in capitals outside names, else the first name that is one."""
     without, names = text, list[str]()
     for pattern in _QUOTED:
         names += pattern.findall(without)

@@ -1,7 +1,7 @@
-"""What stands between a connector and its changes although the server answers: hidden tables, a capture that stands.
+"""What keeps a connector from its changes although the server answers: hidden tables, capture that has stalled.
 
-Each function is one or two short statements. Times are compared by the server's own clock, and only ever lead to a
-message: what is captured is decided by positions alone (`positions`, `log_end`).
+Each function runs one or two short statements. Times are compared by the server's own clock, and only ever lead to a
+message: positions alone decide what is captured (`positions`, `log_end`).
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits, quote
 from mssql_cdc.source.values import CaptureHealth
 
 PATIENCE = timedelta(minutes=2)
-"""Capture that has not scanned for so long stands still: the job polls every 5 s, Azure's every 20 s."""
+"""Capture that has not scanned for this long has stalled: the job polls every 5 s, Azure's every 20 s."""
 MAPPING_PATIENCE = timedelta(minutes=15)
-"""The mapping table has an entry every five minutes, even of an idle database."""
+"""The mapping table gets an entry every five minutes, even in an idle database."""
 _HANGS = timedelta(minutes=15)
-"""A scan that shows no progress for so long hangs; how often a large one moves its counters is not documented."""
+"""A scan that shows no progress for this long hangs; how often a large one updates its counters is not documented."""
 _AHEAD = timedelta(minutes=1)
-"""A local time of the server that is no further ahead is of now: its clock was set, or rounds."""
-# The catalog hides the names of the tables, and sp_cdc_help_change_data_capture leaves them out; instances are rows.
+"""A local time of the server that is no further ahead than this counts as now: its clock was set, or rounds."""
+# The catalog hides the tables' names, and sp_cdc_help_change_data_capture omits the tables; instances are plain rows.
 _HIDDEN = """
 SELECT c.capture_instance FROM cdc.change_tables c WHERE NOT EXISTS
 (SELECT 1 FROM sys.tables t WHERE t.object_id = c.source_object_id) ORDER BY c.capture_instance"""
 _UNSTARTED = "SELECT capture_instance FROM cdc.change_tables WHERE start_lsn IS NULL ORDER BY capture_instance"
 _CLOCKS = "SYSUTCDATETIME() AS utc, GETDATE() AS local"
-# The newest session is that of the largest id: a clock that was set back leaves later times behind. Id 0 is a sum.
+# The newest session has the largest id: after a clock was set back, older ones have later times. Id 0 is a sum.
 _SCANNED = f"""
 SELECT TOP (1) end_time AS at, session_id, start_time, scan_phase, current_lsn, last_commit_lsn, tran_count,
     log_record_count, command_count, {_CLOCKS}
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id DESC"""
-# A scan has its latency when it has ended.
+# A scan has a latency only once it has ended.
 _ENDED = f"""
 SELECT TOP (1) end_time AS at, latency, {_CLOCKS}
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 AND end_time IS NOT NULL ORDER BY session_id DESC"""
@@ -59,17 +59,17 @@ _EDITION, AZURE_SQL_DATABASE = "SELECT CAST(SERVERPROPERTY('EngineEdition') AS i
 
 
 def hidden(control: Control) -> list[str]:
-    """The capture instances of tables that the login cannot see, by name."""
+    """The names of the capture instances of tables that the login cannot see."""
     return [row[0] for row in control.rows(_HIDDEN, doing="looking for tables that the login cannot see")]
 
 
 def unstarted(control: Control) -> list[str]:
-    """The capture instances, by name, with which capture has not begun."""
+    """The names of the capture instances that capture has not started on."""
     return [row[0] for row in control.rows(_UNSTARTED, doing="looking for tables that capture has not begun with")]
 
 
 def is_azure_sql_database(control: Control) -> bool:
-    """Whether the server is Azure SQL Database, which has no Agent and hides what concerns the whole server."""
+    """Whether the server is Azure SQL Database, which has no Agent and hides whatever concerns the whole server."""
     return edition(control) == AZURE_SQL_DATABASE
 
 
@@ -80,22 +80,22 @@ def edition(control: Control) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The server's clock, in UTC and as it shows local times."""
+    """The server's clock, in UTC and in local time."""
 
     utc: datetime
     local: datetime
 
     @classmethod
     def of(cls, row: Any) -> Clocks:
-        """Those of a row with the columns of `_CLOCKS`."""
+        """The clocks in a row with the columns of `_CLOCKS`."""
         return cls(row.utc.replace(tzinfo=UTC), row.local)
 
     def instant(self, at: datetime, zone: str | None) -> datetime:
         """When something happened, not later than now.
 
-        The server keeps local times. With its zone, the last instant that they may be; without, the present offset
-        counts, and a time that is still to come was an hour earlier, before the clock went back. (After it goes
-        forward, scans from before seem an hour older without the zone, until the next scan.)
+        The server keeps local times. With its zone, this is the latest instant that they may mean; without it, the
+        current offset applies, and a time still in the future was an hour earlier, before the clock went back. (After
+        the clock goes forward, earlier scans seem an hour older without the zone, until the next scan.)
 
         Args:
             at: The server's local time.
@@ -116,14 +116,14 @@ def has_table(control: Control, name: str) -> bool:
 
 @dataclass(slots=True)
 class SeenScans:
-    """What a process has seen of scans that had not ended, by database: the next look tells whether they go on."""
+    """What a process has seen of scans that had not ended, by database: the next call shows whether they progress."""
 
     _seen: dict[str, tuple[tuple[object, ...], datetime]] = field(
         default_factory=dict[str, tuple[tuple[object, ...], datetime]]
     )
 
     def unchanged(self, catalog: str, shown: tuple[object, ...], now: datetime) -> timedelta:
-        """How long the scan of a database has shown the same: zero at the first look.
+        """How long the scan of a database has shown no change: zero at the first call.
 
         Args:
             catalog: The database.
@@ -139,10 +139,10 @@ class SeenScans:
 
 @dataclass(frozen=True, slots=True)
 class _LastScan:
-    """When capture scanned last: the server's time (None: never, or it scans now), how long ago, how long is too long.
+    """When capture last scanned: the server's time (None: never, or scanning now), how long ago, how long is too long.
 
-    Without any scan, `ago` counts from when the tables were enabled. Of a scan that has not ended, `at` and `ago` tell
-    when it began, `unchanged` how long it has shown no progress.
+    Without any scan, `ago` counts from when the tables were enabled. For a scan that has not ended, `at` and `ago` show
+    when it began, and `unchanged` how long it has shown no progress.
     """
 
     at: datetime | None
@@ -152,26 +152,26 @@ class _LastScan:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it has begun and not ended, not long ago."""
+        """Whether a scan began recently and has not ended."""
         return self.at is None and not self.ago
 
 
 def capture_health(
     control: Control, connection: Connection, positions: Collection[Lsn], seen: SeenScans | None = None
 ) -> CaptureHealth:
-    """How capture does, and since when there are captured transactions behind each of these positions.
+    """The state of capture, and since when there have been captured transactions after each of these positions.
 
     Args:
         control: A connection to the database.
-        connection: How its Agent is asked.
-        positions: Up to where tables have been read.
+        connection: How to query its Agent.
+        positions: The positions up to which tables have been read.
         seen: What the process has seen of scans.
     """
     clocks = Clocks.of(control.row(f"SELECT {_CLOCKS}", doing="reading the server's clock"))
     now, last, zone = clocks.utc, _last_scan(control, connection, seen), connection.server_timezone
     ended = _of_state(control, _ENDED, doing="asking how far capture is behind")
     behind = timedelta(seconds=(ended.latency or 0) if ended is not None else 0)
-    # What a scan that is at work has not reached may be as old as the end of the one before it.
+    # What a running scan has not reached may be as old as the end of the previous scan.
     ago = _ago(ended, ended.at, connection) if last.is_at_work and ended is not None else last.ago
     unread: dict[Lsn, datetime] = {}
     for position in set(positions):
@@ -182,12 +182,12 @@ def capture_health(
 
 
 def stalled(control: Control, connection: Connection, seen: SeenScans | None = None) -> str | None:
-    """What to say when capture stands still, or has not begun; None when it works, or that cannot be told.
+    """A message if capture has stalled, or has not started; None if it is working, or if this cannot be determined.
 
     Args:
         control: A connection to the database.
-        connection: How its Agent is asked.
-        seen: What the process has seen of scans; None: this is its first look.
+        connection: How to query its Agent.
+        seen: What the process has seen of scans; None: this is the first call.
     """
     return _problem(control, connection, _last_scan(control, connection, seen))
 
@@ -216,7 +216,7 @@ def _problem(control: Control, connection: Connection, last: _LastScan) -> str |
 
 
 def _is_too_long(control: Control, last: _LastScan, *, is_azure: bool) -> bool:
-    """Whether capture should have scanned by now, although SQL Server Agent may run."""
+    """Whether capture should have scanned by now, even if SQL Server Agent is running."""
     if last.unchanged is not None:
         return last.unchanged > _HANGS
     # The scheduler of Azure SQL Database scans every 20 s, whatever the settings of the job say.
@@ -236,7 +236,7 @@ def _what(last: _LastScan) -> str:
 
 
 def agent_runs(control: Control, connection: Connection) -> bool | None:
-    """Whether SQL Server Agent runs; None when the login may not know, or there is none (Azure SQL Database)."""
+    """Whether SQL Server Agent is running; None if the login may not know, or there is none (Azure SQL Database)."""
     own = connection.agent_status_query
     query = own.replace("[#db]", "#db").replace("#db", quote(control.catalog)) if own else _AGENT
     try:
@@ -259,13 +259,13 @@ def _about_agent(runs: bool | None) -> str:  # noqa: FBT001 (an answer of the se
 
 
 def replica_lag(control: Control) -> timedelta:
-    """How far the secondary replica that is furthest behind is behind this primary; zero if that cannot be told."""
+    """The lag behind this primary of the secondary replica furthest behind; zero if it cannot be determined."""
     row = _of_state(control, _REPLICAS, doing="asking how far the secondary replicas are behind")
     return timedelta(seconds=(row.lag or 0) if row is not None else 0)
 
 
 def _of_state(control: Control, query: str, *, doing: str) -> Any:
-    """A row of a view of the server's state; None if there was none, no such view, or the login may not see it."""
+    """A row of a view of the server's state; None if there is no row or no such view, or the login may not see it."""
     try:
         return control.row(query, doing=doing)
     except MssqlCdcError as error:
@@ -288,7 +288,7 @@ def _last_scan(control: Control, connection: Connection, seen: SeenScans | None)
 
 
 def _unfinished(control: Control, connection: Connection, row: Any, seen: SeenScans) -> _LastScan:
-    """A scan that has no end: it works, or hangs, or its job has died and left it behind."""
+    """A scan that has no end: it is running, or hangs, or its job has died and left it unfinished."""
     counters = row.tran_count, row.log_record_count, row.command_count
     shown = row.session_id, row.scan_phase, row.current_lsn, row.last_commit_lsn, *counters
     unchanged = seen.unchanged(control.catalog, shown, Clocks.of(row).utc)
@@ -304,7 +304,7 @@ def _ago(row: Any, at: datetime, connection: Connection) -> timedelta:
 
 
 def cdc_job(control: Control, kind: Literal["capture", "cleanup"]) -> Any:
-    """A job's row of `sp_cdc_help_jobs`; None when the login may not see the jobs (db_owner may), or there is none."""
+    """A job's row in `sp_cdc_help_jobs`; None when the login may not see the jobs (db_owner may), or there is none."""
     try:
         rows = control.rows("EXEC sys.sp_cdc_help_jobs", doing=f"reading the {kind} job")
     except MssqlCdcError as error:

@@ -42,7 +42,7 @@ def build_images(
         decoded: their values over all raw rows.
         rows: the raw row of each neutral row; the one before an operation 4 is its 3.
         operation: 1, 2 or 4 per neutral row.
-        changed: `[i, j]` says whether the update mask of neutral row i names column j.
+        changed: `[i, j]` says whether the update mask of neutral row i includes column j.
     """
     before_row = np.where(operation == DELETE, rows, np.where(operation == AFTER, rows - 1, _NO_ROW))
     after_row = np.where(operation == DELETE, _NO_ROW, rows)
@@ -88,9 +88,9 @@ def inserted_images(columns: Sequence[Column], decoded: Sequence[Decoded], rows:
 
 
 def mask_bits(masks: pa.Array, ordinals: Sequence[int]) -> Flags:
-    """Which captured columns (1-based ordinals) each update mask names.
+    """Which captured columns (1-based ordinals) each update mask includes.
 
-    The last byte holds the ordinals 1 to 8, as `sys.fn_cdc_is_bit_set` reads it; a NULL mask names none.
+    The last byte holds the ordinals 1 to 8, as `sys.fn_cdc_is_bit_set` reads it; a NULL mask includes none.
     """
     if not ordinals or masks.null_count == len(masks):
         return np.zeros((len(masks), len(ordinals)), dtype=bool)
@@ -106,13 +106,13 @@ def changed_lists(columns: Sequence[Column], operation: Numbers, changed: Flags)
     Args:
         columns: the captured columns.
         operation: 1, 2 or 4 per row.
-        changed: `[i, j]` says whether the update mask of row i names column j.
+        changed: `[i, j]` says whether the update mask of row i includes column j.
     """
     return text_lists(changed & (operation == AFTER)[:, None], [c.name for c in columns], operation == AFTER)
 
 
 def _right_aligned(masks: pa.Array, width: int) -> Bytes:
-    """Mask bytes as a matrix, shorter masks with zero bytes in front."""
+    """Mask bytes as a matrix, shorter masks padded with leading zero bytes."""
     offsets = np.frombuffer(masks.buffers()[1], dtype=np.int32)[masks.offset : masks.offset + len(masks) + 1]
     data = np.frombuffer(masks.buffers()[2], dtype=np.uint8)
     lengths = np.diff(offsets)
@@ -126,7 +126,7 @@ def _right_aligned(masks: pa.Array, width: int) -> Bytes:
 
 
 def _take(values: Any, rows: Numbers) -> pa.Array:
-    """The values at `rows`, NULL where there is no row; no copy when that is every row in order."""
+    """The values at `rows`, NULL where there is no row; not copied if that is every row in order."""
     absent = rows == _NO_ROW
     if absent.all():
         return pa.nulls(len(rows), values.type)

@@ -1,6 +1,6 @@
 """Keeps one control connection of a database between sessions.
 
-A run asks every `poll.interval.ms`, and connecting, with TLS and a login, costs the server more than most questions.
+A run polls every `poll.interval.ms`, and connecting, with TLS and a login, costs the server more than most queries.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class _Idle:
 class KeptControl:
     """The idle connection of one database, if there is one. A session that finds none opens its own.
 
-    `reached` tells whether there has been one: a database that cannot be opened later is no mistake. `replica` is the
-    readable secondary that the sessions have reached (`replica`; None: the primary): while one is open, others must
-    reach the same.
+    `reached` shows whether there has been one: then a database that cannot be opened later is not a mistake. `replica`
+    is the readable secondary that the sessions have reached (`replica`; None: the primary): while a session is open,
+    others must reach the same one.
     """
 
     replica: str | None = None
@@ -64,7 +64,7 @@ class KeptControl:
 
     @contextmanager
     def apart(self, connection: Connection, catalog: str) -> Generator[Control]:
-        """A connection of the same replica that nobody else uses, and that is closed behind the block.
+        """A connection to the same replica that nobody else uses and that is closed after the block.
 
         Args:
             connection: How to connect.
@@ -123,7 +123,7 @@ class KeptControl:
                 found.control.value("SELECT 1", doing="using a connection again")
                 return found
         except MssqlCdcError:
-            pass  # The server has closed it, or is gone; a new connection tells which.
+            pass  # The server has closed it, or is gone; a new connection shows which.
         found.control.close()
         return None
 

@@ -1,4 +1,4 @@
-"""Keeps the bulk connections over which small tables are read together, between ranges (`shared_read`).
+"""Keeps bulk connections between ranges; small tables are read together over them (`shared_read`).
 
 A new connection costs the server more, with TLS and a login, than the hundred rows that it is often opened for.
 """
@@ -17,12 +17,12 @@ from mssql_cdc.source.sqlserver.bulk import ArrowBulk, connect_bulk
 from mssql_cdc.source.sqlserver.kept import KEPT_SECONDS
 
 _MOST = 2
-"""So many are kept: a range is read over two at most."""
+"""How many are kept: a range is read over two at most."""
 
 
 @dataclass(slots=True)
 class Lent:
-    """A connection for as long as it is read from; `is_spent`: it is closed behind that, and not kept."""
+    """A connection while it is read from; `is_spent`: it is closed afterwards, and not kept."""
 
     bulk: ArrowBulk
     until: float
@@ -45,9 +45,9 @@ class KeptBulks:
         Args:
             connection: How to connect.
             catalog: The database, the same in every call.
-            fetch_rows: The rows of one fetch, the same in every call.
-            require: What has to hold on the connection. One that was kept, and on which it does not, is replaced: the
-                server has closed it, or it leads to a replica that lags.
+            fetch_rows: The number of rows per fetch, the same in every call.
+            require: What must hold for the connection. A kept one for which it does not hold is replaced: the server
+                has closed it, or it leads to a replica that lags.
 
         Raises:
             SourceUnavailableError, ConfigurationError: the connection cannot be made; see `classify`.
@@ -73,7 +73,7 @@ class KeptBulks:
                 require(found.bulk)
                 return found
         except MssqlCdcError:
-            pass  # A new connection tells whether it is the connection's trouble.
+            pass  # A new connection shows whether the old one was the problem.
         except BaseException:
             found.bulk.close()
             raise

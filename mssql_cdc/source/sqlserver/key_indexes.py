@@ -47,9 +47,9 @@ class KeyIndex:
     Attributes:
         object_id: the table's id.
         index_id: its own.
-        descending: whether it descends, for each column of the key; empty if it does not begin with all of them.
-        function: the partition function of an index that is partitioned by another column than its first one.
-        column: that column; None: the index is in one order as a whole.
+        descending: for each column of the key, whether it descends; empty if it does not begin with all of them.
+        function: the partition function of an index that is partitioned by a column other than its first one.
+        column: that column; None: the index as a whole is in one order.
     """
 
     object_id: int
@@ -61,16 +61,16 @@ class KeyIndex:
 
 @dataclass(frozen=True, slots=True)
 class KeyIndexes:
-    """The indexes that begin with the first column of a key; filtered and disabled ones are none.
+    """The indexes that begin with the first column of a key; filtered and disabled ones do not count.
 
-    One that is in order as a whole comes first, and of these one that has the whole key in one direction.
+    Those that are in order as a whole come first, and among them those that have the whole key in one direction.
     """
 
     found: tuple[KeyIndex, ...] = ()
 
     @classmethod
     def of(cls, control: Control, schema: TableSchema, *, doing: str) -> KeyIndexes:
-        """Ask the catalog.
+        """Query the catalog.
 
         Args:
             control: a connection to the table's database.
@@ -83,7 +83,7 @@ class KeyIndexes:
 
     @classmethod
     def seen_by(cls, bulk: Bulk, schema: TableSchema, *, doing: str) -> KeyIndexes:
-        """The same over the connection of a reader.
+        """Do the same over the connection of a reader.
 
         Args:
             bulk: the connection.
@@ -95,7 +95,7 @@ class KeyIndexes:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> KeyIndexes:
-        """Those among the table's indexes.
+        """Select them from the table's indexes.
 
         Args:
             rows: one for each column of each index, in order.
@@ -121,9 +121,9 @@ class KeyIndexes:
 
     @property
     def both_ways(self) -> tuple[bool, ...]:
-        """Which columns of the key descend in an index that has some in either direction.
+        """Which columns of the key descend in an index that has columns in both directions.
 
-        Empty if none has, or if another index has the whole key in one direction.
+        Empty if there is none, or if another index has the whole key in one direction.
         """
         if self.found and len(set(self.found[0].descending)) == 1:
             return ()

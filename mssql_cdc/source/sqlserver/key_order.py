@@ -1,7 +1,7 @@
-"""Which key range a key falls into, as the server orders keys; no table is read for it.
+"""Which key range a key falls into, in the server's order; no table is read for this.
 
-The order of a collation or of a `uniqueidentifier` exists on the server only. So it sorts keys together with the upper
-bounds of the ranges: the keys before a bound, or at it, belong to the range that ends there.
+Only the server knows the order of a collation or of a `uniqueidentifier`. So it sorts the keys together with the upper
+bounds of the ranges: the keys before or at a bound belong to the range that ends there.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from mssql_cdc.source.sqlserver.connect import Control
 from mssql_cdc.source.values import Bound
 
 PARAMETERS = 2_000
-"""A statement takes 2,100."""
+"""SQL Server allows 2,100 per statement."""
 
 
 def ranges_of(control: Control, schema: TableSchema, keys: Sequence[Bound], edges: Sequence[Bound]) -> list[int]:
-    """For each key the number of the range that it falls into: how many edges are below it.
+    """For each key, the number of the range that it falls into: how many edges are below the key.
 
     Args:
-        control: a connection to the table's database, whose collation texts are compared in.
+        control: a connection to the table's database, in whose collation texts are compared.
         schema: the table, with its key.
         keys: the keys.
         edges: the upper bounds of all ranges but the last, ascending.
@@ -52,7 +52,7 @@ def _sorted_together(
     found = [0] * len(keys)
     for start in range(0, len(keys), together):
         some = keys[start : start + together]
-        bounds = [*some, *edges]  # An edge has a larger number than a key that equals it, so it comes behind it.
+        bounds = [*some, *edges]  # An edge has a larger number than a key equal to it, so it sorts after the key.
         rows = ", ".join(f"({number}, {_values(schema.keys, bound)})" for number, bound in enumerate(bounds))
         ordered = control.rows(
             f"SELECT [n] FROM (VALUES {rows}) AS [keys]([n], {', '.join(names)}) ORDER BY {', '.join(names)}, [n]",

@@ -1,7 +1,7 @@
 """A key value as Debezium's notifications show it: the `toString` of the Java object that the driver returns (NOT-07).
 
-Bounds of chunks are texts as `chunks.py` makes them; here they are turned into others for people. Binary values are the
-exception: Java shows where an array lies in its memory, so they stay hexadecimal.
+Bounds of chunks are texts that `chunks.py` makes; this module turns them into human-readable ones. Binary values are
+the exception: Java shows where an array lies in memory, so they stay hexadecimal.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from mssql_cdc.config.java_texts import java_double
 from mssql_cdc.schema import Kind, SqlServerType
 
 _DAY_OF_TIMES = "1900-01-01"
-"""The day of a `java.sql.Timestamp` that the driver makes of a time."""
+"""The date of the `java.sql.Timestamp` that the driver makes from a time."""
 
 
 def key_text(sql_type: SqlServerType, value: str) -> str:
@@ -20,7 +20,7 @@ def key_text(sql_type: SqlServerType, value: str) -> str:
 
     Args:
         sql_type: The type of the column.
-        value: The text of the value as a bound has it.
+        value: The text of the value in a bound.
     """
     match sql_type.kind:
         case Kind.TEXT:
@@ -41,13 +41,13 @@ def key_text(sql_type: SqlServerType, value: str) -> str:
 
 
 def _timestamp(text: str) -> str:
-    """The text with the digits of a second that are no trailing zeros, one at least."""
+    """The text without trailing zeros in the fraction of a second, which keeps at least one digit."""
     seconds, _, fraction = text.partition(".")
     return f"{seconds}.{fraction.rstrip('0') or '0'}"
 
 
 def _shortest(value: str) -> str:
-    """The fewest digits that name the same 32-bit number."""
+    """The fewest digits that represent the same 32-bit number."""
     wanted = struct.pack("f", float(value))
     return next(
         text for digits in range(1, 10) if struct.pack("f", float(text := f"{float(value):.{digits}g}")) == wanted

@@ -1,6 +1,6 @@
 """Walks along the index of a table's key: the key of the n-th row, and of the last one (rule C20).
 
-Every statement reads the keys of the rows up to the one that it looks for, in the order of an index. What does not
+Every statement reads the keys of the rows up to the one that it searches for, in the order of an index. What does not
 belong here: which rows those are (`chunks`), and how chunks follow each other (`chunk_planning`).
 """
 
@@ -16,7 +16,7 @@ from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound
 
 PLACE = "[__$place]"
-"""A name that no captured column has: those that begin so are CDC's own."""
+"""A name that no captured column has: names that begin with `__$` are CDC's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class KeyWalk:
     Attributes:
         control: a connection to the table's database.
         schema: the table, with its key.
-        condition: walk only over the rows that fulfill it.
-        under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take none.
+        condition: walk only over the rows that satisfy it.
+        under_lock: the caller holds a shared lock on the table, behind which a writer may wait: take no lock.
     """
 
     control: Control
@@ -64,13 +64,13 @@ class KeyWalk:
 
         Args:
             piece: where to walk.
-            order: another order than that of the key.
+            order: an order other than that of the key.
         """
         return f"SELECT TOP (?) {self.names} {self._rows(piece)} ORDER BY {order or self.names}"
 
     def numbered(self, first: str) -> str:
-        """SELECT for the last row of the first keys, with a parameter for their number behind those of `first`."""
-        # TOP ends the walk, and its order is that of the numbers: the server sorts nothing.
+        """SELECT for the last row of the first keys, with a parameter for their number after those of `first`."""
+        # TOP ends the walk, and its order is that of the row numbers, so the server sorts nothing.
         numbered = f"SELECT {self.names}, ROW_NUMBER() OVER (ORDER BY {self.names}) AS {PLACE} FROM ({first}) AS k"
         return f"SELECT {self.names} FROM ({numbered}) AS r WHERE {PLACE} = ?"
 
@@ -85,7 +85,7 @@ class KeyWalk:
         return bound_of(self.control.row(sql, number, *piece.parameters, number, doing=self.doing))
 
     def count(self, piece: Piece, number: int) -> int:
-        """How many rows a piece has, up to a number."""
+        """The number of rows in a piece, counted up to a maximum."""
         sql = f"SELECT COUNT_BIG(*) FROM (SELECT TOP (?) {self.names} {self._rows(piece)}) AS k"
         return int(self.control.value(sql, number, *piece.parameters, doing=self.doing))
 
@@ -95,7 +95,7 @@ class KeyWalk:
         return bound_of(self.control.row(sql, 1, *piece.parameters, doing=self.doing))
 
     def _rows(self, piece: Piece) -> str:
-        """FROM and WHERE for the rows of a piece; the table has the name under which a chunk reads it."""
+        """FROM and WHERE for the rows of a piece; the table has the alias under which a chunk is read."""
         conditions = [text for text in (piece.sql, f"({self.condition})" if self.condition else "") if text]
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         return f"FROM {table_name(self.schema)} AS t{' WITH (NOLOCK)' if self.under_lock else ''}{where}"

@@ -1,4 +1,4 @@
-"""The columns that identify a captured table's rows (rule B12), and those whose text CDC may spoil (rule E27)."""
+"""The columns that identify a captured table's rows (rule B12), and those whose text CDC may corrupt (rule E27)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mssql_cdc.schema import NO_CONSTRAINT, TYPES, Column, TableId, UniqueKey
 def usable_keys(indexes: Iterable[Any], captured: set[str], collation: str) -> tuple[UniqueKey, ...]:
     """The keys that identify a row (rule B12), the best first.
 
-    The primary key, then the unique indexes in order, that have no filter and no computed column, are enabled, are
-    wholly shown and captured, and have no character column that CDC may spoil (rule E27).
+    The primary key, then the unique indexes in order, if they have no filter and no computed column, are enabled, are
+    completely shown and captured, and have no character column that CDC may corrupt (rule E27).
 
     Args:
         indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
@@ -64,20 +64,20 @@ def _spoiled(type_name: str, collation: str | None, database_collation: str) -> 
 
 
 def key_order(row: Any) -> tuple[bool, bool, str]:
-    """Sorts the unique indexes of a table: Debezium's key is the primary key, else what `sp_statistics` has first."""
+    """Sort key of a table's unique indexes: Debezium's key is the primary key, else what `sp_statistics` has first."""
     return not row.is_primary_key, row.index_id != 1, row.index_name
 
 
 def shown_key(indexes: Iterable[Any], columns: Sequence[Column], key: Sequence[str]) -> tuple[str, ...]:
     """Return what records show as their key: Debezium's, whether or not it identifies a row.
 
-    The captured columns of the primary key, else of the unique index that `sp_statistics` has first, whatever its
-    filter: the clustered one, then by name. A column that a filter excludes is in the lake only as a part of the row's
-    key: without it, that key is shown.
+    These are the captured columns of the primary key, else of the unique index that `sp_statistics` lists first,
+    whatever its filter: the clustered one, then by name. A column that a filter excludes is in the lake only if it is
+    part of the row's key; if one is missing, the row's key is shown.
 
     Args:
         indexes: rows of `catalog_statements.UNIQUE_INDEXES`, one per index column.
-        columns: as captured, those too that a filter excludes.
+        columns: as captured, including those that a filter excludes.
         key: the row's key.
     """
     by_index: Mapping[tuple[bool, bool, str], list[Any]] = defaultdict(list)

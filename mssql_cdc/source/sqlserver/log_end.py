@@ -1,6 +1,6 @@
 """The end of the transaction log, and whether capture has passed it (correctness, "Terms": `logend`, `scanned`).
 
-It requires VIEW SERVER STATE, which also shows the scans; if that is missing, the error names the GRANT.
+Reading it requires VIEW SERVER STATE, which also shows the scans; if that is missing, the error names the GRANT.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _LOG_END = """
 SELECT log_end_lsn, CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS nvarchar(128)) AS updateability
 FROM sys.dm_db_log_stats(DB_ID())"""
 _MOST_HARDENED = 8
-"""So many positions are remembered at a time, until two scans have ended."""
+"""How many positions are remembered at a time, until two scans have ended."""
 _FINER_RIGHTS = 16
-"""The major version (2022) since which VIEW SERVER STATE has parts."""
+"""The major version (2022) since which VIEW SERVER STATE is divided into finer permissions."""
 _SCANS = """
 SELECT session_id, scan_phase, error_count, empty_scan_count, last_commit_lsn
 FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id"""
@@ -38,8 +38,8 @@ FROM sys.dm_cdc_log_scan_sessions WHERE session_id <> 0 ORDER BY session_id"""
 class Scan:
     """One scan session; consecutive empty scans share one. `last_commit` is None where a session has none.
 
-    It is the last commit that the session has processed [doc]. Of its `end_lsn` the page says only that the session
-    ended there: it may lie behind commits that the session has left to the next one, so it proves nothing here.
+    It is the last commit that the session has processed [doc]. About `end_lsn`, the documentation says only that the
+    session ended there: it may lie after commits that the session has left to the next one, so it proves nothing here.
     """
 
     session_id: int
@@ -49,7 +49,7 @@ class Scan:
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> Scan:
-        """The session of a row of `_SCANS`."""
+        """The session in a row of `_SCANS`."""
         number, phase, errors, empty, commit = row
         return cls(int(number), phase == "Done" and not errors, int(empty or 0), _scanned(commit))
 
@@ -59,7 +59,8 @@ class SeenLog:
     """What a process has seen of the log of one database.
 
     Where capture is held back (`replica_states`), two empty scans prove nothing about a mark: they may have begun
-    before a secondary had hardened it. They do about what all secondaries had hardened when it was asked, before them.
+    before a secondary had hardened it. They do prove something about what all secondaries had hardened when this was
+    queried, before the scans.
 
     Attributes:
         shown: The login could read where the log ends.
@@ -76,10 +77,10 @@ class SeenLog:
     _passed: Lsn | None = None
 
     def look(self, hardened: Lsn | None, shown: Sequence[Scan], fork: str | None) -> Lsn | None:
-        """The position below which everything is captured for certain; None when there is none.
+        """The position below which everything is certain to be captured; None when there is none.
 
         Args:
-            hardened: All that is below was on the disks of all secondaries before the scans were read; None: unknown.
+            hardened: All below this was on the disks of all secondaries before the scans were read; None: unknown.
             shown: The scan sessions.
             fork: The recovery fork, if it is shown.
         """
@@ -87,22 +88,22 @@ class SeenLog:
         if fork != self._fork or newest.session_id < self._newest:
             self._hardened, self._passed = [], None  # Another history, or another server after a failover.
         self._fork, self._newest = fork, newest.session_id
-        # Behind a secondary that has joined the group, what the scans since have seen is not known.
+        # Past what a newly joined secondary has hardened, it is not known what the scans since have seen.
         known = [one for one in self._hardened if hardened is not None and one.lsn <= hardened]
         while known and proven(known[0], shown):
             self._passed = known.pop(0).lsn
         if hardened is not None and hardened != self._passed and (not known or hardened > known[-1].lsn):
-            # The oldest ones stay: each look may find the log further, and two scans take longer than a look.
+            # The oldest ones stay: calls may keep finding later positions before two scans have ended.
             known = [*known[:_MOST_HARDENED], LogMark(hardened, newest.session_id, newest.empty_scans)]
         self._hardened = known
         return self._passed
 
 
 def needed_grant(control: Control) -> str:
-    """The right that shows the end of the log and its scans.
+    """The permission that shows the end of the log and its scans.
 
-    Earlier revisions of the page of `sys.dm_db_log_stats` asked for VIEW DATABASE STATE only; the rights on the server
-    contain it. Azure SQL Database has none on the server.
+    Earlier revisions of the page of `sys.dm_db_log_stats` required only VIEW DATABASE STATE, which the server
+    permissions imply. Azure SQL Database has no server permissions.
     """
     found = control.row(_PLATFORM, doing="asking for the server's version")
     if found.edition == AZURE_SQL_DATABASE:
@@ -116,13 +117,13 @@ def needed_grant(control: Control) -> str:
 
 
 def log_end(control: Control) -> Lsn:
-    """The end of the database's log now; on a readable secondary that of its copy of the log.
+    """The current end of the database's log; on a readable secondary, the end of its copy of the log.
 
-    The savepoint, where the server has no `sys.dm_db_log_stats`, needs the same right.
+    The savepoint, which replaces `sys.dm_db_log_stats` where the server has none, needs the same permission.
 
     Raises:
         ConfigurationError: the login may not see it; the message names the GRANT.
-        SourceUnavailableError: a secondary does not know it now.
+        SourceUnavailableError: a secondary does not currently know it.
     """
     try:
         found = control.row(_LOG_END, doing="reading the end of the log")
@@ -135,7 +136,7 @@ def log_end(control: Control) -> Lsn:
         return _log_end_by_savepoint(control)
     own = own_log_end(control, edition(control))
     if own is None and shown is not None:
-        return shown  # A database that takes no writes, and is no secondary.
+        return shown  # A read-only database that is not a secondary.
     if own is None:
         raise SourceUnavailableError(
             "The readable secondary does not show the end of its log now (it may be joining its availability group): "
@@ -151,13 +152,13 @@ def mark(control: Control) -> LogMark:
         ConfigurationError: the login may not see the log's end or its scans; the message names the GRANT.
     """
     end = log_end(control)
-    found = scans(control)  # Read afterwards: any scan that is not among them began after this end.
+    found = scans(control)  # Read afterwards: any scan that is not among them began after this end was read.
     fork = recovery_fork(control)
     return LogMark(end, found[-1].session_id, found[-1].empty_scans, fork) if found else LogMark(end, fork=fork)
 
 
 def require_mark(control: Control, known: LogMark) -> None:
-    """Raise SourceRestoredError if the log does not lead to a mark any more, whose rows may be in the lake (A7)."""
+    """Raise SourceRestoredError if the log no longer leads to a mark, whose rows may be in the lake (A7)."""
     fork = recovery_fork(control)
     if known.fork is not None and fork is not None and fork != known.fork:
         raise SourceRestoredError(
@@ -169,10 +170,10 @@ def require_mark(control: Control, known: LogMark) -> None:
 def newest_passed(control: Control, known: Collection[LogMark], seen: SeenLog) -> Lsn | None:
     """The position of the newest of these marks that capture has passed; None: it has passed none.
 
-    Everything that was committed below it is captured. All marks take as many statements as one.
+    Everything that was committed below it is captured. Several marks take no more statements than one.
 
-    Where capture may be held back, and so on every secondary (which shows no scans), a captured transaction at or
-    behind the mark is the proof, or what all secondaries had hardened.
+    Where capture may be held back, and therefore on every secondary (which shows no scans), the proof is a captured
+    transaction at or after the mark, or what all secondaries had hardened.
 
     Args:
         control: A connection to the database.
@@ -197,11 +198,11 @@ def newest_passed(control: Control, known: Collection[LogMark], seen: SeenLog) -
 
 
 def standing(control: Control, seen: SeenLog) -> Standing:
-    """The progress of capture, whose settled row is one below which everything is captured.
+    """The progress of capture; everything below its settled row is captured.
 
-    A row of an idle log has the log's end of the scan that found nothing. Where capture may be held back, commits that
-    it has not read may lie below, whatever follows the row: there only those rows count that all secondaries had
-    hardened, or a captured transaction.
+    A row written while the log is idle holds the log's end at the scan that found nothing. Where capture may be held
+    back, commits that it has not read may lie below, whatever follows the row: there, only rows that all secondaries
+    had hardened, or a captured transaction, count.
 
     Args:
         control: A connection to the database.
@@ -214,12 +215,12 @@ def standing(control: Control, seen: SeenLog) -> Standing:
     passed = _hardened_and_passed(control, seen)
     if passed is None or passed <= settled:
         settled = positions.newest_row_below(control, passed) if passed is not None else None
-    captured = positions.captured(control)  # Behind the proof: what it covers was captured by then.
+    captured = positions.captured(control)  # Read after the proof: what it covers was captured by then.
     return replace(found, settled=max((one for one in (settled, captured) if one), default=None), captured=captured)
 
 
 def is_held_back(control: Control, seen: SeenLog) -> bool:
-    """Whether capture may wait for more than the log itself (`replica_states`); it is asked behind what was scanned."""
+    """Whether capture may wait for more than the log (`replica_states`); query it after reading what was scanned."""
     seen.held_back = replica_states.is_held_back(control, _edition(control, seen))
     return seen.held_back
 
@@ -231,8 +232,8 @@ def _edition(control: Control, seen: SeenLog) -> int:
 
 
 def _hardened_and_passed(control: Control, seen: SeenLog) -> Lsn | None:
-    """The position below which all was hardened by every secondary, and captured since."""
-    # Before the scans: those that begin later are not held back below.
+    """The position below which everything was hardened by every secondary and has been captured since."""
+    # Read before the scans: those that begin later are not held back below this.
     hardened = replica_states.least_hardened(control, _edition(control, seen))
     return seen.look(hardened, scans(control), recovery_fork(control))
 
@@ -246,7 +247,7 @@ def proven(known: LogMark, found: Sequence[Scan], *, held_back: bool = False) ->
     """Whether these sessions prove that capture has passed the mark.
 
     A session ends after `maxtrans` x `maxscans` transactions at any position, so its mere end proves nothing. It is
-    proof if it has processed a commit at or behind the mark, or if a scan that began after the mark was read found the
+    proof if it has processed a commit at or after the mark, or if a scan that began after the mark was read found the
     log empty. Empty scans share a row, and one of them may have been running when the mark was read, so two are needed.
     Sessions are ordered by their numbers, never by their local times, which can jump; numbers below the mark's come
     after it if the mark's own session is gone, because the numbering then restarted.
@@ -272,13 +273,13 @@ def proven(known: LogMark, found: Sequence[Scan], *, held_back: bool = False) ->
 
 
 def _scanned(text: str | None) -> Lsn | None:
-    """The LSN of a session's column; an empty scan shows zeros followed by a NUL character."""
+    """The LSN in a session's column; an empty scan shows zeros followed by a NUL character."""
     digits = (text or "").rstrip("\x00").strip()
     return (Lsn.parse(digits) or None) if digits else None
 
 
 def _log_end_by_savepoint(control: Control) -> Lsn:
-    """Before 2016 SP2: a savepoint writes to the log, and the transaction shows where."""
+    """The end of the log before 2016 SP2: a savepoint writes to the log, and the transaction shows where."""
     found = control.row(
         "SET NOCOUNT ON; BEGIN TRANSACTION; SAVE TRANSACTION mssql_cdc; "
         "SELECT d.database_transaction_last_lsn FROM sys.dm_tran_database_transactions d "

@@ -1,9 +1,9 @@
-"""Bounds a login: what a driver does between a server's first answer and the end of its login.
+"""Limits the time of a login: what a driver does between a server's first answer and the end of the login.
 
 `reach` has seen the server answer. TLS and the login itself may take long on a healthy server (a directory that checks
-the password, a failover, a database that resumes), so they have the driver's login time-out, 30 s by default. A driver
-need not keep to it: Microsoft's waits for ever while a server hangs within TLS. So each login has a thread of its own,
-which is left behind when it does not end.
+the password, a failover, a database that resumes), so they get the driver's login time-out, 30 s by default. A driver
+may not keep to it: Microsoft's waits forever if a server hangs during TLS. So each login runs in a thread of its own,
+which is left behind if the login does not end.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from mssql_cdc.errors import SourceUnavailableError
 T = TypeVar("T")
 
 GRACE_SECONDS = 1.0
-"""How much longer than its time-out a driver may take, since it says more than we can."""
+"""How much longer than its time-out a driver may take, since its error says more than ours can."""
 MOST_HANGING = 8
-"""So many logins to a server may hang; they end when it does, or closes their connections."""
+"""How many logins to a server may hang; they end when the server ends or closes their connections."""
 
 
 def log_in(connection: Connection, catalog: str, connect: Callable[[], T]) -> T:
-    """What `connect` returns or raises, if it ends within the login time-out.
+    """Return or raise what `connect` does, if it ends within the login time-out.
 
     Args:
-        connection: how long a login may take; 0 s: as long as the driver lets it.
+        connection: how long a login may take; 0 s: as long as the driver allows.
         catalog: the database.
         connect: makes the connection.
 
     Raises:
-        SourceUnavailableError: it does not end.
+        SourceUnavailableError: the login does not end.
     """
     if connection.login_timeout_s <= 0:
         return connect()
@@ -62,10 +62,10 @@ def log_in(connection: Connection, catalog: str, connect: Callable[[], T]) -> T:
 
 
 def too_slow(connection: Connection, catalog: str, more: str = "") -> SourceUnavailableError:
-    """The error of a login that has not ended in time.
+    """The error for a login that has not ended in time.
 
     Args:
-        connection: how long it might have taken.
+        connection: how long the login was allowed to take.
         catalog: the database.
         more: what else there is to say.
     """

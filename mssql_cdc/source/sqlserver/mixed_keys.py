@@ -1,8 +1,9 @@
 """Walks along a key whose index has columns in both directions, such as (sensor, time DESC) (rule C20).
 
-Such an index is in the key's order neither forwards nor backwards, and a server that is asked for that order reads, and
-sorts, all the rows that remain. In the order of one column, with those before it fixed, it is in either case: these
-statements look for a key column by column. What does not belong here: indexes in one direction (`key_walk`).
+Such an index follows the key's order neither forward nor backward, so a server that is asked for that order reads and
+sorts all remaining rows. With the preceding columns fixed, the index does follow the order of one column, in either
+direction, so these statements search for a key column by column. What does not belong here: indexes in one direction
+(`key_walk`).
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class MixedWalk:
     def nth(self, piece: Piece, number: int) -> Bound | None:
         """The key of the n-th row of a piece; None if it has fewer.
 
-        The n-th row in the order of one column has a value there. The rows before this value are counted, and the rest
-        of the number is looked for among those that have it, in the order of the next column.
+        The n-th row in the order of one column has some value there. The rows before this value are counted, and the
+        rest of the number is counted off among the rows with the value, in the order of the next column.
 
         Args:
             piece: where to walk.
@@ -45,14 +46,14 @@ class MixedWalk:
                 return inside.fixed
             before = piece.ending_before(column, found[0])
             left = number - (step.count(before, number) if before is not None else 0)
-            # There are fewer if rows have gone since the look, or if partitions ended it early.
+            # There are fewer if rows have disappeared since the search, or if partitions ended it early.
             bound = self.nth(inside, max(left, 1)) or self.last(inside)
             if bound is not None:
                 return bound
         return None
 
     def count(self, piece: Piece, number: int) -> int:
-        """How many rows a piece has, up to a number."""
+        """The number of rows in a piece, counted up to a maximum."""
         return self.walk.count(piece, number)
 
     def last(self, piece: Piece) -> Bound | None:
@@ -61,7 +62,7 @@ class MixedWalk:
         while (found := step.last(piece)) is not None:
             inside = piece.having(column, found[0])
             bound = inside.fixed if len(inside.fixed) == len(self.keys) else self.last(inside)
-            if bound is not None:  # Otherwise the rows have gone since the look: others may be left.
+            if bound is not None:  # Otherwise the rows have disappeared since the search: others may be left.
                 return bound
         return None
 

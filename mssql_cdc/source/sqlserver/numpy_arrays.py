@@ -21,12 +21,12 @@ _HEX = np.stack([np.repeat(_DIGITS, 16), np.tile(_DIGITS, 16)], axis=1).view(np.
 
 
 def hex_digits(data: Bytes) -> Bytes:
-    """Lower-case hexadecimal digits of an (n, width) byte matrix, as an (n, 2 * width) matrix."""
+    """Lowercase hexadecimal digits of an (n, width) byte matrix, as an (n, 2 * width) matrix."""
     return _HEX[data].view(np.uint8)
 
 
 def hex_number(values: Numbers, digits: int) -> Bytes:
-    """Lower-case hexadecimal digits of non-negative numbers, `digits` (even) of them."""
+    """Lowercase hexadecimal digits of non-negative numbers, `digits` (even) of them."""
     raw = values.astype(">u8").view(np.uint8).reshape(len(values), 8)
     return hex_digits(raw)[:, 16 - digits :]
 
@@ -75,7 +75,7 @@ def numbers(array: pa.Array, null: int = 0) -> Numbers:
 
 
 def fixed_bytes(array: pa.Array, width: int) -> Bytes:
-    """An (n, width) matrix of a binary array without NULL whose values all have `width` bytes.
+    """The (n, width) matrix of a binary array without NULL whose values all have `width` bytes.
 
     Raises:
         ValueError: a value is NULL or has another length.
@@ -97,7 +97,7 @@ def text_lists(chosen: Flags, names: Sequence[str], valid: Flags | None = None) 
     Args:
         chosen: an (n, m) matrix; `[i, j]` says whether row i has name j.
         names: m names, in the order of the lists.
-        valid: rows that are not NULL; None: all. Of the others nothing may be chosen.
+        valid: rows that are not NULL; None: all. Nothing may be chosen in the others.
     """
     which = np.nonzero(chosen)[1]
     values = pa.array(list(names), pa.string()).take(pa.array(which))

@@ -16,7 +16,7 @@ from mssql_cdc.schema import TableSchema
 from mssql_cdc.source.sqlserver.numpy_arrays import Flags
 
 REMEMBERED = 100_000
-"""From so many deletions, or insertions, of a transaction on, the server is asked whether it has both."""
+"""Above this many deletions, or insertions, in a transaction, the server is asked whether it has both."""
 _GONE_OR_NEW = pa.array(["c", "d"])
 _OTHER = {"c": "d", "d": "c"}
 _Hashes = np.ndarray[Any, np.dtype[np.uint64]]
@@ -26,7 +26,7 @@ _Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 class _Operations:
     """Deletions or insertions: 8-byte hashes of their transactions and keys, sorted, and of their change LSNs.
 
-    Two of ten million keys share a hash once in 400,000 transactions: then the table stops although it need not.
+    Two of ten million keys share a hash once in 400,000 transactions: then the table stops unnecessarily.
     """
 
     keys: _Hashes = field(default_factory=lambda: np.empty(0, dtype=np.uint64))
@@ -34,7 +34,7 @@ class _Operations:
 
     @classmethod
     def of(cls, keys: _Hashes, changes: _Hashes) -> _Operations:
-        """Those of rows in any order."""
+        """Make them from rows in any order."""
         order = np.argsort(keys, kind="stable")
         return cls(keys[order], changes[order])
 
@@ -44,7 +44,7 @@ class _Operations:
         return self.of(np.concatenate([self.keys, other.keys]), np.concatenate([self.changes, other.changes]))
 
     def contradicted(self, keys: _Hashes, changes: _Hashes) -> Flags:
-        """Which rows of the other kind have a key of these under another change LSN."""
+        """Which rows of the other kind have one of these keys under another change LSN."""
         if not len(self.keys):
             return np.zeros(len(keys), dtype=bool)
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -55,18 +55,18 @@ class OrderGuard:
     """Watches the neutral batches of one table, in order; a transaction may span several of them.
 
     The functions of CDC return no command id. When one transaction deletes and inserts the same key under different
-    change LSNs (`UPDATE … SET id = id + 1`), the order of the two decides whether the row exists, and it is unknown. Of
-    the newest transaction 16 bytes are remembered for each deletion and insertion, and nothing of a large one that only
-    deletes or only inserts.
+    change LSNs (`UPDATE … SET id = id + 1`), the order of the two decides whether the row exists, and it is unknown.
+    For the newest transaction, 16 bytes are remembered per deletion and insertion; for a large one that only deletes or
+    only inserts, nothing.
     """
 
     def __init__(self, schema: TableSchema, has_both: Callable[[str], bool], *, by_choice: bool = False) -> None:
-        """Make a guard.
+        """Create a guard.
 
         Args:
             schema: The table's schema.
-            has_both: Tells of a transaction, by its LSN's text, whether it both deletes and inserts rows of the table.
-            by_choice: Whether `data.query.mode` asks for the function, and not the login for want of a right.
+            has_both: Whether a transaction, given by its LSN's text, both deletes and inserts rows of the table.
+            by_choice: Whether the function is used because of `data.query.mode`, not for lack of a permission.
         """
         self._schema = schema
         self._by_choice = by_choice
@@ -77,11 +77,11 @@ class OrderGuard:
 
     @property
     def remembered(self) -> int:
-        """The deletions and insertions that are in memory."""
+        """The number of deletions and insertions that are in memory."""
         return sum(len(one.keys) for one in self._seen.values())
 
     def check(self, batch: pa.RecordBatch) -> None:
-        """Looks at the next batch.
+        """Check the next batch.
 
         Raises:
             SourceError: a key was deleted and inserted in an order that cannot be known.

@@ -1,7 +1,7 @@
 """Walks along a key whose index is partitioned by another column (rule C20).
 
-Such an index is in the key's order only within each partition: for the first rows of the whole table the server would
-read, and sort, all the rows that remain [KB 2965553]. These statements ask each partition for itself, and end after
+Such an index is in the key's order only within each partition: for the first rows of the whole table, the server
+would read and sort all remaining rows [KB 2965553]. These statements query each partition separately, and end after
 the keys of about one chunk. What does not belong here: indexes in one order (`key_walk`).
 """
 
@@ -17,7 +17,7 @@ from mssql_cdc.source.sqlserver.sql import quote
 from mssql_cdc.source.values import Bound
 
 _OUTER = "[__$partition]"
-"""The partition whose keys a subquery looks for."""
+"""The partition whose keys a subquery searches for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +41,13 @@ class PartitionedWalk:
         return replace(self, walk=self.walk.by(column))
 
     def nth(self, piece: Piece, number: int) -> Bound | None:
-        """A key at which n rows of a piece end, or fewer; None if fewer are left.
+        """A key that ends n rows of a piece, or fewer; None if fewer are left.
 
-        The partition that begins first gives a limit: its n-th key, or its last one. Where no other partition has rows
-        up to it, it is the result. Otherwise, each of the a partitions that have such rows ends its n/a-th row
-        somewhere, and the first of these keys is the result: up to it no partition has more than n/a rows, and one has
-        as many. If none has, the limit is, so that a chunk with few rows ends a partition.
+        The partition with the first key gives a limit: its n-th key, or its last one. If no other partition has rows up
+        to the limit, the limit is the result. Otherwise, each of the a partitions that have such rows has its n/a-th
+        row at some key, and the first of these keys is the result: up to it, no partition has more than n/a rows, and
+        one has exactly that many. If no partition has an n/a-th row there, the limit is the result, so that a chunk
+        with few rows ends a partition.
 
         Args:
             piece: where to walk.
@@ -62,7 +63,7 @@ class PartitionedWalk:
             if self.count(piece, number) < number:
                 return None
             limit = self.walk.last(own)
-            if limit is None:  # Its rows have gone since the look.
+            if limit is None:  # Its rows have disappeared since the search.
                 return None
         condition, bounds = up_to(self.walk.schema.keys, limit)
         sharing, values = f"SELECT * FROM ({firsts}) AS n WHERE {condition}", [*values, *bounds]
@@ -77,7 +78,7 @@ class PartitionedWalk:
         return bound_of(self.walk.control.row(sql, *values, doing=self.walk.doing)) or limit
 
     def count(self, piece: Piece, number: int) -> int:
-        """How many rows a piece has, up to a number."""
+        """The number of rows in a piece, counted up to a maximum."""
         return self.walk.count(piece, number)
 
     def last(self, piece: Piece) -> Bound | None:
@@ -104,7 +105,7 @@ def by_partition(walk: KeyWalk, indexes: KeyIndexes) -> KeyWalk | PartitionedWal
 
     Args:
         walk: the table.
-        indexes: those of its key.
+        indexes: the indexes of its key.
     """
     best = next(iter(indexes.found), None)
     if best is None or best.column is None or best.function is None:  # A function that the login may not see.

@@ -85,7 +85,7 @@ def minima(control: Control) -> dict[str, Lsn | None]:
 
 
 def starts(control: Control) -> dict[str, Lsn | None]:
-    """The start of each capture instance, which cleanup moves: its minimum, once capture has reached it."""
+    """The start of each capture instance, which cleanup moves: the instance's minimum, once capture has reached it."""
     rows = control.rows(
         "SELECT capture_instance, start_lsn FROM cdc.change_tables", doing="reading the starts of instances"
     )
@@ -93,7 +93,7 @@ def starts(control: Control) -> dict[str, Lsn | None]:
 
 
 def require_minimum(instance: str, minimum: Lsn | None) -> Lsn:
-    """The minimum LSN of an instance, which NULL and zero are not (rule A9).
+    """Return the minimum LSN of an instance; NULL and zero do not count as one (rule A9).
 
     Raises:
         SourceError: the instance is gone, or its minimum cannot be seen.
@@ -111,7 +111,7 @@ def require_held(instance: str, minimum: Lsn | None, from_: Lsn) -> None:
 
     Args:
         instance: the capture instance's name.
-        minimum: `fn_cdc_get_min_lsn` of it.
+        minimum: its `fn_cdc_get_min_lsn`.
         from_: changes with a larger commit LSN are needed.
 
     Raises:
@@ -150,7 +150,7 @@ def nth_transaction(control: Control, after: Lsn, count: int, to: Lsn) -> Lsn | 
 
 
 def newest_before(control: Control, positions: Sequence[Lsn]) -> dict[Lsn, Lsn | None]:
-    """For each position the newest captured transaction below it (rule B14: is a switch of instances free?)."""
+    """For each position, the newest captured transaction below it (rule B14: is a switch of instances free?)."""
     if not positions:
         return {}
     selects = [
@@ -162,7 +162,7 @@ def newest_before(control: Control, positions: Sequence[Lsn]) -> dict[Lsn, Lsn |
 
 
 def retention(control: Control) -> timedelta | None:
-    """The retention of the cleanup job; None when there is none to be seen (`health.cdc_job`)."""
+    """The retention of the cleanup job; None if there is none, or it cannot be seen (`health.cdc_job`)."""
     job = cdc_job(control, "cleanup")
     return timedelta(minutes=int(job.retention)) if job is not None and job.retention else None
 
@@ -203,12 +203,12 @@ def witness(control: Control, to: Lsn) -> Witness | None:
 
 
 def require_witness(control: Control, known: Witness) -> None:
-    """Checks that the source still has the history which the witness saw.
+    """Check that the source still has the history that the witness saw.
 
     Where cleanup may have removed the transaction, the recovery fork must be the same.
 
     Raises:
-        SourceRestoredError: it has another one: it was restored, or a failover lost transactions.
+        SourceRestoredError: the source has another history: it was restored, or a failover lost transactions.
     """
     row = control.row(
         f"SELECT {_WITNESS} FROM {MAPPING} WHERE start_lsn = {LSN}",
@@ -236,9 +236,9 @@ def require_witness(control: Control, known: Witness) -> None:
 
 
 def require_complete(control: Control, to: Lsn, known: Witness | None) -> None:
-    """Checks that no transaction has come below a position that was read to its end.
+    """Check that no transaction has appeared below a position up to which everything was read.
 
-    Positions may stand behind the newest transaction, where nothing was captured. A restored log uses them again.
+    Positions may be past the newest transaction, where nothing was captured. A restored log uses them again.
 
     Args:
         control: the connection.

@@ -1,9 +1,10 @@
 """Converts the texts and bytes that T-SQL returns to Arrow, with exact texts for values that Arrow cannot represent.
 
 `datetime2(7)` and `datetimeoffset` are fetched as style-121 text because every driver corrupts part of them: 100 ns,
-the years 1 and 9999, the offset. Text travels as SQL Server keeps it, as UTF-16 little-endian bytes, so that no driver,
-locale or code page between the server and here can change a character, and a lone surrogate is found instead of being
-replaced or stopping the table (rule E26). Whole columns at a time; nothing goes through Python's values.
+the years 1 and 9999, the offset. Text travels as SQL Server stores it, as UTF-16 little-endian bytes, so no driver,
+locale or code page between the server and here can change a character, and a lone surrogate is detected instead of
+being replaced or stopping the table (rule E26). Whole columns are converted at a time; nothing goes through Python's
+values.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from mssql_cdc.source.sqlserver.numpy_arrays import Bytes, Flags, Numbers, flags
 Units = np.ndarray[Any, np.dtype[np.uint16]]
 _REPLACEMENT = 0xFFFD
 _MOST_BYTES = 2**31 - 1
-"""What Arrow's 32-bit offsets reach; beyond it they would wrap."""
+"""The most that Arrow's 32-bit offsets can address; beyond it they would wrap."""
 EXACT_PREFIX = "utf16:"
-"""What an exact text of a string with lone surrogates begins with; big-endian hexadecimal digits follow."""
+"""The prefix of the exact text of a string with lone surrogates; big-endian hexadecimal digits follow."""
 _FIRST = "0001-01-01 00:00:00"
 _MINUTE_US = 60_000_000
 
 
 class MisfitError(ValueError):
-    """A value has more than its declared type can hold, or another form: the column was altered."""
+    """A value is more than its declared type can hold, or has another form: the column was altered."""
 
 
 # -- Text: UTF-16 bytes ------------------------------------------------------------
@@ -36,7 +37,7 @@ class MisfitError(ValueError):
 def decode_utf16(raw: pa.Array) -> tuple[pa.StringArray, pa.StringArray | None]:
     """Strings of UTF-16LE binary values, and the exact texts of those with lone surrogates (None: there are none).
 
-    A lone surrogate shows as U+FFFD in the string.
+    A lone surrogate appears as U+FFFD in the string.
 
     Raises:
         ValueError: a value has an odd number of bytes, or the strings are too long for an array.
@@ -94,7 +95,7 @@ def _lone_surrogates(units: Units, bounds: np.ndarray[Any, Any]) -> Flags:
 
 
 def _utf16_texts(raw: pa.Array, lone: Flags, bounds: np.ndarray[Any, Any]) -> pa.StringArray:
-    """The exact text of the rows that hold a lone surrogate; such rows are rare, so one by one."""
+    """The exact text of the rows that hold a lone surrogate; such rows are rare, so they are converted one by one."""
     counts = np.concatenate([[0], np.cumsum(lone)])
     rows = np.nonzero(counts[bounds[1:]] > counts[bounds[:-1]])[0]
     texts = [EXACT_PREFIX + _swapped(raw[int(row)].as_py()).hex() for row in rows]
@@ -124,7 +125,7 @@ def local_time(texts: pa.Array, scale: int) -> tuple[pa.Array, pa.StringArray | 
 def instant(texts: pa.Array, scale: int) -> tuple[pa.Array, pa.StringArray | None]:
     """timestamp[us, UTC] of `2024-05-06 07:08:09.123 +02:00` (local time, `scale` digits, offset).
 
-    The second part are the texts with an offset other than +00:00 or with a seventh digit.
+    The second part holds the texts with an offset other than +00:00 or with a seventh digit.
 
     Raises:
         MisfitError: a text has more or fewer digits.
@@ -167,7 +168,7 @@ def _local(digits: Bytes, scale: int) -> tuple[Numbers, Numbers]:
 
 
 def _number(digits: Bytes, start: int, end: int) -> Numbers:
-    """The number that the characters from `start` to `end` write."""
+    """The number that the characters from `start` to `end` represent."""
     found = np.zeros(len(digits), dtype=np.int64)
     for place in range(start, end):
         found = found * 10 + digits[:, place] - ord("0")

@@ -1,7 +1,7 @@
 """Whether a server can be reached at all: its name, its port, and a first answer, before a driver's login time-out.
 
-A driver reports an unknown host, a closed port and a server that hangs alike, after the whole time-out. Logins and TLS
-are `connect`'s.
+A driver reports an unknown host, a closed port and a server that hangs in the same way, after the whole time-out.
+Logins and TLS belong to `connect`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mssql_cdc.errors import SourceUnavailableError
 from mssql_cdc.source.sqlserver.address import DEFAULT_PORT, ServerAddress, address_of
 
 MOST_SECONDS = 4.0
-"""A server that takes longer to accept a connection is not there; with the login, a fault is named within 5 s."""
+"""A server that takes longer to accept a connection is not there; with the login, a fault is reported within 5 s."""
 BROWSER_PORT = 1434
 _ASK_AGAIN_SECONDS = 1.0
 _DEFAULT_INSTANCE = "MSSQLSERVER"
@@ -31,13 +31,13 @@ _PRELOGIN = bytes.fromhex("1201001a0000010000000b00060100110001ff00000000000002"
 
 
 def require_reachable(connection: Connection) -> None:
-    """Make sure that the server's name is known, that something listens on its port, and that it answers.
+    """Check that the server's name resolves, that something listens on its port, and that it answers.
 
-    The port of a named instance is asked for as drivers ask for it. With `encrypt=strict` a server answers to TLS only,
-    so no answer is waited for. Nothing is tried where only the driver knows the address (`address`).
+    The port of a named instance is queried the way drivers do it. With `encrypt=strict`, a server answers only to TLS,
+    so no answer is awaited. Nothing is tried if only the driver knows the address (`address`).
 
     Raises:
-        SourceUnavailableError: which of them is wrong.
+        SourceUnavailableError: one of these fails; the message says which.
     """
     server = address_of(connection)
     if server is None:
@@ -68,7 +68,7 @@ def _properties(server: ServerAddress) -> str:
 
 
 def _resolved(server: ServerAddress, end: float, seconds: float) -> Sequence[tuple[Any, ...]]:
-    """The addresses of the host; a look-up has no time-out of its own, so it is waited for in a thread."""
+    """The addresses of the host; a look-up has no time-out of its own, so it runs in a thread."""
     found: Queue[Sequence[tuple[Any, ...]] | OSError] = Queue()
 
     def look_up() -> None:
@@ -93,7 +93,7 @@ def _resolved(server: ServerAddress, end: float, seconds: float) -> Sequence[tup
 
 
 def _port_of_instance(server: ServerAddress, addresses: Sequence[tuple[Any, ...]], end: float, seconds: float) -> int:
-    """The TCP port of a named instance, as the browser service of its host tells it (MC-SQLR)."""
+    """The TCP port of a named instance, as the browser service of its host reports it (MC-SQLR)."""
     instance = server.instance or ""
     if not instance or instance.upper() == _DEFAULT_INSTANCE:
         return DEFAULT_PORT
@@ -115,7 +115,7 @@ def _port_of_instance(server: ServerAddress, addresses: Sequence[tuple[Any, ...]
 
 
 def _browser_answer(instance: str, addresses: Sequence[tuple[Any, ...]], end: float) -> str | None:
-    """What the browser service says of an instance; None: it does not run, or knows no such instance."""
+    """What the browser service reports about an instance; None: it is not running, or knows no such instance."""
     request = b"\x04" + instance.encode() + b"\0"
     with selectors.DefaultSelector() as waiting:
         try:
@@ -154,7 +154,7 @@ def _is_strict(connection: Connection) -> bool:
 
 
 def _connected(addresses: Sequence[tuple[Any, ...]], end: float) -> socket.socket | None:
-    """The first connection that is accepted in time; all are tried at once, as a listener may have many addresses."""
+    """The first connection that is accepted in time; all are tried at once: a listener may have many addresses."""
     with selectors.DefaultSelector() as waiting:
         try:
             for family, kind, protocol, _, address in addresses:

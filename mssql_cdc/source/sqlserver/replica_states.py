@@ -1,9 +1,9 @@
-"""What an availability group's replicas say of the log: where a secondary's copy ends, and what capture waits for.
+"""What an availability group's replicas report about the log: where a secondary's copy ends, what capture waits for.
 
-In an availability group capture does not process log records that a secondary has not hardened yet: by default it waits
-for all secondaries, with trace flag 1448 for those of synchronous commit [doc]. The mirror of a database counts alike,
-and so does the log backup where replication is synchronized with it. Whether a scan that finds nothing else counts as
-an empty one is not documented, so there empty scans alone prove nothing.
+In an availability group, capture does not process log records that a secondary has not hardened yet: by default it
+waits for all secondaries, with trace flag 1448 for the synchronous-commit ones [doc]. The mirror of a database counts
+the same way, and so does the log backup where replication is synchronized with it. Whether a scan that finds nothing
+else counts as an empty one is not documented, so empty scans alone prove nothing there.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ HELD_BACK = (
     "do not show how far capture is; it is known with the next captured transaction, or once all secondaries have "
     "hardened the log and two scans found no more"
 )
-"""Why it takes longer until capture has passed the end of a resting log."""
+"""Why it takes longer until capture is known to have passed the end of an idle log."""
 _MIRRORING_EDITIONS = (2, 3)
-"""Standard and Enterprise; the managed ones have no mirrors, nor a view of them."""
-# All who are in a database see it in sys.databases; of the mirrors they may have to be allowed to see all databases.
+"""Standard and Enterprise; the managed ones have neither mirrors nor a view of them."""
+# Every user of a database sees it in sys.databases; seeing its mirror may require permission to see all databases.
 _MEMBER = "SELECT CASE WHEN d.replica_id IS NOT NULL OR d.is_sync_with_backup = 1 {mirrored}THEN 1 ELSE 0 END"
 _OF_MANAGED = f"{_MEMBER.format(mirrored='')} FROM sys.databases d WHERE d.name = DB_NAME()"
 _OF_SERVER = (
@@ -35,16 +35,16 @@ _HARDENED = "SELECT is_local, is_primary_replica, last_hardened_lsn FROM {replic
 
 
 def is_held_back(control: Control, edition: int) -> bool:
-    """Whether capture may wait for more than the log itself; where the database does not show itself, it may."""
+    """Whether capture may wait for more than the log itself; True if the database is not visible."""
     statement = _OF_SERVER if edition in _MIRRORING_EDITIONS else _OF_MANAGED
     return control.value(statement, doing="asking whether the database is in an availability group") != 0
 
 
 def own_log_end(control: Control, edition: int) -> Lsn | None:
-    """The end of a secondary's copy of the log, which is behind all that it shows; None when it is unknown.
+    """The end of a secondary's copy of the log, which is past all that it shows; None when it is unknown.
 
-    `last_hardened_lsn` is the start of the block behind those on disk, and only those are redone [doc]. The view may be
-    out of date [doc], so what is redone counts, too.
+    `last_hardened_lsn` is the start of the block after those on disk, and only those are redone [doc]. The view may be
+    out of date [doc], so what has been redone counts, too.
     """
     statement = _OWN_LOG.format(replicas=_replicas(edition))
     rows = control.rows(statement, doing="reading the end of the secondary's log")
@@ -52,12 +52,12 @@ def own_log_end(control: Control, edition: int) -> Lsn | None:
 
 
 def least_hardened(control: Control, edition: int) -> Lsn | None:
-    """All that is below is on the disks of all secondaries; None on a secondary, or where one of them does not tell.
+    """The position below which all is on the disks of all secondaries; None on a secondary, or if one does not report.
 
-    None, too, for a login that may not ask.
+    None, too, for a login that may not query it.
 
     A secondary that is down stays in the view. Azure SQL Database does not show the replicas that serve reads as rows
-    of their own [doc]: there the primary's row, which has the least of those of synchronous commit, counts as well.
+    of their own [doc]: there, the primary's row, which has the least of the synchronous-commit ones, counts as well.
     """
     azure = edition == AZURE_SQL_DATABASE
     statement = _HARDENED.format(replicas=_replicas(edition))
@@ -72,7 +72,7 @@ def least_hardened(control: Control, edition: int) -> Lsn | None:
 
 
 def numeric_lsn(value: int) -> Lsn:
-    """The LSN of `numeric(25, 0)` notation: log file, then 10 digits block, then 5 digits slot."""
+    """The LSN of a `numeric(25, 0)`: the log file, then 10 digits for the block, then 5 digits for the slot."""
     rest, slot = divmod(value, 100_000)
     sequence, block = divmod(rest, 10_000_000_000)
     return Lsn(sequence.to_bytes(4, "big") + block.to_bytes(4, "big") + slot.to_bytes(2, "big"))

@@ -1,10 +1,10 @@
 """Reads the changes of several tables over one connection, for ranges with few rows.
 
-Connecting and checking costs a table more than reading a hundred rows, so the checks of all tables are one statement
-each. Visibility is checked before the reads, minimum, structure and masks only behind them; `ChangeReader.read` checks
-these before, too, to fail early. Behind them is enough: a minimum never falls, the object id of a change table that
-went never returns, and what a structure or a mask that came and went may have done to values, no check at two moments
-sees (correctness E26). A table that fails here is read again by itself, which tells why.
+Connecting and checking costs more than reading a hundred rows of a table, so each check is one statement for all
+tables. Visibility is checked before the reads; minimum, structure and masks only after them (`ChangeReader.read` also
+checks these before, to fail early). Checking afterwards is enough: a minimum never decreases, the object id of a
+dropped change table never returns, and what a structure or a mask that came and went may have done to values cannot be
+detected by checks at two moments (correctness E26). A table that fails here is read again by itself, which shows why.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _OF_INSTANCES = (
 class SharedRead:
     """One connection that reads the tables of all `readers` in turn.
 
-    `minima` are those that `fn_cdc_get_min_lsn` has returned earlier, by the instances' names; `unfinished` the ids of
-    readers whose rows were not read to the end, be it for an error of theirs or of what took them.
+    `minima` are those that `fn_cdc_get_min_lsn` returned earlier, by the instances' names; `unfinished` the ids of
+    readers whose rows were not read to the end, because of an error in the reader or in its consumer.
     """
 
     readers: Sequence[ChangeReader]
@@ -55,7 +55,7 @@ class SharedRead:
         return not needs_rows(reader.instance.schema.columns) and not reader.range.is_empty
 
     def read(self, reader: BatchReader) -> Iterator[pa.RecordBatch]:
-        """The batches of one reader; they are complete only if `spoiled` does not name it afterwards."""
+        """The batches of one reader; they are complete only if `spoiled` does not list it afterwards."""
         assert isinstance(reader, ChangeReader)
         self.unfinished.add(id(reader))
         yield from reader.batches(self.bulk, self.times)
@@ -85,9 +85,9 @@ class SharedRead:
         return errors
 
     def _minima(self) -> dict[int, Lsn]:
-        """The minimum of each instance, by its object id; none of one that is gone, or whose minimum is not shown.
+        """The minimum of each instance, by its object id, without those that are gone or whose minimum is not shown.
 
-        The function is asked only about those whose start is not the minimum that was known before (rule A9).
+        The function is called only for instances whose start is not the minimum that was known before (rule A9).
         """
         names = {reader.instance.object_id: reader.instance.name for reader in self.readers}
         starts = self._by_instance("own.start_lsn", names)
@@ -96,7 +96,7 @@ class SharedRead:
         return known | (self._by_instance("sys.fn_cdc_get_min_lsn(own.capture_instance)", left) if left else {})
 
     def _by_instance(self, value: str, numbers: Iterable[int]) -> dict[int, Lsn]:
-        """An LSN of each of these instances, by its object id; zero and NULL are none."""
+        """An LSN of each of these instances, by its object id; zero and NULL do not count."""
         fields = [pa.field("n", pa.int32()), pa.field("m", pa.binary(10))]
         found: dict[int, Lsn] = {}
         for ids in id_lists(numbers):
@@ -113,7 +113,7 @@ def open_shared(
     """One connection for all of these readers of one database.
 
     Args:
-        readers: What is read.
+        readers: The readers.
         minima: The instances' minimum LSNs, as far as they are known (`SharedRead`).
         kept: The database's connections.
 

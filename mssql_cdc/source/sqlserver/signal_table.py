@@ -1,4 +1,4 @@
-"""The captured signal table of a database, among its captured tables. `follow/signals` acts upon its rows."""
+"""Finds the signal table of a database among its captured tables. `follow/signals` acts on its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
     """The captured signal table of a database; None when none is configured for it or its channel is off (SIG-01).
 
     Its first three columns are id, type and data, whatever their names (SIG-02). Its rows arrive as
-    ordinary changes and are acted upon from the change log.
+    ordinary changes and are acted on from the change log.
 
     Args:
         connector: names the table with `signal.data.collection`, the channel with `signal.enabled.channels`.
@@ -24,7 +24,7 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
 
     Raises:
         ConfigurationError: it is configured but not under CDC, has fewer than three columns, or the column filters
-            reach them.
+            affect them.
     """
     named = connector.signals.table_of(catalog)
     if named is None or "source" not in connector.signals.channels:
@@ -53,7 +53,7 @@ def signal_table(connector: Connector, catalog: str, tables: Sequence[CapturedTa
 
 
 def _reached(connector: Connector, table: TableId, columns: Sequence[Column]) -> str | None:
-    """What the column filters do to these columns; a mask of the id, and a limit of the length, leave it a signal."""
+    """How the column filters spoil these columns; with a masked id, or a limited length, a row is still a signal."""
     filters = connector.filters
     left_out = [column.name for column in columns if column.excluded]
     if left_out:

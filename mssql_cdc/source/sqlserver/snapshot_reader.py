@@ -38,7 +38,7 @@ from mssql_cdc.source.sqlserver.structure import Structure
 Isolation = Literal["READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"]
 
 UNDER_LOCK: Isolation = "READ UNCOMMITTED"
-"""Only while the caller holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
+"""Used only while the caller holds a shared lock on the whole table (`locked`), so that nothing in it is uncommitted.
 
 A reader that requests its own lock would queue behind the first writer, which waits for the holder, which waits for the
 reader: the server does not detect this cycle. Without that lock READ UNCOMMITTED is never used: it
@@ -54,9 +54,9 @@ ISOLATIONS: dict[str, Isolation] = {
 }
 """`snapshot.isolation.mode` -> how chunks are read.
 
-A chunk needs no more than READ COMMITTED: whatever changes while it is read comes again in the stream, which is read to
-the end of the snapshot even where `snapshot.mode` does not stream. The locks of a stricter level are held for a whole
-chunk, escalate to the table's and keep writers out.
+A chunk needs no more than READ COMMITTED: whatever changes while it is read appears again in the stream, which is read
+to the end of the snapshot even where `snapshot.mode` does not stream. The locks of a stricter level are held for a
+whole chunk, escalate to a table lock, and block writers.
 """
 
 _STARS = re.compile(
@@ -70,12 +70,12 @@ UPDATEABILITY = "SELECT CAST(DATABASEPROPERTYEX(DB_NAME(), 'Updateability') AS n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkReader:
-    """The rows of some chunks.
+    """Reads the rows of some chunks.
 
-    `isolation` is the level of the read's transaction, `fetch_rows` the number of rows of one fetch (SNP-31),
-    `lock_timeout_ms` how long the server waits for a writer's row (SNP-17; None: as long as the statement may take),
-    `trusts_policies` whether the login sees every row although row-level security filters them, `replica` the readable
-    secondary that the log's end is read on (`replica`; None: there is only one server).
+    `isolation` is the level of the read's transaction, `fetch_rows` the number of rows per fetch (SNP-31),
+    `lock_timeout_ms` how long the server waits for a row locked by a writer (SNP-17; None: as long as the statement may
+    take), `trusts_policies` whether the login sees every row although row-level security filters them, `replica` the
+    readable secondary on which the log's end is read (`replica`; None: there is only one server).
     """
 
     connection: Connection
@@ -92,7 +92,7 @@ class ChunkReader:
 
         Raises:
             StaleReaderError: this connection does not see `captured` yet, or has reached another replica.
-            StaleStructureError: the table has other columns than the schema.
+            StaleStructureError: the table's columns differ from the schema.
             AccessDeniedError: the login does not see the rows as they are.
             SourceUnavailableError, SourceError, ConfigurationError: see `classify`.
         """
@@ -119,13 +119,13 @@ class ChunkReader:
             whole.require(bulk, doing=self._doing)
 
     def _fix_view(self, bulk: Bulk) -> None:
-        """A transaction under SNAPSHOT isolation sees what was committed before its first read of a table."""
+        """Fix the view: a transaction under SNAPSHOT isolation sees what was committed before its first table read."""
         statement = f"SELECT TOP (1) CAST(1 AS int) AS n FROM {table_name(self.wanted.schema)}"
         for _ in bulk.read(statement, [pa.field("n", pa.int32())], doing=self._doing, rows=1):
             pass
 
     def _require_locks(self, bulk: Bulk) -> None:
-        """A readable secondary reads versions of rows, whatever the hints of a statement."""
+        """Reject a readable secondary, which reads row versions, whatever the hints of a statement."""
         if self._text(bulk, UPDATEABILITY) == "READ_ONLY":
             raise ConfigurationError(
                 f"Rows of {self.wanted.schema.table_id} have to be locked and read again, and a readable secondary "
@@ -138,7 +138,7 @@ class ChunkReader:
 
     @contextmanager
     def _opened(self, plan: RowPlan) -> Generator[Bulk]:
-        """A connection to the replica of the sessions; a listener may need some attempts to lead there."""
+        """A connection to the replica of the sessions; through a listener, it may take several attempts."""
         for _ in range(1 if self.replica is None else ATTEMPTS):
             with open_bulk(self.connection, self.catalog, by_rows=plan.by_rows, fetch_rows=self.fetch_rows) as bulk:
                 if self.replica is None or self._text(bulk, NAME) == self.replica:
@@ -196,7 +196,7 @@ class ChunkReader:
         return pa.RecordBatch.from_arrays(arrays, schema=neutral)
 
     def _positions(self, chunk: int, first: int, rows: int) -> pa.Array:
-        """`_pos` of rows `first` … of a chunk; `lsn.snapshot_position_text` does so for one row."""
+        """`_pos` of rows `first` … of a chunk; `lsn.snapshot_position_text` does the same for one row."""
         commit = literal(self.wanted.position.raw.hex(), rows)
         place = literal(f"{self.wanted.snapshot_number:06x}{chunk:06x}", rows)
         number = hex_number(np.arange(first, first + rows, dtype=np.int64), 8)
@@ -210,11 +210,11 @@ class ChunkReader:
 
 
 def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str) -> None:
-    """Begins the transaction of a read.
+    """Begin the transaction of a read.
 
     Args:
         bulk: the connection; an open transaction of it is rolled back.
-        isolation: of the new transaction; under SNAPSHOT the check fixes its view, so that it holds for the rows.
+        isolation: that of the new transaction; under SNAPSHOT the check fixes its view, so it holds for the rows.
         captured: capture must have reached this LSN; None: nothing is checked.
         doing: completes "while …" in the text of an error.
 
@@ -230,7 +230,7 @@ def begin(bulk: Bulk, isolation: Isolation, captured: Lsn | None, *, doing: str)
 
 
 def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece, descending: Sequence[bool] = ()) -> str:
-    """Build the SELECT statement of one piece of the chunk; it takes the piece's parameters.
+    """Build the SELECT statement for one piece of the chunk; it takes the piece's parameters.
 
     Args:
         wanted: What to read.
@@ -257,7 +257,7 @@ def select_statement(wanted: ChunkRead, plan: RowPlan, piece: Piece, descending:
 
 
 def _with_columns(statement: str, names: str) -> str:
-    """A statement whose stars stand for columns; those in texts, names and products stay."""
+    """The statement with its stars replaced by columns; stars in literals, names and products stay."""
 
     def named(found: re.Match[str]) -> str:
         return found[0] if found["list"] is None else f"{found['list']}{names}"
@@ -274,14 +274,14 @@ def locked(
     *,
     first: Sequence[str] = (),
 ) -> Generator[Control, None, None]:
-    """Holds a shared lock on every table until the block ends or rolls back (rule C21: tables without a key).
+    """Hold a shared lock on every table until the block ends or rolls back (rule C21: tables without a key).
 
     Args:
         connection: how to connect.
         catalog: the database.
         schemas: the tables to lock.
         lock_timeout_ms: how long the server waits for a writer that is in the way.
-        first: statements of the user's own lock, which run before.
+        first: statements of the user's own lock, which run first.
 
     Raises:
         SourceUnavailableError: a lock was not granted in time.

@@ -56,10 +56,10 @@ from mssql_cdc.source.values import (
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSource:
-    """The server of a connector.
+    """The SQL Server of a connector.
 
-    `known`, `kept`, `kept_bulks`, `scans` and `logs` hold the catalog, the connections, an unfinished scan and what was
-    seen of the log of each database.
+    For each database, `known`, `kept`, `kept_bulks`, `scans` and `logs` hold the catalog, the connections, an
+    unfinished scan, and what has been seen of the log.
     """
 
     connector: Connector
@@ -70,7 +70,7 @@ class SqlServerSource:
     logs: dict[str, SeenLog] = field(default_factory=dict[str, SeenLog], compare=False, repr=False)
 
     def notices(self) -> list[str]:
-        """The settings that FreeTDS has no keyword for, where it is the driver (`driver_given`)."""
+        """The settings that FreeTDS has no keyword for, if it is the driver (`driver_given`)."""
         connection = self.connector.connection
         _, names = dropped(connection.given_settings, find_driver(connection))
         return [f"{', '.join(names)}: no effect, FreeTDS has no such keyword"] if names else []
@@ -86,7 +86,7 @@ class SqlServerSource:
 
     @contextmanager
     def check_session(self, catalog: str) -> Generator[SqlServerCheckSession, None, None]:
-        """A session for a check (`check_session`), on the replica of the other sessions: their marks bound its rows."""
+        """A session for a check (`check_session`), on the replica of the other sessions, whose marks bound its rows."""
         kept = self.kept.setdefault(catalog, KeptControl())
         with kept.apart(self.connector.connection, catalog) as opened:
             yield SqlServerCheckSession(opened, self.connector.connection)
@@ -107,7 +107,7 @@ class SqlServerSource:
             instance: the capture instance to read.
             wanted: the range, or a part of it.
             visible: a commit, not below the end of `wanted`, that the connection must see; None: that end itself.
-            rows: about how many rows there are, if that is known.
+            rows: the approximate number of rows, if it is known.
 
         Raises:
             ConfigurationError: `data.query.mode=direct`, and the change table may not be read.
@@ -130,7 +130,7 @@ class SqlServerSource:
         )
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ChunkReader:
-        """A reader of one chunk; a statement may name other tables, so it never reads under the table's lock."""
+        """A reader of one chunk; a user's statement may read other tables, so it never runs under the table's lock."""
         isolation = "read_committed" if wanted.held is not None else self.connector.snapshot.isolation
         return ChunkReader(
             connection=self.connector.connection,
@@ -155,7 +155,7 @@ class SqlServerSource:
         return open_shared(own, known.known_minima if known is not None else {}, kept)
 
     def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
-        """The values of a bound as people read them (`chunk_planning`).
+        """The values of a bound in human-readable form (`chunk_planning`).
 
         Args:
             schema: The table, keyed by the columns that its chunks are ordered by.
@@ -165,7 +165,7 @@ class SqlServerSource:
 
     @contextmanager
     def locked(self, catalog: str, schemas: Sequence[TableSchema]) -> Generator[SqlServerLock]:
-        """A shared lock on the tables, waited for as long as `snapshot.lock.timeout.ms` says.
+        """Hold a shared lock on the tables, after waiting for it no longer than `snapshot.lock.timeout.ms`.
 
         Raises:
             ConfigurationError: `snapshot.locking.mode=none`, or the user's own lock is faulty.
@@ -190,18 +190,18 @@ class SqlServerSource:
 
 @dataclass(frozen=True, slots=True)
 class SqlServerLock:
-    """Table locks that one transaction holds: they are gone with its connection."""
+    """Table locks that one transaction holds: they are lost with its connection."""
 
     control: Control
 
     def require_held(self, doing: str) -> None:
-        """Raises SourceUnavailableError when the connection, and with it the lock, was lost."""
+        """Raise SourceUnavailableError if the connection, and with it the lock, was lost."""
         self.control.value("SELECT @@TRANCOUNT", doing=doing)
 
 
 @dataclass(frozen=True, slots=True)
 class SqlServerSession:
-    """Queries to one database, each of one or two short statements."""
+    """Queries on one database, each with one or two short statements."""
 
     control: Control
     connector: Connector
@@ -211,7 +211,7 @@ class SqlServerSession:
     log: SeenLog = field(default_factory=SeenLog)
 
     def require_ready(self) -> str:
-        """The database's name in its real case; raises ConfigurationError when CDC is not enabled (`catalog`)."""
+        """Return the database's name in its real case; raise ConfigurationError if CDC is not enabled (`catalog`)."""
         hint = self.connector.snapshot.cdc_hint
         return database(self.control, self.control.catalog, hint=hint, seen=self.log).name
 
@@ -222,7 +222,7 @@ class SqlServerSession:
         return self._read_as_configured([one for table in known if (one := self._whole(table)) is not None])
 
     def _whole(self, table: CapturedTable) -> CapturedTable | None:
-        """The table with what is taken on trust; None if the login does not read it whole (`concealed`)."""
+        """The table, with what is taken on trust; None if the login cannot read it completely (`concealed`)."""
         whole = WholeRows.of_instances(table.instances, trusted=self.connector.snapshot.trusts_policies)
         problem = whole.problem(table.concealed)
         if problem is not None:
@@ -233,7 +233,7 @@ class SqlServerSession:
         return replace(table, unproven=(trusted_policies(table.table_id, table.concealed),))
 
     def concealed(self) -> str | None:
-        """What the login may not even know to be concealed from it (`concealed`)."""
+        """A message if the login cannot know whether rows are concealed from it (`concealed`)."""
         return None if self.connector.snapshot.trusts_policies or sees_policies(self.control) else UNSEEN_POLICIES
 
     def _read_as_configured(self, tables: list[CapturedTable]) -> list[CapturedTable]:
@@ -245,12 +245,12 @@ class SqlServerSession:
         return self.problems
 
     def left_out(self) -> list[str]:
-        """The captured tables that the filters do not let through (`catalog`)."""
+        """The captured tables that the filters exclude (`catalog`)."""
         matches = self.connector.filters.tables.matches
         return [table.text for table in captured_names(self.control) if not matches(*table.parts)]
 
     def structures(self) -> list[TableStructure]:
-        """The structure of every table that the login sees (`structures`)."""
+        """The structure of every table that the login can see (`structures`)."""
         return structures(self.control)
 
     def hidden(self) -> list[str]:
@@ -258,7 +258,7 @@ class SqlServerSession:
         return health.hidden(self.control)
 
     def unstarted(self) -> list[str]:
-        """The capture instances with which capture has not begun (`health`)."""
+        """The capture instances that capture has not started on (`health`)."""
         return health.unstarted(self.control)
 
     def has_table(self, name: str) -> bool:
@@ -266,11 +266,11 @@ class SqlServerSession:
         return health.has_table(self.control, name)
 
     def stalled(self) -> str | None:
-        """What to say when capture stands still (`health`)."""
+        """A message if capture has stalled (`health`)."""
         return health.stalled(self.control, self.connector.connection, self.scans)
 
     def capture_health(self, positions: Collection[Lsn]) -> CaptureHealth:
-        """How capture does, and since when there are transactions behind these positions (`health`)."""
+        """The state of capture, and since when there have been transactions after these positions (`health`)."""
         return health.capture_health(self.control, self.connector.connection, positions, self.scans)
 
     def shows_fork(self) -> bool:
@@ -278,7 +278,7 @@ class SqlServerSession:
         return positions.shows_fork(self.control)
 
     def is_primary(self) -> bool:
-        """Whether this is no readable secondary (`replica`)."""
+        """Whether this is not a readable secondary (`replica`)."""
         return is_primary(self.control)
 
     def replica_lag(self) -> timedelta:
@@ -311,11 +311,11 @@ class SqlServerSession:
         return self.known.minima_now(self.control)
 
     def catalog_minima(self) -> Mapping[str, Lsn | None]:
-        """The same as of `tables()`, not asked again while the catalog stays the same (`catalog`)."""
+        """The same as of `tables()`, not queried again while the catalog stays the same (`catalog`)."""
         return self.known.minima(self.control)
 
     def require_minimum(self, instance: str, minimum: Lsn | None) -> Lsn:
-        """The minimum, which NULL and zero are not (`positions`, rule A9)."""
+        """Return the minimum; NULL and zero do not count as one (`positions`, rule A9)."""
         return positions.require_minimum(instance, minimum)
 
     def require_held(self, instance: str, minimum: Lsn | None, from_: Lsn) -> None:
@@ -323,13 +323,13 @@ class SqlServerSession:
 
         Args:
             instance: The name of the capture instance.
-            minimum: Where its rows begin now, if it is there.
-            from_: Up to where it was read.
+            minimum: Where its rows begin now, if that can be read.
+            from_: The position up to which it was read.
         """
         positions.require_held(instance, minimum, from_)
 
     def require_visible(self, to: Lsn) -> None:
-        """Raises StaleReaderError unless this connection sees the commit `to` (rule A2)."""
+        """Raise StaleReaderError unless this connection sees the commit `to` (rule A2)."""
         doing = "looking for the end of the range"
         if not self.control.value(IS_VISIBLE, digits(to), digits(to), doing=doing):
             raise stale_reader(doing)
@@ -339,14 +339,14 @@ class SqlServerSession:
         return positions.witness(self.control, to)
 
     def require_witness(self, known: Witness) -> None:
-        """Raises SourceRestoredError when the source has another history (`positions`)."""
+        """Raise SourceRestoredError if the source has another history (`positions`)."""
         positions.require_witness(self.control, known)
 
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
         """The bound of `max.iteration.transactions` (`positions`).
 
         Args:
-            after: Up to where the tables were read.
+            after: The position up to which the tables were read.
             count: The number of transactions.
             to: The end without this bound.
         """
@@ -357,7 +357,7 @@ class SqlServerSession:
         return positions.newest_before(self.control, lsns)
 
     def retention(self) -> timedelta | None:
-        """How long changes are kept; None when the login may not see the jobs, or nothing cleans up (`positions`)."""
+        """How long changes are kept; None if the login may not see the jobs, or there is no cleanup (`positions`)."""
         return positions.retention(self.control)
 
     def server_time(self) -> datetime:
@@ -365,15 +365,15 @@ class SqlServerSession:
         return positions.server_time(self.control)
 
     def mark(self) -> LogMark:
-        """The end of the log now (`log_end`)."""
+        """The current end of the log (`log_end`)."""
         return log_end.mark(self.control)
 
     def require_complete(self, to: Lsn, known: Witness | None) -> None:
-        """Raises SourceRestoredError when a transaction has come below `to` (`positions`)."""
+        """Raise SourceRestoredError if a transaction has appeared below `to` (`positions`)."""
         positions.require_complete(self.control, to, known)
 
     def require_mark(self, known: LogMark) -> None:
-        """Raises SourceRestoredError when the log does not lead to a mark any more (`log_end`)."""
+        """Raise SourceRestoredError if the log no longer leads to a mark (`log_end`)."""
         log_end.require_mark(self.control, known)
 
     def passed(self, known: LogMark) -> bool:
@@ -381,13 +381,13 @@ class SqlServerSession:
         return self.newest_passed([known]) is not None
 
     def newest_passed(self, known: Collection[LogMark]) -> Lsn | None:
-        """The newest of these marks that capture has passed (`log_end`); where nothing is captured, none waits."""
+        """The newest of these marks that capture has passed (`log_end`); the newest of all if nothing is captured."""
         if known and self.known.uncaptured and positions.captured(self.control) is None:
             return max(mark.lsn for mark in known)
         return log_end.newest_passed(self.control, known, self.log)
 
     def held_back(self) -> str | None:
-        """Why it is not known that capture has passed the end of a resting log (`replica_states`)."""
+        """Why it is not known that capture has passed the end of an idle log (`replica_states`)."""
         return replica_states.HELD_BACK if self.log.held_back else None
 
     def count_rows(self, parts: Parts) -> dict[str, int]:
@@ -399,21 +399,21 @@ class SqlServerSession:
         return volume.measure(self.control, parts, self.connector.dagster.range_max_rows, to)
 
     def split(self, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
-        """Adjoining sub-ranges for parallel readers (`volume`).
+        """Adjacent sub-ranges for parallel readers (`volume`).
 
         Args:
             instance: The capture instance.
             wanted: The range.
-            parts: How many there should be.
+            parts: The wanted number of sub-ranges.
         """
         return volume.split(self.control, instance, wanted, parts)
 
     def altered(self, positions: Mapping[int, Lsn]) -> dict[int, str]:
-        """The tables that were altered behind these positions (`ddl_history`)."""
+        """The tables that were altered after these positions (`ddl_history`)."""
         return altered(self.control, positions)
 
     def estimated_rows(self) -> dict[int, int]:
-        """The rows of each table by its object id (`chunk_planning`)."""
+        """The approximate number of rows of each table, by its object id (`chunk_planning`)."""
         return chunk_planning.estimated_rows(self.control)
 
     def next_bound(
@@ -431,9 +431,9 @@ class SqlServerSession:
         Args:
             schema: The table, keyed by the columns that its chunks are ordered by.
             rows: The number of rows of a chunk.
-            last: The bound of the chunk before.
-            until: Look no further than this bound.
-            condition: Count only the rows that fulfill it.
+            last: The bound of the previous chunk.
+            until: Search no further than this bound.
+            condition: Count only the rows that satisfy it.
             under_lock: The caller holds a shared lock on the table.
         """
         with self._lock_timeout():
@@ -448,9 +448,9 @@ class SqlServerSession:
 
     @contextmanager
     def _lock_timeout(self) -> Generator[None]:
-        """Let the server wait for writers' rows as long as `snapshot.lock.timeout.ms` says (SNP-17).
+        """Let the server wait for rows locked by writers no longer than `snapshot.lock.timeout.ms` (SNP-17).
 
-        A connection whose time-out was not taken back serves nothing else.
+        A connection whose time-out was not reset is used for nothing else.
         """
         doing = "setting the lock time-out"
         try:
@@ -462,7 +462,7 @@ class SqlServerSession:
             raise
 
     def window(self) -> AbstractContextManager[None]:
-        """Rows of the signal table around a chunk, if they are asked for (`watermarks`)."""
+        """Write rows to the signal table before and after a chunk, if this is configured (`watermarks`)."""
         table = self.connector.signals.table_of(self.control.catalog)
         strategy = self.connector.snapshot.incremental.watermarking
         if table is None or strategy is None:
@@ -476,5 +476,5 @@ class SqlServerSession:
 
 
 def _through_functions(table: CapturedTable) -> CapturedTable:
-    """The table as if its change tables could not be read: then their functions are (`data.query.mode=function`)."""
+    """The table as if its change tables could not be read, so that their functions are (`data.query.mode=function`)."""
     return replace(table, instances=tuple(replace(one, change_table=None) for one in table.instances))

@@ -1,6 +1,6 @@
 """Whether a table still has the columns that it is read with.
 
-A reader asks in its own transaction, before its first row and after its last: DDL that comes between fails the task,
+A reader checks this in its own transaction, before its first row and after its last: DDL in between fails the task,
 whatever it wrote. How values are fetched is in `columns`; reading the catalog for a plan is in `catalog`.
 """
 
@@ -53,21 +53,21 @@ _SEVERAL = f"{DECLARE_IDS};" + _SELECT.format(
         FROM sys.columns x WHERE x.object_id = n.id
     ) AS own)""",
 )
-"""The same of several tables, with the names that they have now."""
+"""The same for several tables, with their current names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """What a table has to look like for rows to be read with a schema.
+    """The structure that a table must have for its rows to be read with a schema.
 
     Attributes:
         table: the table's name as errors show it.
         schema_name: the schema of the table that is read.
         name: its name.
-        object_id: identifies it: another table may have taken the name; None: it is not known.
+        object_id: identifies it: another table may have taken the name; None: unknown.
         columns: the columns that are read, with the types that they must have.
         source: whether this is the source table, whose columns can be dropped, and not its change table.
-        by_function: whether a function of CDC returns the rows, which has the columns that were dropped, too.
+        by_function: whether a CDC function returns the rows; it also has the columns that were dropped.
     """
 
     table: str
@@ -80,13 +80,13 @@ class Structure:
 
     @classmethod
     def of_source(cls, schema: TableSchema) -> Structure:
-        """The source table's."""
+        """That of the source table."""
         table = schema.table_id
         return cls(str(table), table.schema, table.name, schema.object_id, schema.columns, source=True)
 
     @classmethod
     def of_instance(cls, instance: CaptureInstance) -> Structure:
-        """The change table's; where a function returns its rows, the source table's, without what that has no more."""
+        """That of the change table; if a function returns its rows, that of the source table, less dropped columns."""
         if instance.change_table is None:
             return replace(cls.of_source(instance.schema), by_function=True)
         schema_name, name = instance.change_table
@@ -94,10 +94,10 @@ class Structure:
         return cls(shown, schema_name, name, instance.object_id, instance.schema.columns, source=False)
 
     def require(self, bulk: Bulk, *, doing: str) -> None:
-        """Check the structure by one short statement in the transaction of the read.
+        """Check the structure with one short statement in the transaction of the read.
 
         Raises:
-            StaleStructureError: the table, or a column's type, is another by now.
+            StaleStructureError: the table is a different one by now, or a column's type has changed.
             SourceError: a captured column is gone, or was dropped and added again, and rows are read from the source
                 table: only a new capture instance helps.
         """
@@ -105,7 +105,7 @@ class Structure:
         self.require_columns(_rows(bulk.read(_ONE.format(table=table), _FIELDS, doing=doing, rows=_columns([self]))))
 
     def require_columns(self, rows: Sequence[SimpleNamespace]) -> None:
-        """Check rows that `require` or `read_structures` has read."""
+        """Check the rows that `require` or `read_structures` has read."""
         found = self._by_name(rows)
         for column in self.columns:
             self._require_column(column, found.get(column.name))
@@ -130,7 +130,7 @@ class Structure:
             )
         expected, actual = column.type, None if row is None else sql_type(row)
         if not self.source and expected.name == "timestamp":
-            expected = SqlServerType("binary", length=8)  # Change tables keep a rowversion so.
+            expected = SqlServerType("binary", length=8)  # This is how change tables store a rowversion.
         if actual != expected:
             raise StaleStructureError(
                 f"{self.table}: column {column.name!r} is {_shown(actual)}, it was read as {_shown(expected)}: it was "
@@ -140,11 +140,11 @@ class Structure:
 
 
 def read_structures(bulk: Bulk, wanted: Sequence[Structure], *, doing: str) -> list[list[SimpleNamespace]]:
-    """The columns of several tables by one statement, for `Structure.require_columns`.
+    """Read the columns of several tables with one statement, for `Structure.require_columns`.
 
-    Tables are looked up by their object ids, and their rows count if they still have their names: readers read by
-    name. So the statement's text is always the same, and the server seeks; a list of names, in an OR of `OBJECT_ID`s,
-    was compiled for each set of tables, and evaluated for each column of the database.
+    Tables are looked up by their object ids, and their rows count only if they still have their names, because readers
+    read by name. So the statement's text is always the same, and the server seeks; a list of names, as an OR of
+    `OBJECT_ID`s, was compiled for each set of tables and evaluated for each column of the database.
 
     Args:
         bulk: The connection.
@@ -161,7 +161,7 @@ def read_structures(bulk: Bulk, wanted: Sequence[Structure], *, doing: str) -> l
 
 
 def _columns(wanted: Sequence[Structure]) -> int:
-    """About how many columns these tables have; a change table has a few of its own."""
+    """The approximate number of columns in these tables; a change table has a few of its own."""
     return sum(_OWN_COLUMNS + len(one.columns) for one in wanted)
 
 

@@ -1,6 +1,6 @@
 """The structure of every table of a database, as Debezium reads it for its schema history (SNP-19, SCH-08).
 
-It only describes tables. What is read of captured tables, and under which key, is in `catalog`.
+This module only describes tables. What is read from captured tables, and under which key, is in `catalog`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mssql_cdc.source.sqlserver.keys import key_order
 
 
 def structures(control: Control) -> list[TableStructure]:
-    """The tables that the login sees. One with CDC has the columns of its newest capture instance only."""
+    """The tables that the login can see. A table with CDC has only the columns of its newest capture instance."""
     catalog = control.value("SELECT DB_NAME()", doing="asking for the database's name")
     captured = _captured(control)
     keys = _keys(control)

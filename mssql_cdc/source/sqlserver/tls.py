@@ -11,7 +11,7 @@ _MICROSOFT = "ODBC Driver 18 for SQL Server"
 
 
 def turn_off(connection: Connection | None, *, driver: str = _MICROSOFT) -> str:
-    """What to do where a server does not encrypt.
+    """What to do if a server does not encrypt.
 
     Args:
         connection: the configuration; None: there is none.
@@ -23,7 +23,7 @@ def turn_off(connection: Connection | None, *, driver: str = _MICROSOFT) -> str:
 
 
 def remedy(text: str, connection: Connection | None) -> str | None:
-    """What to do about a message of Microsoft's driver; None when it speaks of something else. FreeTDS does not tell.
+    """What to do about a message of Microsoft's driver; None if it is about something else. FreeTDS gives no reason.
 
     Args:
         text: the message.

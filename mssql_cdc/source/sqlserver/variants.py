@@ -1,6 +1,6 @@
-"""How values of sql_variant are read: as the text of their base type, and its properties as a JSON object (rule E26).
+"""How values of sql_variant are read: as the text of their base type, with its properties as a JSON object (rule E26).
 
-What the check makes of them is in `check_texts`, which shares nothing with this.
+How `check` reads them is in `check_texts`, which shares nothing with this.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mssql_cdc.source.sqlserver.raw_values import EXACT_PREFIX
 
 
 def text_expression() -> str:
-    """T-SQL for the canonical text of a sql_variant: every base type under the style that loses nothing."""
+    """T-SQL for the canonical text of a sql_variant: every base type in the style that loses nothing."""
     base = "CAST(SQL_VARIANT_PROPERTY({c}, 'BaseType') AS varchar(128))"
     whens = " ".join(f"WHEN '{row.name}' THEN {text}" for row in TYPES.values() if (text := _styled_text(row)))
     return f"CASE {base} {whens} ELSE CAST({{c}} AS nvarchar(max)) END"
@@ -47,12 +47,12 @@ def _property(name: str) -> str:
 def decode(texts: pa.Array, exact: pa.StringArray | None, properties: pa.Array) -> tuple[pa.Array, pa.StringArray]:
     """The texts, and JSON objects of the properties, of which there are few different ones.
 
-    One whose text has a lone surrogate has that text, too, as `utf16`.
+    An object whose text has a lone surrogate also contains that text, as `utf16`.
 
     Args:
         texts: the values.
         exact: the exact texts of those with lone surrogates; None: there are none.
-        properties: what `properties_expression` gives.
+        properties: what `properties_expression` returns.
     """
     encoded = properties.dictionary_encode()
     known: list[str | None] = [_json(text) for text in encoded.dictionary.to_pylist()]

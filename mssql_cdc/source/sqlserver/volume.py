@@ -16,18 +16,19 @@ from mssql_cdc.source.sqlserver.sql import LSN, MAPPING, digits
 from mssql_cdc.source.values import CaptureInstance, Volume
 
 FIRST_COMMITS = 4_096
-"""The first step of `measure`; a poll is seldom behind more."""
+"""The first step of `measure`; a poll is rarely further behind."""
 LSN_DIGITS = 20
 
 
 def count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]]) -> dict[str, int]:
-    """Change rows per instance name in each one's own range, by one statement; an update counts twice.
+    """Count change rows per instance name, each in its own range, with one statement; an update counts twice.
 
-    Its text depends on the instances alone: all positions travel in one parameter. (Of those that are read by their
-    functions, it names only the ones whose range is not empty: they differ where tables stand apart.) If the login may
-    not read one of the tables, one is gone since they were listed, or a function has no changes from so far back any
-    more, the server refuses all of it: then halves are counted, and what is refused by itself counts as one row, so
-    that its reader meets the refusal, which is that table's trouble alone.
+    The statement's text depends only on the instances: all positions travel in one parameter. (Of the instances that
+    are read through their functions, it has only those whose range is not empty; these vary where tables are at
+    different positions.) If the login may not read one of the tables, one has gone since they were listed, or a
+    function no longer has changes from that far back, the server rejects the whole statement: then halves are counted,
+    and an instance that is rejected by itself counts as one row, so that its reader gets the error, which then affects
+    that table only.
     """
     try:
         return _count_rows(control, parts)
@@ -43,7 +44,7 @@ def _count_rows(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRang
     counts: dict[str, int] = {instance.name: 0 for instance, _ in parts}
     if all(wanted.is_empty for _, wanted in parts):
         return counts
-    # An empty range is asked for all the same, for the text's sake; a function refuses one.
+    # Empty ranges are included to keep the text the same, except for functions, which reject them.
     streams = [(i, w) for i, w in parts if i.streams and (i.change_table or not w.is_empty)]
     asked = sorted(streams, key=lambda part: part[0].name)
     if not asked:
@@ -66,25 +67,25 @@ def _count(number: int, instance: CaptureInstance) -> str:
 
 
 def _sought(instance: CaptureInstance, from_: str, to: str) -> str:
-    """What follows FROM in a statement that needs nothing but the commits of rows in a range.
+    """What follows FROM in a statement that needs only the commits of rows in a range.
 
-    The bounds are variables, so the server guesses that a share of all rows is between them. It would rather scan the
+    The bounds are variables, so the server guesses that a share of all rows is between them, and would rather scan the
     whole index for net changes, which is narrower. Only the clustered index of a change table begins with the commit.
 
     Args:
-        instance: whose rows.
-        from_: T-SQL of the LSN behind which the range begins.
-        to: T-SQL of its last LSN.
+        instance: the instance that has the rows.
+        from_: T-SQL for the LSN after which the range begins.
+        to: T-SQL for its last LSN.
     """
     hint = " WITH (FORCESEEK)" if instance.change_table is not None else ""
     return change_source(instance, from_, to) + hint
 
 
 def measure(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]], limit: int, to: Lsn) -> Volume:
-    """The change rows of the range's beginning that has at most `limit` of them.
+    """Count the change rows at the beginning of the range, up to the last commit with which there are at most `limit`.
 
-    It goes on commit by commit, in growing steps, and counts no step twice; only the step that goes beyond the limit is
-    halved until the last commit that fits is found. One transaction is never divided: the first one is always taken.
+    Counting proceeds by commits, in growing steps, and counts no step twice; only the step that exceeds the limit is
+    halved until the last commit that fits is found. A transaction is never divided: the first one is always included.
 
     Args:
         control: a connection to the database.
@@ -105,7 +106,7 @@ def measure(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]],
         counts, reached, commits = _sum(counts, step), end, 2 * commits
     else:
         return Volume(None, counts)
-    # Somewhere in (reached, end] the limit is passed.
+    # Somewhere in (reached, end] the limit is exceeded.
     commits = _commits(control, reached, end)
     while commits > 1:
         half = commits // 2
@@ -121,13 +122,13 @@ def measure(control: Control, parts: Sequence[tuple[CaptureInstance, LsnRange]],
 
 
 def split(control: Control, instance: CaptureInstance, wanted: LsnRange, parts: int) -> list[LsnRange]:
-    """Return adjacent sub-ranges with about as many rows each, cut at commit LSNs.
+    """Return adjacent sub-ranges with about the same number of rows each, cut at commit LSNs.
 
     Args:
         control: a connection to the database.
-        instance: whose rows are counted.
+        instance: the instance whose rows are counted.
         wanted: the range to split.
-        parts: how many sub-ranges at most; fewer where transactions are large.
+        parts: the largest number of sub-ranges; there are fewer if transactions are large.
     """
     if parts <= 1 or wanted.is_empty:
         return [wanted]
@@ -165,7 +166,7 @@ def _total(counts: Mapping[str, int]) -> int:
 
 
 def _nth_commit(control: Control, after: Lsn, to: Lsn, number: int) -> Lsn | None:
-    """The `number`-th commit behind `after`, up to `to`; None when there are fewer."""
+    """The `number`-th commit after `after`, up to `to`; None when there are fewer."""
     found = control.value(
         f"SELECT start_lsn FROM {MAPPING} WHERE start_lsn > {LSN} AND start_lsn <= {LSN} "
         "ORDER BY start_lsn OFFSET ? ROWS FETCH NEXT 1 ROWS ONLY",

@@ -1,7 +1,7 @@
-"""Rows of the signal table around the read of a chunk, as Debezium writes them (INC-08).
+"""Writes rows to the signal table before and after the read of a chunk, as Debezium does (INC-08).
 
-They are for whoever watches that table. What is exact is decided by log positions (`log_end`), with or without them;
-a closing row is committed behind the mark of its chunk, so capturing it proves the mark where no scans are shown.
+They are for whoever watches that table. Log positions (`log_end`) decide what is exact, with or without the rows; a
+closing row is committed after the mark of its chunk, so capturing it proves the mark where no scans are shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DOING = (
 
 @contextmanager
 def window(control: Control, table: tuple[str, str], strategy: Watermarking) -> Generator[None]:
-    """Open a window, and close it behind the block. A block that fails leaves it open, which nobody waits for.
+    """Open a window, and close it after the block. A block that fails leaves the window open; nobody waits for it.
 
     Args:
         control: A connection that commits each statement.
