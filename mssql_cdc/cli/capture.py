@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 600.0
     "--timeout",
     type=float,
     metavar="SECONDS",
-    help="End --until-caught-up after so long a wait without progress.  [default: 600]",
+    help="Stop --until-caught-up after this long without progress.  [default: 600]",
 )
 @debug_option
 @click.pass_obj
@@ -49,7 +49,7 @@ def run(
 ) -> None:
     """Capture changes into the lake.
 
-    Takes a snapshot if one is due, and reads ranges of changes. Unless it only catches up, tables that are not in the
+    Takes a snapshot if one is due, and reads ranges of changes. Without --until-caught-up, tables that are not in the
     snapshot do not wait for it. Resumes where the last call ended.
     """
     if until_caught_up and seconds is not None:

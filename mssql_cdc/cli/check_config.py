@@ -1,4 +1,4 @@
-"""The command `check-config`: what Kafka Connect's validation tells of a Debezium configuration, as JSON."""
+"""The command `check-config`: what Kafka Connect's validation reports about a Debezium configuration, as JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_config(output: Output, *, config: Path) -> int:
     """Check a configuration and its access to the source.
 
     Prints {"errors": {property: [messages]}, "databases": [names]}, with the databases' names as the server stores
-    them. Ends with 0 without errors. Nothing is read from tables, and nothing is written.
+    them. Exits with 0 if there are no errors. Nothing is read from tables, and nothing is written.
     """
     from mssql_cdc.config import load_connector
 
@@ -48,7 +48,7 @@ def check_config(output: Output, *, config: Path) -> int:
                 code = max(code, error.exit_code)
                 errors.setdefault(property_of(error), []).append(str(error))
                 if isinstance(error, LoginRefusedError):
-                    break  # The other databases would refuse it, too, and each attempt brings its lock nearer.
+                    break  # The other databases would refuse it, too, and each attempt brings a lockout nearer.
     output.json({"errors": errors, "databases": databases})
     return code
 
@@ -61,10 +61,10 @@ def _real_name(connector: Connector, catalog: str, output: Output) -> str:
 
 
 def property_of(error: MssqlCdcError) -> str:
-    """The property to which an error of the source belongs: the first one that its message names.
+    """The property to which an error from the source belongs: the first one that its message names.
 
-    Otherwise, as Debezium's validation does (PRE-04, PRE-05), a missing right belongs to the login, and a server that
-    does not answer to the host.
+    Otherwise, as in Debezium's validation (PRE-04, PRE-05), a missing permission belongs to the login, and a server
+    that does not answer to the host.
     """
     from mssql_cdc.config.catalogue import find
 

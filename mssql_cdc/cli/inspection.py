@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mssql_cdc.run.collected import Collected
 
 SHOWN = 50
-"""Differences and names of tables that are shown; `--json` has them all."""
+"""How many differences and table names are shown; `--json` has them all."""
 
 
 @click.command(epilog=epilog("mssql-cdc discover --config connectors/shop.json"))
@@ -55,7 +55,7 @@ def discover(output: Output, *, config: Path) -> None:
 @debug_option
 @click.pass_obj
 def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool, repair: bool) -> None:
-    """Prove that source and lake hold the same.
+    """Prove that source and lake match.
 
     Compares every cell of every captured table, and every change log, independently of the capture code. The source may
     change meanwhile: rows that seem to differ are read again once capture has passed a mark in its log.
@@ -92,7 +92,7 @@ def check(output: Output, *, config: Path, warehouse: str | None, as_json: bool,
 
 
 def _raise_findings(collected: Collected, done: list[TableCheck], others: list[NotLookedAt]) -> None:
-    """Raise what was found of the tables, or the worst of that and of the databases that could not be checked."""
+    """Raise what was found in the tables, or the worst of that and of the errors of databases that were not checked."""
     from mssql_cdc.check.result import raise_findings
 
     if not collected.errors:

@@ -1,4 +1,4 @@
-"""Commands that maintain a lake, `acknowledge` and `maintain`, and the machine: `prepare`."""
+"""Commands that maintain a lake (`acknowledge`, `maintain`) and the machine (`prepare`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def acknowledge(
 ) -> None:
     """Acknowledge changes that were lost at the source.
 
-    The checks of their tables can then turn green again. The table _gaps of each database keeps every gap.
+    The checks of the affected tables can then turn green again. The table _gaps of each database keeps every gap.
     """
     if tables and restored:
         raise click.UsageError("--table and --restored cannot be combined")
@@ -60,7 +60,7 @@ def acknowledge(
 
 
 def _go_on(output: Output, databases: Sequence[Database]) -> None:
-    """Begin a new epoch of each database that was restored; the error of one keeps none of the others."""
+    """Begin a new epoch of each database that was restored; an error in one does not stop the others."""
     from mssql_cdc.run.collected import Collected
     from mssql_cdc.run.loss import go_on_after_restore, is_restored
 
@@ -71,7 +71,7 @@ def _go_on(output: Output, databases: Sequence[Database]) -> None:
             if is_restored(database):
                 found.append(database)
     if not found and not collected.errors:
-        found = [databases[0]]  # It says that there is nothing to go on after.
+        found = [databases[0]]  # It reports that there is no restore to continue after.
     for database in found:
         with collected.of(database.catalog):
             go_on_after_restore(database, by="mssql-cdc acknowledge --restored")
@@ -80,7 +80,7 @@ def _go_on(output: Output, databases: Sequence[Database]) -> None:
 
 
 def _acknowledge(output: Output, databases: Sequence[Database], tables: Sequence[str]) -> None:
-    """Acknowledge the gaps of these tables, or of all; the error of a database keeps none of the others."""
+    """Acknowledge the gaps of these tables, or of all; an error in one database does not stop the others."""
     from mssql_cdc.run.collected import Collected
     from mssql_cdc.run.loss import acknowledge_named, unknown_names
 
@@ -90,7 +90,7 @@ def _acknowledge(output: Output, databases: Sequence[Database], tables: Sequence
             missing = unknown_names(database, tables)
             unknown = {name: None for name in unknown if name in missing}
     if unknown:
-        collected.raise_worst()  # A database that cannot be asked may have them.
+        collected.raise_worst()  # A database that cannot be queried may have them.
         raise ConfigurationError(
             f"{', '.join(unknown)} matches no table of the lake; nothing was acknowledged. See mssql-cdc status"
         )
@@ -116,7 +116,7 @@ def _acknowledge(output: Output, databases: Sequence[Database], tables: Sequence
     type=int,
     default=RETAIN_HOURS,
     metavar="N",
-    help="Keep the files that versions of the last N hours need.",
+    help="Keep the files that versions from the last N hours need.",
 )
 @debug_option
 @click.pass_obj
@@ -145,7 +145,7 @@ def maintain(output: Output, *, config: Path, warehouse: str | None, retain_hour
 def prepare(output: Output) -> None:
     """Make Spark start in half the time.
 
-    Keeps Delta's jars and an archive of the classes that a start loads in the user's cache folder. Run it again after
+    Keeps Delta's jars, and an archive of the classes that a start loads, in the user's cache folder. Run it again after
     an upgrade of Java or of this package.
     """
     from mssql_cdc.spark.prepare import prepare as prepare_spark

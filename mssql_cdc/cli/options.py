@@ -19,7 +19,7 @@ Exit codes:
   0    done
   1    internal error: please report it with the output of --debug
   2    invalid configuration, missing permission, or unreadable file
-  3    source unavailable, nothing moved for too long, a table failed, or lake not caught up yet
+  3    source unavailable, no progress for too long, a table failed, or lake not caught up yet
   4    rows may be missing: changes were lost, or the source went back in time
   5    the check found differences
   75   records --follow only: start it again

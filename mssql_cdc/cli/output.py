@@ -51,7 +51,7 @@ _WIDEST = 10_000
 class Output:
     """The two streams of one command. `debug`: errors come with their trace.
 
-    `redact` takes secrets out of everything that is shown, which is its one place; commands need not.
+    `redact` removes secrets from everything that is shown; this is the only place that does, so commands need not.
     """
 
     def __init__(self, results: TextIO | None = None, notes: TextIO | None = None) -> None:
@@ -70,7 +70,7 @@ class Output:
 
     @contextmanager
     def progress(self) -> Generator[ShowProgress]:
-        """Show the progress of long work: one bar on a terminal, a line per call elsewhere, one once all is done."""
+        """Show the progress of long work: one bar on a terminal; elsewhere a line per call, one once all is done."""
         redact = self.redact
         if not is_terminal(self._notes):
             last = (0, 1)
@@ -112,7 +112,7 @@ class Output:
 
     @contextmanager
     def screen(self) -> Generator[ShowTable]:
-        """Show a table and lines below it again and again (`screen`)."""
+        """Show a table and lines below it repeatedly (`screen`)."""
         with screen(self._results) as show:
 
             def redacted(
@@ -131,11 +131,11 @@ class Output:
         self.record(self.redact(text))
 
     def json(self, value: object, *, indent: int | None = None) -> None:
-        """Print a result as JSON, in which secrets are taken out of texts only: it stays JSON.
+        """Print a result as JSON; secrets are removed only from texts in it, so that it stays JSON.
 
         Args:
-            value: What `json.dumps` takes.
-            indent: As `json.dumps` has it.
+            value: A value that `json.dumps` accepts.
+            indent: As in `json.dumps`.
         """
         from mssql_cdc.config.redaction import redacted_values
 
@@ -154,7 +154,7 @@ class Output:
         return self.redact(cell) if isinstance(cell, str) else (self.redact(cell[0]), cell[1])
 
     def trace(self, error: BaseException) -> None:
-        """Where an error came from."""
+        """Print where an error came from."""
         self._notes.write(self.redact("".join(traceback.format_exception(error))))
         self._notes.flush()
 
@@ -203,7 +203,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], *, right: Coll
 
 @contextmanager
 def screen(stream: TextIO) -> Generator[Callable[[Table, Sequence[str]], None]]:
-    """Show a table and lines below it again and again: a terminal overwrites the last ones, other outputs append."""
+    """Show a table and lines below it repeatedly: a terminal overwrites the last ones, other outputs append."""
     if not is_terminal(stream):
 
         def append(shown: Table, lines: Sequence[str]) -> None:

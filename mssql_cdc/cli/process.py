@@ -1,4 +1,4 @@
-"""The end of a command's process, which unwinds nothing that still works in it."""
+"""Ends a command's process without unwinding what is still running in it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NoReturn
 
 
 def leave(code: int) -> NoReturn:
-    """End the process at once: its threads wait for a pipe, or are inside native code.
+    """End the process at once: its threads may be waiting for a pipe, or be inside native code.
 
     The interpreter would end under them: a thread in Arrow's code crashed it, one that reads standard input aborts it,
-    and one that comes back from deltalake is unwound through Rust, which is a SIGSEGV instead of the exit code (3 of
+    and one that returns from deltalake is unwound through Rust, which is a SIGSEGV instead of the exit code (3 of
     13 runs that SIGTERM ended in their first snapshot).
     """
     for stream in (sys.stdout, sys.stderr):

@@ -60,10 +60,10 @@ def program() -> None:
 
 
 def entry() -> NoReturn:
-    """The process of a command: run that of `sys.argv`, and end with its exit code.
+    """Run the command of `sys.argv` as this process, and end with its exit code.
 
-    Handlers of `atexit` run before, those that remove files with secrets among them: this one is the first that is
-    registered, so that it is the last that is called.
+    Handlers of `atexit` run first, including those that remove files with secrets: this one is the first to be
+    registered, so that it is the last to be called.
     """
     codes: list[int] = []
     atexit.register(lambda: leave(codes[0]) if codes else None)
@@ -96,7 +96,7 @@ def _run(arguments: Sequence[str] | None, output: Output, interrupts: Interrupts
 
 
 def _interrupted(output: Output, interrupts: Interrupts) -> int:
-    """Say what ended the command, and return the code that a shell gives to that signal."""
+    """Say what ended the command, and return the code that a shell gives for that signal."""
     number = interrupts.noted or signal.SIGINT
     output.error("interrupted" if number is signal.SIGINT else f"ended by {number.name}")
     return 128 + number

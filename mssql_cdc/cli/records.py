@@ -44,20 +44,20 @@ INTERRUPTED = 128 + signal.SIGINT
     "--output",
     "target",
     metavar="FILE",
-    help="File of JSON lines, delta:PATH, or NAME:REST of an entry point in mssql_cdc.outputs; a later call goes on "
-    "where it ends. - is standard output, the default of --follow.",
+    help="File of JSON lines, delta:PATH, or NAME:REST of an entry point in mssql_cdc.outputs; a later call continues "
+    "where it ends. - is standard output, the default with --follow.",
 )
 @click.option("--from", "start", metavar="LSN|TIME", help="Begin with this commit, or with the first one at this time.")
 @click.option("--to", "end", metavar="LSN|TIME", help="End after this commit, or before this time.")
 @click.option("--table", "tables", multiple=True, metavar="NAME", help="Only this table (dbo.orders); repeatable.")
 @click.option("--key", metavar="JSON", help="Only records with this key, as records show it.")
-@click.option("--follow", is_flag=True, help="Capture, too, and write records as they come; events are JSON lines.")
+@click.option("--follow", is_flag=True, help="Also capture, and write records as they arrive; events are JSON lines.")
 @click.option(
     "--offsets",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="Begin after these source offsets of a connector (Kafka Connect's JSON, or an engine's offsets.dat), unless "
-    "the output has records already.",
+    "the output already has records.",
 )
 @click.option(
     "--state-dir",
@@ -85,8 +85,8 @@ def records(
 ) -> int:
     """Write the records that Debezium would send.
 
-    From the lake alone, up to the last complete cut; only the post-processor ReselectColumns queries the source. With
-    --follow, capture goes on meanwhile, and records follow about a second behind the source.
+    Reads the lake alone, up to the last complete cut; only the post-processor ReselectColumns queries the source. With
+    --follow, capture runs at the same time, and records lag about a second behind the source.
     """
     from mssql_cdc.records import Selection
 
@@ -140,7 +140,7 @@ def _write(
 
 
 def keep_freed_memory() -> None:
-    """Let Arrow take memory from malloc, which keeps what is freed; its own pool gives it back at once.
+    """Let Arrow allocate from malloc, which keeps freed memory; Arrow's own pool returns it at once.
 
     Rendering allocates the same tens of megabytes again and again: the kernel's share of 240,000 records was 0.3 to
     1.9 s with Arrow's pool, and 0.3 s in every round with this one (docs/benchmarks.md).
@@ -186,7 +186,7 @@ def _outcome(events: Events, end: EndSignal, follow: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         return 0 if end.noted else INTERRUPTED
     except MssqlCdcError as error:
-        if end.noted or end.interrupted:  # An ODBC call that a signal ends raises the driver's error.
+        if end.noted or end.interrupted:  # An ODBC call that a signal interrupts raises the driver's error.
             return 0 if end.noted else INTERRUPTED
         events.error(error)
         return exit_code_of(error)
@@ -231,7 +231,7 @@ def _follow(
         open_databases(connector, warehouse=place, log=events.log, quiet=True, lasting=True) as databases,
         ExitStack() as stack,
     ):
-        connector = databases[0].connector  # With the names that the server has.
+        connector = databases[0].connector  # With the names as the server spells them.
         committed = CommittedOffsets(state_dir, connector) if state_dir is not None else None
         if offsets is not None:
             begins = read_offsets(offsets, connector, log=events.log)
@@ -274,6 +274,6 @@ def _as_connect_json(connector: Connector, task: str | None) -> Connector:
 
 
 def _gone() -> int:
-    """Let nothing be flushed into the closed pipe when the interpreter ends."""
+    """Make sure that nothing is flushed into the closed pipe when the interpreter ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

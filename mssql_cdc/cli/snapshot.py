@@ -30,12 +30,12 @@ from mssql_cdc.errors import ConfigurationError
     metavar="NAME",
     help="schema.table or database.schema.table, or a regular expression on them; may be repeated.",
 )
-@click.option("--tables", "listed", metavar="NAMES", help="The same for several names, separated by commas.")
+@click.option("--tables", "listed", metavar="NAMES", help="Several names for --table, separated by commas.")
 @click.option("--incremental", is_flag=True, help="Read chunks while the tables keep streaming.")
-@click.option("--where", metavar="CONDITION", help="Read only the rows that fulfill it.")
-@click.option("--stop", "control", flag_value="stop", help="Give up snapshots, of all tables or of --table/--tables.")
+@click.option("--where", metavar="CONDITION", help="Read only the rows that meet it.")
+@click.option("--stop", "control", flag_value="stop", help="Give up snapshots of all tables or of --table/--tables.")
 @click.option("--pause", "control", flag_value="pause", help="Pause snapshots at the next chunk.")
-@click.option("--resume", "control", flag_value="resume", help="Let paused snapshots go on.")
+@click.option("--resume", "control", flag_value="resume", help="Continue paused snapshots.")
 @debug_option
 @click.pass_obj
 def snapshot(
@@ -52,7 +52,7 @@ def snapshot(
     """Request a snapshot, or pause, resume or stop one.
 
     `mssql-cdc run`, or a run in Dagster, takes it. Pausing and stopping apply to blocking and incremental snapshots
-    that have been requested or have begun. The tables must be in the lake already.
+    that have been requested or have begun. The tables must already be in the lake.
     """
     tables += tuple(name.strip() for name in (listed or "").split(",") if name.strip())
     if control and where:
@@ -66,7 +66,7 @@ def snapshot(
     with opened(output, config, warehouse) as databases:
         named = {one.catalog: {name: known_tables(one, [name]) for name in tables} for one in databases}
         unknown = [name for name in tables if not any(found[name] for found in named.values())]
-        if unknown:  # One that is misspelled would be missed only when its rows are.
+        if unknown:  # A misspelled one would be noticed only when its rows are missed.
             raise ConfigurationError(
                 f"{', '.join(unknown)} matches no table of the lake that the filters let through; nothing was "
                 "requested. See mssql-cdc status"

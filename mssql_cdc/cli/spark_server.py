@@ -1,4 +1,4 @@
-"""The command `spark-server`: one warm Spark for all runs of a machine."""
+"""The command `spark-server`: one warm Spark for all runs on a machine."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _PORT = 15_002
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Take the options of Spark (spark.* but spark.remote) from this connector.  [default: Spark's own]",
+    help="Take Spark's options (spark.* except spark.remote) from this connector.  [default: Spark's own]",
 )
-@click.option("--host", default="localhost", metavar="ADDRESS", help="The address to listen at.")
+@click.option("--host", default="localhost", metavar="ADDRESS", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=_PORT, metavar="N", help="The port; 0: a free one.")
 @debug_option
 @click.pass_obj
 def spark_server(output: Output, *, config: Path | None, host: str, port: int) -> None:
     """Start a warm Spark for all runs.
 
-    Runs a Spark Connect server, to which runs attach instead of starting Spark of their own.
+    Runs a Spark Connect server, to which runs attach instead of starting their own Spark.
 
     Set spark.remote of the connectors to the URL that it shows. SPARK_CONNECT_AUTHENTICATE_TOKEN must hold the same
-    secret for the server and for the runs. The server ends with Ctrl+C.
+    secret for the server and for the runs. Ctrl+C stops the server.
     """
     from mssql_cdc.config import load_connector
     from mssql_cdc.spark.server import spark_server as served

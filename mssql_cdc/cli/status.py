@@ -44,7 +44,7 @@ def status(output: Output, *, config: Path, warehouse: str | None, as_json: bool
     """Show how far behind each table is.
 
     The lag is the age of the oldest change that the change log, or the current table, may lack. It is 0 when
-    everything that was captured is there and the capture job scans the log. Without the source, the lake's part is
+    everything that was captured is there and the capture job scans the log. Without the source, only the lake's part is
     shown. The exit code is the one that `run` would end with.
     """
     with opened(output, config, warehouse) as databases:
@@ -68,7 +68,7 @@ def _show(output: Output, found: Sequence[DatabaseStatus], *, as_json: bool) -> 
 def _look(databases: Sequence[Database]) -> list[DatabaseStatus]:
     """The status of each database; one whose lake cannot be read does not hide the others.
 
-    Once the server has refused the login, the lake's part of the others is shown.
+    Once the server has refused the login, only the lake's part of the others is shown.
     """
     from mssql_cdc.run.status import DatabaseStatus, read_status
 
@@ -88,7 +88,7 @@ def _watch(output: Output, databases: Sequence[Database], *, as_json: bool) -> l
     with output.screen() as show, suppress(KeyboardInterrupt):
         while True:
             found = _look(databases)
-            require_uninterrupted()  # A call of the driver may have taken Ctrl+C for an error of the source.
+            require_uninterrupted()  # A driver call may have mistaken Ctrl+C for an error of the source.
             if as_json:
                 output.json(facts(found))
             else:
@@ -112,7 +112,7 @@ def _cells(one: TableStatus, incremental: str | None) -> tuple[Cell, ...]:
 
 
 def notes(found: Sequence[DatabaseStatus]) -> list[str]:
-    """Lines about each database's source and the signals that wait."""
+    """Lines about each database's source and waiting signals."""
     lines: list[str] = []
     for one in found:
         if one.error is not None:
@@ -130,7 +130,7 @@ def notes(found: Sequence[DatabaseStatus]) -> list[str]:
 
 
 def facts(found: Sequence[DatabaseStatus]) -> list[dict[str, object]]:
-    """The same as values, an object per table; one without a table for a database of which no table is known."""
+    """The same as values, an object per table; one without a table for a database with no known table."""
     return [
         {
             "database": database.database,
@@ -164,7 +164,7 @@ def _table_facts(one: TableStatus | None, snapshots: SnapshotStatus) -> dict[str
 
 
 def lag_cell(seconds: float | None) -> Cell:
-    """A lag as people read it; red from a minute on."""
+    """A lag in readable form; red from one minute up."""
     if seconds is None:
         return "–"
     if seconds < LATE_SECONDS:

@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     "history",
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     metavar="FILE",
-    help="The connector's schema history (history topic's values or file): tell where its structures differ.",
+    help="The connector's schema history (history topic's values or file): show where its structures differ.",
 )
 @debug_option
 @click.pass_obj
 def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: Path, history: Path | None) -> None:
-    """Go on where a Debezium connector stood.
+    """Continue where a Debezium connector stopped.
 
     Every table streams from the offset of the stopped connector on; no snapshot is taken, but an incremental one that
-    it had not finished is requested anew. Nothing is written unless every database can be taken over; one that an
-    earlier call has taken over at the same offset is left as it is. Afterwards, `run` captures,
-    and `records --offsets` writes the records after the offset. Current tables have only rows that change from then
-    on, until a snapshot is taken.
+    the connector had not finished is requested again. Nothing is written unless every database can be taken over; one
+    that an earlier call has taken over at the same offset is left as it is. Afterwards, `run` captures, and
+    `records --offsets` writes the records after the offset. Until a snapshot is taken, current tables have only rows
+    that change from then on.
     """
     from mssql_cdc.capture.take_over import prepare
     from mssql_cdc.records.history_file import read_history
@@ -82,9 +82,9 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
 def offsets(output: Output, *, config: Path, warehouse: str | None, target: str) -> None:
     """Print where the records of an output end.
 
-    The source offsets, in the form of Kafka Connect's REST API, so that a Debezium connector can go on there. Ends with
-    2 if there is no such output, or it has no records. Ends with 3 or 4 if the lake has tables that were left behind,
-    whose changes such a connector would never get.
+    Prints source offsets in the form of Kafka Connect's REST API, so that a Debezium connector can resume there. Exits
+    with 2 if there is no such output, or it has no records. Exits with 3 or 4 if the lake has tables that were left
+    behind, whose changes such a connector would never get.
     """
     from mssql_cdc.records import open_output
     from mssql_cdc.records.left_behind import left_behind
@@ -122,7 +122,7 @@ def offsets(output: Output, *, config: Path, warehouse: str | None, target: str)
 def schema_history(output: Output, *, config: Path, warehouse: str | None) -> None:
     """Print the schema history as Debezium keeps it.
 
-    One JSON document per change, for FileSchemaHistory, or to be sent to the history topic in this order.
+    Prints one JSON document per change, for FileSchemaHistory, or to send to the history topic in this order.
     """
     from mssql_cdc.records.history import schema_history as history_of
     from mssql_cdc.run.databases import real_names, require_lake, warehouse_path

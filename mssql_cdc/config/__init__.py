@@ -2,7 +2,7 @@
 
 The entry points are `load_connector(path)` and `connector_from_mapping(name, mapping)`. To add a property, add a field
 to its section and regenerate `docs/configuration.md`; everything else follows from the field. Not here: anything
-that asks a database, and what the values are used for.
+that queries a database, and what the values are used for.
 """
 
 from mssql_cdc.config.connection import Connection

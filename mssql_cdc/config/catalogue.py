@@ -1,4 +1,4 @@
-"""All known properties, and finding one by a configured name."""
+"""All known properties, and the lookup of one by its configured name."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from mssql_cdc.config.property import Property, properties_of
 
 ALL: tuple[Property, ...] = tuple(properties_of(Configuration))
 EXTENSION_PROPERTIES: Property = next(one for one in ALL if one.name == EXTENSION_FAMILY)
-"""The properties whose names begin with that of an extension: only a configuration tells them from unknown ones."""
+"""Properties whose names begin with that of an extension: only a configuration distinguishes them from unknown ones."""
 
 
 def canonical_name(name: str) -> str:
-    """Today's name of a property: names of older Debezium versions and the prefix `internal.` are translated."""
+    """The current name of a property: names of older Debezium versions and the prefix `internal.` are translated."""
     for old, new in _older().items():
         if old.endswith("*") and name.startswith(old[:-1]):
             name = new[:-1] + name.removeprefix(old[:-1])

@@ -24,7 +24,7 @@ _JDBC_LOGIN_TIMEOUT_S = 30
 
 
 def _odbc_settings(value: Any) -> Any:
-    """`odbc.*` without the driver; of two spellings of a keyword the later one counts."""
+    """`odbc.*` without the driver; of two spellings of a keyword, the later one wins."""
     given = cast("tuple[object, ...]", value)
     found = {
         one.parts[0].lower(): OdbcSetting(one.parts[0], one.value) for one in given if isinstance(one, GivenProperty)
@@ -60,35 +60,34 @@ class Connection:
     driver_settings: Annotated[tuple[DriverSetting, ...], members(driver_setting)] = prop(
         "driver.*", (), "HA-01 PRE-09", effect=Effect.TRANSLATED, late=True
     )
-    """Sets an option of Microsoft's JDBC driver. It becomes the ODBC keyword of the table below."""
+    """Sets an option of Microsoft's JDBC driver. It becomes the ODBC keyword in the table below."""
     database_settings: Annotated[tuple[DriverSetting, ...], members(driver_setting)] = prop(
         "database.*", (), "HA-01 PRE-09", effect=Effect.TRANSLATED, late=True
     )
-    """Sets an option of the JDBC driver as well, if no other property has that name."""
+    """Also sets an option of the JDBC driver, if no other property has that name."""
     odbc_extra: Annotated[tuple[OdbcSetting, ...], BeforeValidator(_odbc_settings)] = prop("odbc.*", (), late=True)
-    """Adds a keyword to the ODBC connection string as it is. `odbc.Driver` chooses the driver by its registered name or
-    by the path of its library."""
+    """Adds a keyword to the ODBC connection string as is. `odbc.Driver` chooses the driver by its registered name or by
+    the path of its library."""
     connection_timeout_ms: int = prop("database.connection.timeout.ms", 600_000, ge=0)
-    """Limits the wait for a connection in milliseconds. `driver.loginTimeout` wins; when neither is set, or it is 0,
-    the limit is 30 s."""
+    """Limits the wait for a connection in milliseconds. `driver.loginTimeout` wins; if neither is set, or the one that
+    applies is 0, the limit is 30 s."""
     query_timeout_ms: int = prop("database.query.timeout.ms", 600_000, "ERR-04", ge=0)
     """Limits the time of one statement in milliseconds; 0 = no limit."""
     validation_timeout_ms: int | None = prop("connection.validation.timeout.ms", None, "PRE-05", debezium=60_000, ge=1)
-    """Limits how long the server may take, in milliseconds, to accept a connection on its port, which is tried before
-    each login; 4,000 by default. It is never longer than a login may take (`driver.loginTimeout`)."""
+    """Limits how many milliseconds the server may take to accept a connection on its port, which is tried before each
+    login; 4,000 by default. The limit never exceeds that of a login (`driver.loginTimeout`)."""
     retriable_messages: Annotated[str, AfterValidator(_expression)] | None = prop(
         "custom.retriable.exception", None, "ERR-02", group=Group.STREAM
     )
-    """Matches (as a whole, a regular expression) the messages of further retriable errors of the server."""
+    """Makes further server errors retriable: those whose whole message matches this regular expression."""
     initial_statements: Secret | None = prop("database.initial.statements", None)
-    """Runs these statements first on each new connection, separated by `;` (`;;` is a semicolon), such as
-    `EXECUTE AS LOGIN = 'reader'`. They cannot truncate rows or expose uncommitted ones: `TEXTSIZE`,
-    `ROWCOUNT` and the isolation level are set after them. `USE` is an error
-    because a connection stays in its database. Texts in quotes are hidden in all messages, except such a login and what
-    other properties show."""
+    """Runs these statements first on each new connection, separated by `;` (`;;` is a semicolon), such as `EXECUTE AS
+    LOGIN = 'reader'`. They cannot truncate results or expose uncommitted rows: `TEXTSIZE`, `ROWCOUNT` and the isolation
+    level are set after them. `USE` is an error because a connection stays in its database. Quoted text is hidden in all
+    messages, except such a login and values that other properties show."""
     agent_status_query: str | None = prop("database.sqlserver.agent.status.query", None, "STR-14")
-    """Asks, when capture stands still, whether SQL Server Agent runs (1) or not (0); `#db` or `[#db]` stands for the
-    quoted database. By default `sys.dm_server_services` is asked, where the login may."""
+    """Checks, when capture is stalled, whether SQL Server Agent is running (1) or not (0); `#db` or `[#db]` stands for
+    the quoted database name. By default `sys.dm_server_services` is queried if the login has permission."""
     server_timezone: Annotated[str, AfterValidator(iana_zone)] | None = prop("database.server.timezone", None, "STR-13")
     """Names the time zone of commit times (an IANA name); by default the server reports its offset."""
     odbc_driver: str | None = None
@@ -98,7 +97,7 @@ class Connection:
     @model_validator(mode="before")
     @classmethod
     def _derive(cls, data: Any, info: ValidationInfo) -> Any:
-        """Adds what follows from several configured properties; values made by code are complete."""
+        """Add what follows from several configured properties; values that code creates are complete."""
         if not isinstance(data, dict):
             return data
         given, report = cast("dict[str, Any]", data), Report.of(info)
@@ -126,14 +125,14 @@ class Connection:
         try:
             guards, _ = dropped(self.given_settings, self.odbc_driver or "")
         except MissingSecretError:
-            return self  # It is resolved where the value is used, and this is asked again.
+            return self  # It is resolved where the value is used, and this is checked again there.
         for name in guards:
             report.complain(name, NOT_OF_FREETDS)
         return self
 
     @property
     def given_settings(self) -> tuple[GivenSetting, ...]:
-        """The settings of the driver by their properties."""
+        """The driver's settings, by property."""
         return tuple(given_settings(self.driver_settings, self.database_settings, self.odbc_extra))
 
     @property
@@ -145,7 +144,7 @@ class Connection:
 
     @property
     def redact(self) -> Redactor:
-        """Takes the password and every secret driver setting out of a text."""
+        """Removes the password and every secret driver setting from a text."""
         named = [(one.name, one.value) for one in (*self.driver_settings, *self.database_settings)]
         named += [(one.keyword, one.value) for one in self.odbc_extra]
         return Redactor((*([self.password] if self.password else []), *sensitive(named)))
@@ -166,7 +165,7 @@ class Connection:
         return expression is not None and java_pattern(expression).fullmatch(message) is not None
 
     def odbc_settings(self, driver: str) -> tuple[OdbcSetting, ...]:
-        """Keywords beside driver, server, port, database, UID and PWD: translated ones, then those of `odbc.*`."""
+        """Keywords other than driver, server, port, database, UID and PWD: translated ones, then those of `odbc.*`."""
         own = {setting.keyword.lower() for setting in self.odbc_extra}
         translated = translate((*self.driver_settings, *self.database_settings), driver)
         once = {one.keyword: one for one in translated if one.keyword.lower() not in own}
@@ -189,7 +188,7 @@ def _read_now(one: GivenProperty | None, report: Report) -> str | None:
 
 
 def _login_timeout(one: GivenProperty | None, timeout_ms: int | None, report: Report) -> int:
-    """Seconds: `driver.loginTimeout`, else the connection time-out; unset, or 0, as in JDBC."""
+    """The seconds of `driver.loginTimeout`, else of the connection timeout; JDBC's default if unset or 0."""
     text = _read_now(one, report)
     if one is not None and text is not None:
         if text.strip().isdecimal():

@@ -14,7 +14,7 @@ from mssql_cdc.config.report import Report
 
 @dataclass(frozen=True, slots=True)
 class DataLayout:
-    """The columns, by their names at the source, that a table is partitioned by, or clustered by; mostly none."""
+    """The columns, by their names at the source, by which a table is partitioned or clustered; usually none."""
 
     partition_by: tuple[str, ...] = ()
     cluster_by: tuple[str, ...] = ()
@@ -25,17 +25,17 @@ AS_IT_COMES = DataLayout()
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """The columns that one property names: those of `table`, in lower case, `schema.table` or `db.schema.table`."""
+    """The columns of `table` (in lower case, `schema.table` or `db.schema.table`) that one property lists."""
 
     table: str
     columns: tuple[str, ...]
 
 
 def table_columns(one: GivenProperty, _: Report) -> TableColumns:
-    """Parses a property whose name holds a table and whose text lists columns.
+    """Parse a property whose name contains a table and whose text lists columns.
 
     Raises:
-        ValueError: the name is no table's, or a column is named twice.
+        ValueError: the name is not that of a table, or a column is listed twice.
     """
     table, columns = plain_name(one.parts[0]).lower(), split(one.text)
     if table.count(".") not in (1, 2):

@@ -15,7 +15,7 @@ from mssql_cdc.config.report import Report
 from mssql_cdc.config.secret import Secret
 
 DELTA = "delta:"
-"""Begins the name of an output of records that is a Delta table."""
+"""Prefix of the name of an output of records that is a Delta table."""
 _NAMED = re.compile(r"([A-Za-z][\w.+-]*):")
 DATABASE = "{database}"
 _MOST_CLUSTERING = 4
@@ -49,34 +49,34 @@ class DeltaSettings:
     """The lake. `warehouse` is an absolute path or a URI."""
 
     warehouse: Annotated[str, AfterValidator(_absolute)] = prop("delta.warehouse", "warehouse")
-    """Sets the path or URI of the lake. A relative path becomes absolute at once. `--warehouse` wins."""
+    """Sets the path or URI of the lake. A relative path becomes absolute on load. `--warehouse` wins."""
     storage: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop("delta.storage.*", (), late=True)
-    """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake but
-    Spark, which has options of its own (docs/lake.md)."""
+    """Sets an option of the object store (`delta.storage.AWS_REGION`) for every reader and writer of the lake except
+    Spark, which has its own options (docs/lake.md)."""
     key_secret: Secret | None = prop("delta.key.secret", None)
-    """Sets the key of the HMAC that replaces masked key columns in `_key`, and of the seal of snapshots' chunks. Masked
+    """Sets the key for the HMAC that replaces masked key columns in `_key`, and for the seal of snapshot chunks. Masked
     key columns require it."""
     current_interval_s: int = prop("delta.current.interval", 5, ge=0)
-    """Sets the shortest time in seconds between two merges into the current tables. A merge covers all ranges since the
+    """Sets the minimum time in seconds between two merges into the current tables. A merge covers all ranges since the
     last one."""
     records_output: Annotated[str | None, AfterValidator(_absolute_output)] = prop("delta.records.output", None)
-    """Writes Debezium's records, too, while runs in Dagster capture: to a file of JSON lines, or, as `delta:<path or
-    URI>`, to a Delta table, or, as `<name>:…`, to an entry point in the group `mssql_cdc.outputs`. Each database has an
-    asset `records`. `{database}` stands for the database's name, which connectors with several databases need."""
+    """Also writes Debezium's records while runs in Dagster capture: to a file of JSON lines, to a Delta table
+    (`delta:<path or URI>`) or to an entry point in the group `mssql_cdc.outputs` (`<name>:…`). Each database has an
+    asset `records`. `{database}` stands for the database's name; connectors with several databases need it."""
     deletion_vectors: Literal["auto", "true", "false"] = prop("delta.deletion.vectors", "auto")
-    """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader opens
-    the table; a table gets deletion vectors with the first update that would rewrite more than 30,000 rows. `true`:
+    """Chooses how rows of the current tables are deleted. `auto`: small files are rewritten, so that every reader can
+    open the table; a table gets deletion vectors on the first update that would rewrite more than 30,000 rows. `true`:
     vectors from the start. `false`: never, at the cost of rewriting files. A table that has vectors keeps them."""
     partition_by: Annotated[tuple[TableColumns, ...], members(table_columns)] = prop(
         "delta.current.<table>.partition.by", ()
     )
     """Partitions the current table of one source table, `schema.table` or `db.schema.table`, by these columns: whole
-    numbers, `bit`, `date` or text. Another list rewrites the table with its next update."""
+    numbers, `bit`, `date` or text. A changed list rewrites the table on its next update."""
     cluster_by: Annotated[tuple[TableColumns, ...], members(table_columns)] = prop(
         "delta.current.<table>.cluster.by", ()
     )
     """Clusters the current table of one source table by up to four columns (liquid clustering); `maintain` sorts the
-    rows. Another list takes effect with the next update. A table is partitioned or clustered, not both."""
+    rows. A changed list takes effect on the next update. A table is partitioned or clustered, not both."""
 
     def records_output_of(self, catalog: str) -> str | None:
         """The output of records of a database; None: there is none."""
@@ -107,6 +107,6 @@ class DeltaSettings:
 
 
 def _columns_of(names: Sequence[str], given: Sequence[TableColumns]) -> tuple[str, ...]:
-    """The columns for the first of a table's names that is given."""
+    """The columns for the first of a table's names that is configured."""
     known = {one.table: one.columns for one in given}
     return next((known[name] for name in names if name in known), ())

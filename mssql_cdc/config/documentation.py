@@ -114,7 +114,7 @@ def _type(one: Property) -> str:
 
 
 def default_text(one: Property) -> str:
-    """A default as it is written in a configuration."""
+    """A default as written in a configuration."""
     return _text(one.default)
 
 

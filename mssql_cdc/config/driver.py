@@ -28,9 +28,9 @@ _AUTHENTICATION = {"notspecified": "", "activedirectorymanagedidentity": _MSI, "
 class Twin:
     """One JDBC setting and its keywords in Microsoft's ODBC driver and in FreeTDS.
 
-    `values` are ODBC's by JDBC's, in lower case; others are an error unless `open`. Without them, all values pass.
-    What `guards` decides who is trusted, which login is used or whether values are decrypted: a driver that has no
-    keyword for it cannot be used, unless the value is one of the `harmless` ones (JDBC's, in lower case).
+    `values` are ODBC's by JDBC's, in lower case; others are an error unless `open`. Without `values`, all pass.
+    A setting that `guards` decides who is trusted, which login is used or whether values are decrypted: a driver that
+    has no keyword for it cannot be used, unless the value is one of the `harmless` ones (JDBC's, in lower case).
     """
 
     jdbc: str
@@ -46,14 +46,14 @@ class Twin:
         return self.freetds if freetds else self.odbc
 
     def meaning(self, text: str) -> str:
-        """A value of any family in one form; texts of settings with names for their values have no case."""
+        """A value of any family in one form; if a setting has named values, their case is ignored."""
         if not self.values:
             return text
         word = text.strip().lower()
         return self.values.get(word) or _ENCRYPT_OF_FREETDS.get(word, word).lower()
 
     def word(self, value: str, keyword: str) -> str:
-        """A value of JDBC's as this keyword writes it."""
+        """A JDBC value as this keyword spells it."""
         word = self.values.get(value, value)
         return _FREETDS_ENCRYPT.get(word, word) if keyword.lower() == _FREETDS_KEYWORD.lower() else word
 
@@ -68,7 +68,7 @@ class DriverSetting:
 
 @dataclass(frozen=True, slots=True)
 class OdbcSetting:
-    """One keyword of an ODBC connection string; `read()` gives its text, references resolved."""
+    """One keyword of an ODBC connection string; `read()` returns its value with references resolved."""
 
     keyword: str
     value: str | Secret
@@ -109,7 +109,7 @@ TWINS: tuple[Twin, ...] = (
 )
 
 RESTORING = frozenset({"connectretrycount", "connectretryinterval"})
-"""Keywords by which a driver restores a connection, in lower case: it may lead to another replica then."""
+"""Keywords that make a driver restore a connection (which may then lead to another replica), in lower case."""
 WITHOUT_TWIN: Mapping[str, str] = MappingProxyType(
     {
         "rows are read in bounded pages with typed parameters": """
@@ -141,24 +141,24 @@ WITHOUT_TWIN: Mapping[str, str] = MappingProxyType(
         "use database.query.timeout.ms": "queryTimeout",
     }
 )
-"""Other JDBC settings by the reason why they have no effect. `loginTimeout` is the one that needs no twin."""
+"""Other JDBC settings by the reason why they have no effect. Only `loginTimeout` needs no twin."""
 
 
 def knows_jdbc_name(name: str) -> bool:
-    """Whether it is a setting of Microsoft's JDBC driver, in any case."""
+    """Whether this is a setting of Microsoft's JDBC driver, ignoring case."""
     return name.lower() in {"logintimeout", *_twins(), *_reasons()}
 
 
 def jdbc_reason(name: str) -> str | None:
-    """Why a JDBC setting, in any case, has no effect; None: it may have one."""
+    """Why a JDBC setting, ignoring case, has no effect; None: it may have one."""
     return _reasons().get(name.lower())
 
 
 def driver_setting(one: GivenProperty, report: Report) -> DriverSetting:
-    """Parses `driver.<name>` or `database.<name>`; a notice tells that ODBC cannot take it over.
+    """Parse `driver.<name>` or `database.<name>`; a notice says if it has no ODBC equivalent.
 
     Raises:
-        ValueError: the keyword cannot carry the value.
+        ValueError: the keyword cannot express the value.
     """
     (name,) = one.parts
     setting = DriverSetting(name, one.value)
@@ -178,7 +178,7 @@ def translate(settings: tuple[DriverSetting, ...], driver: str) -> tuple[OdbcSet
     """The twins of all settings for an ODBC driver (a registered name or a library's path).
 
     Raises:
-        ValueError: a value that the keyword cannot carry; a reference is taken as it is.
+        ValueError: the keyword cannot express a value; references are passed as they are.
     """
     freetds = is_freetds(driver)
     found: list[OdbcSetting] = []
@@ -196,12 +196,12 @@ def translate(settings: tuple[DriverSetting, ...], driver: str) -> tuple[OdbcSet
 
 
 def twin_of(name: str) -> Twin | None:
-    """The twin of a JDBC setting, in any case; None: it has none."""
+    """The twin of a JDBC setting, ignoring case; None: it has none."""
     return _twins().get(name.lower())
 
 
 def twin_of_keyword(keyword: str) -> Twin | None:
-    """The twin that an ODBC keyword of either driver belongs to, in any case."""
+    """The twin that an ODBC keyword of either driver belongs to, ignoring case."""
     return next((one for one in TWINS if keyword.lower() in {one.odbc.lower(), (one.freetds or "").lower()}), None)
 
 

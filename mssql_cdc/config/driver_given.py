@@ -1,6 +1,7 @@
-"""A driver's settings as `driver.*`, `database.*` and `odbc.*` give them: one setting, and up to three properties.
+"""A driver's settings as `driver.*`, `database.*` and `odbc.*` define them: up to three properties for one setting.
 
-`driver.py` translates them; here is which of them contradict each other, which one to change, and what FreeTDS drops.
+`driver.py` translates them; this module finds which ones contradict each other, which one to change, and what FreeTDS
+drops.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ NOT_OF_FREETDS = (
     "FreeTDS has no keyword for it and would go on without the check, the login or the decryption that it asks for; "
     "use Microsoft's driver (odbc.Driver), or remove the property"
 )
-"""What is said of properties that FreeTDS must not drop."""
+"""The message about properties that FreeTDS must not drop."""
 _LOGIN_TIMEOUT = "logintimeout"
 
 
@@ -24,10 +25,10 @@ class GivenSetting:
     """One setting of the driver.
 
     Attributes:
-        name: the property that gives it.
+        name: the property that sets it.
         value: its value, as that family writes it.
         twin: the JDBC setting and its keywords; None: it has no twin.
-        keyword: the ODBC keyword, of `odbc.*`.
+        keyword: the ODBC keyword, for `odbc.*`.
     """
 
     name: str
@@ -37,7 +38,7 @@ class GivenSetting:
 
     @property
     def setting(self) -> str | None:
-        """What is set, whichever family does it; None for what only one of them can."""
+        """What is set, whichever family sets it; None for what only one of them can set."""
         if self.twin is not None:
             return self.twin.jdbc.lower()
         return _LOGIN_TIMEOUT if self.name.lower().endswith(f".{_LOGIN_TIMEOUT}") else None
@@ -51,7 +52,7 @@ class GivenSetting:
         return value if self.twin is None else self.twin.meaning(value)
 
     def written(self, value: str) -> str:
-        """The property with a value of JDBC's, as its family writes it."""
+        """The property with a JDBC value, as its family writes it."""
         if not value:
             return self.name
         return (
@@ -88,7 +89,7 @@ def conflicts(given: Iterable[GivenSetting]) -> Iterator[tuple[str, str]]:
 
 
 def advised(given: Sequence[GivenSetting], jdbc: str, value: str = "", *, otherwise: str, driver: str) -> str:
-    """The properties to change for a setting to have a value, such as `driver.encrypt=false`: those that are given.
+    """The properties to change so that a setting has a value, such as `driver.encrypt=false`: those that are given.
 
     Args:
         given: the settings of the configuration.
@@ -110,7 +111,7 @@ def advised(given: Sequence[GivenSetting], jdbc: str, value: str = "", *, otherw
 def dropped(given: Iterable[GivenSetting], driver: str) -> tuple[list[str], list[str]]:
     """The properties that FreeTDS has no keyword for: those that it must not drop, and the others.
 
-    References are resolved (raises MissingSecretError). `odbc.*` goes to the driver as it is.
+    References are resolved (raises MissingSecretError). `odbc.*` is passed to the driver as it is.
 
     Args:
         given: the settings of the configuration.

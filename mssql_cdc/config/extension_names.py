@@ -1,6 +1,6 @@
-"""Extensions in a configuration: the groups of entry points, which names are installed, and what an extension is given.
+"""Extensions in a configuration: the groups of entry points, which names are installed, and what an extension gets.
 
-`mssql_cdc/extensions.py` loads them; their contracts stand beside the code that calls them. Nothing of an extension is
+`mssql_cdc/extensions.py` loads them; their contracts are next to the code that calls them. No part of an extension is
 imported while a configuration is read.
 """
 
@@ -32,7 +32,7 @@ class ExtensionGroup(StrEnum):
 
     @property
     def any_case(self) -> bool:
-        """Whether the case of a name does not count, as in Debezium (SPI-04)."""
+        """Whether names are case-insensitive, as in Debezium (SPI-04)."""
         return self is ExtensionGroup.SNAPSHOTTERS
 
 
@@ -59,7 +59,7 @@ class ExtensionProperties(Mapping[str, str]):
 
 
 def require_installed(group: ExtensionGroup, name: str, *, setting: str, report: Report) -> None:
-    """Complain of a name that no installed distribution gives.
+    """Report a name that no installed distribution provides.
 
     Args:
         group: The group of entry points.

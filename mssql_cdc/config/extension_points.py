@@ -1,8 +1,8 @@
 """The properties that name extensions of records: converters, post-processors, naming strategies, transactions.
 
-Each names an entry point of Python (`mssql_cdc/extensions.py`), or one of Debezium's classes that is built in under its
-Java name. What an extension does belongs to `records/`. One that is not installed refuses the rendering of records,
-never the capture.
+Each names a Python entry point (`mssql_cdc/extensions.py`), or one of Debezium's classes that is built in under its
+Java name. What an extension does is in `records/`. With one that is not installed, the rendering of records is refused,
+but never capture.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ EXTENSION_FAMILY = "<extension>.*"
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """A named converter or post-processor: its type, and the properties that begin with its name, without that."""
+    """A named converter or post-processor: its type, and the properties that begin with its name, without it."""
 
     name: str
     type: str
     properties: tuple[tuple[str, str | Secret], ...] = ()
 
     def read(self) -> dict[str, str]:
-        """The properties, references resolved now (raises MissingSecretError)."""
+        """The properties, with references resolved now (raises MissingSecretError)."""
         return {name: reveal(value) for name, value in self.properties}
 
 
@@ -71,7 +71,7 @@ class ExtensionSettings:
     """The extensions of records."""
 
     converters: tuple[str, ...] = prop("converters", (), "SPI-05")
-    """Lists custom converters of values, by names of your choice. `<name>.type` is an entry point in the group
+    """Lists custom value converters, by names of your choice. `<name>.type` is an entry point in the group
     `mssql_cdc.converters` (docs/extensions.md)."""
     post_processors: tuple[str, ...] = prop("post.processors", (), "SPI-10")
     """Lists post-processors of records, by names of your choice. `post.processors.<name>.type` (or `<name>.type`, an
@@ -80,18 +80,18 @@ class ExtensionSettings:
     given: Annotated[tuple[tuple[str, str, str | Secret], ...], members(_of_extension)] = prop(
         EXTENSION_FAMILY, (), "SPI-05 SPI-10", late=True
     )
-    """Sets the type or an option of a listed converter or post-processor, which gets it without its name."""
+    """Sets the type or an option of a listed converter or post-processor, which gets it without this prefix."""
     topic_naming: str = prop("topic.naming.strategy", SCHEMA_NAMING, "TOP-11 SPI-09")
-    """Names what names topics: an entry point in the group `mssql_cdc.topic_naming_strategies`, or a class of Debezium
+    """Selects what names topics: an entry point in the group `mssql_cdc.topic_naming_strategies`, or a Debezium class
     that is built in: `SchemaTopicNamingStrategy`, `DefaultTopicNamingStrategy` and their forms with `Unicode` and
     `Regex`."""
     regex_naming: RegexNaming = Field(default_factory=RegexNaming)
     transaction_factory: str = prop("transaction.metadata.factory", DEFAULT_FACTORY, "SPI-11")
-    """Names what builds transaction records and blocks: an entry point in the group
+    """Selects what builds transaction records and blocks: an entry point in the group
     `mssql_cdc.transaction_metadata_factories`, or Debezium's default."""
     placeholder: str = prop("unavailable.value.placeholder", "__debezium_unavailable_value", "SPI-10")
     """Stands for a value that the post-processor ReselectColumns reads again. Debezium's SQL Server connector itself
-    sends null for a value that CDC did not deliver, and so do the records."""
+    sends null for a value that CDC did not deliver; the records have null, too."""
 
     @property
     def own_converters(self) -> tuple[Extension, ...]:

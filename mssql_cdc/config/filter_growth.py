@@ -1,8 +1,7 @@
-"""How much longer than the values of a row the texts may become that a signal's filter builds of them.
+"""Bounds the length of the texts that a signal's filter builds from a row's values, relative to these values.
 
-Whoever may write signals chooses the filter, and the server builds its texts for each row: nested calls of REPLACE make
-gigabytes of a kilobyte. What is said of `filter_statement.py` holds here, too: a filter is judged without the types of
-its columns.
+Anyone who may write signals chooses the filter, and the server builds its texts for each row: nested calls of REPLACE
+turn a kilobyte into gigabytes. As in `filter_statement.py`, a filter is checked without the types of its columns.
 """
 
 from __future__ import annotations
@@ -12,12 +11,12 @@ from dataclasses import dataclass, field
 
 MOST_GROWTH = 100
 _ENDS = frozenset("= < > ! AND OR NOT BETWEEN LIKE IN IS CASE WHEN THEN ELSE END".split())  # noqa: SIM905
-"""What no sum of texts goes across."""
+"""Tokens at which a sum of texts ends."""
 
 
 @dataclass
 class _Argument:
-    """What stands between two commas; `growth` is that of the longest text in it, in values of a row."""
+    """The tokens between two commas; `growth` is that of the longest text in them, in values of a row."""
 
     tokens: list[str] = field(default_factory=list[str])
     growth: int = 1
@@ -25,7 +24,7 @@ class _Argument:
     _term: int = 1
 
     def take(self, token: str) -> None:
-        """Read on."""
+        """Continue with the next token."""
         self.tokens.append(token)
         if token == "+":  # noqa: S105
             self._ended, self._term = self._ended + self._term, 1
@@ -34,7 +33,7 @@ class _Argument:
         self.growth = max(self.growth, self._ended + self._term)
 
     def take_call(self, growth: int) -> None:
-        """Read on behind a call, or a parenthesis."""
+        """Continue after a call, or a parenthesis."""
         self.tokens.append(")")
         self._term = max(self._term, growth)
         self.growth = max(self.growth, self._ended + self._term)
@@ -46,7 +45,7 @@ class _Call:
     arguments: list[_Argument] = field(default_factory=lambda: [_Argument()])
 
     def growth(self, collection: str) -> int:
-        """The growth of what it returns."""
+        """The growth of the text that the call returns."""
         each = [one.growth for one in self.arguments]
         if self.name == "REPLACE":
             return max(each) * self._replaced(collection)
@@ -59,7 +58,7 @@ class _Call:
         return max(each)
 
     def _replaced(self, collection: str) -> int:
-        """How many characters take the place of one."""
+        """How many characters replace one."""
         texts = [_literal(one.tokens) for one in self.arguments]
         if len(texts) != 3 or texts[2] is None:
             raise ValueError(f"the filter of {collection} calls REPLACE with something else than a literal to put in")

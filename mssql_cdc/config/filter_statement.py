@@ -1,9 +1,9 @@
 """The filters of a signal's `additional-conditions`: texts that become part of a SELECT, and may do nothing but filter.
 
-Whoever may write into the signal table chooses them, and the connector's login runs them: a filter is one plain SELECT
-of the table that it filters, or one condition. It reads no other table, and calls only functions that compute a value
-of their arguments, not much larger than these (`filter_growth.py`). `snapshot.select.statement.overrides`, which only
-the owner of the configuration writes, is not judged here.
+Anyone who may write to the signal table chooses them, and the connector's login runs them: a filter is one plain SELECT
+from the table that it filters, or one condition. It reads no other table, and calls only functions that compute a value
+from their arguments, not much larger than these (`filter_growth.py`). `snapshot.select.statement.overrides`, which only
+the owner of the configuration writes, is not checked here.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _ALLOWED_CALLS = _words("""
     SYSUTCDATETIME TAN TIMEFROMPARTS TODATETIMEOFFSET TRANSLATE TRIM TRY_CAST TRY_CONVERT UNICODE UPPER YEAR
     AND BETWEEN BY ELSE ESCAPE IN LIKE NOT OR THEN WHEN
     BINARY CHAR DATETIME2 DATETIMEOFFSET DECIMAL FLOAT NCHAR NUMERIC NVARCHAR TIME VARBINARY VARCHAR""")
-"""What may stand before a parenthesis."""
+"""What may precede an opening parenthesis."""
 _SIZED = _words("NVARCHAR VARBINARY VARCHAR")
-"""Types that have gigabytes with MAX as their length."""
+"""Types that can hold gigabytes if their length is MAX."""
 _WORDS_OF_STATEMENTS = _words("""
     ALTER APPLY BACKUP BEGIN BULK COMMIT COMPUTE CREATE CROSS CURSOR DBCC DECLARE DELETE DENY DROP EXCEPT EXEC EXECUTE
     FETCH FOR FROM FULL GOTO GRANT GROUP HAVING INSERT INTERSECT INTO JOIN KILL MERGE NEXT OFFSET OPEN OPENDATASOURCE
@@ -63,10 +63,10 @@ def bounded_statement(text: str, collection: str) -> str:
         collection: The name of the table.
 
     Returns:
-        The filter without its ORDER BY: it is read as a derived table, in which an order means nothing and is an error.
+        The filter without its ORDER BY: it is read as a derived table, in which ORDER BY means nothing and is an error.
 
     Raises:
-        ValueError: it is something else; the message never repeats the filter.
+        ValueError: it has another form; the message never repeats the filter.
     """
     statement = text.strip().removesuffix(";")
     tokens = _tokens(statement)
@@ -96,9 +96,9 @@ def bounded_statement(text: str, collection: str) -> str:
 
 
 def unordered(statement: str) -> str:
-    """A SELECT without its last ORDER BY and semicolon: as a derived table, it may not have them.
+    """A SELECT without its last ORDER BY and semicolon, which a derived table may not have.
 
-    An order that decides which rows there are stays: with TOP, OFFSET or FOR.
+    An ORDER BY that determines which rows there are is kept: with TOP, OFFSET or FOR.
     """
     text = statement.strip().removesuffix(";")
     tokens = [token for token in _TOKEN.finditer(text) if token.lastgroup != "blank"]
@@ -113,8 +113,8 @@ def derivable(statement: str) -> str:
     """The statement of an override, which is read as a derived table: `SELECT … FROM (<statement>) AS t`.
 
     Raises:
-        ValueError: No derived table may be like it: it begins with WITH, or ends with OPTION. What else is wrong the
-            server judges, and all of a statement with comments.
+        ValueError: It cannot be a derived table because it begins with WITH or ends with OPTION. The server reports
+            any other error, and all errors in a statement with comments.
     """
     tokens = [token for token in _TOKEN.finditer(statement) if token.lastgroup != "blank"]
     if any(token.lastgroup == "comment" for token in tokens):
@@ -130,10 +130,10 @@ def derivable(statement: str) -> str:
 
 
 def rows_with(condition: str, collection: str) -> str:
-    """The filter of a blocking snapshot that reads the rows of a table which fulfill a condition.
+    """The filter of a blocking snapshot that reads the rows of a table that meet a condition.
 
     Args:
-        condition: What `check_condition` takes.
+        condition: A text that `check_condition` accepts.
         collection: The table's name.
 
     Raises:
@@ -197,7 +197,7 @@ def _starts(text: str) -> list[int]:
 
 
 def _place_of_order(words: Sequence[str]) -> int:
-    """The number of the ORDER that no parenthesis encloses; the number of words if there is none."""
+    """The index of the ORDER outside of all parentheses; the number of words if there is none."""
     depth = 0
     for place, word in enumerate(words):
         depth += (word == "(") - (word == ")")
@@ -207,7 +207,7 @@ def _place_of_order(words: Sequence[str]) -> int:
 
 
 def _is_select_list(tokens: Sequence[str]) -> bool:
-    """Whether it is `*`, or names of columns."""
+    """Whether the list is `*`, or column names, which may be qualified."""
     if list(tokens) == ["*"]:
         return True
     while tokens:
@@ -221,7 +221,7 @@ def _is_select_list(tokens: Sequence[str]) -> bool:
 
 
 def _name(tokens: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The dotted name at the beginning, and the tokens behind it."""
+    """The dotted name at the beginning, and the tokens after it."""
     place = 0
     while place < len(tokens) and _is_name(tokens[place]):
         place += 1

@@ -87,7 +87,7 @@ class TableFilter:
             yield "table.exclude.list"
 
     def skips_builtin(self, schema: str, table: str) -> bool:
-        """Whether it is a table of CDC or of the server, and such tables are skipped (PRE-12)."""
+        """Whether this is a table of CDC or of the server, and such tables are skipped (PRE-12)."""
         return self.ignore_builtin and (schema.lower() in _BUILT_IN_SCHEMAS or table.lower() in _BUILT_IN_TABLES)
 
     def matches_schema(self, schema: str) -> bool:
@@ -97,7 +97,7 @@ class TableFilter:
         return not (self.schema_exclude and self.schema_exclude.matches(schema))
 
     def is_signal_table(self, catalog: str, schema: str, table: str) -> bool:
-        """Whether it is (one of) `signal.data.collection`; brackets and double quotes do not count.
+        """Whether this is (one of) `signal.data.collection`; brackets and double quotes are ignored.
 
         Args:
             catalog: the database.
@@ -126,10 +126,10 @@ class CollectionFilter:
     """Decides by `db.schema.table`; `schema.table` is accepted too."""
 
     include: _LongNames = prop("snapshot.include.collection.list", _NONE, "SNP-25")
-    """Reads the rows of these captured tables only, `db.schema.table` or `schema.table`. Default: all."""
+    """Reads the rows of only these captured tables, `db.schema.table` or `schema.table`. Default: all."""
 
     def matches(self, catalog: str, schema: str, table: str) -> bool:
-        """Whether the table is meant; an empty list means every table.
+        """Whether the list includes the table; an empty list includes every table.
 
         Args:
             catalog: the database.
@@ -171,18 +171,18 @@ class ColumnFilter:
 
 @section(Group.MASK)
 class Filters:
-    """What is captured, and what is hidden of it."""
+    """What is captured, and what of it is masked."""
 
     tables: TableFilter
     columns: ColumnFilter
     truncated: Annotated[tuple[MaskRule, ...], members(length_rule("truncate", least=1))] = prop(
         "column.truncate.to.<n>.chars", (), "FLT-06"
     )
-    """Cuts the listed columns (regexes) to n characters (n > 0)."""
+    """Truncates the listed columns (regexes) to n characters (n > 0)."""
     filled: Annotated[tuple[MaskRule, ...], members(length_rule("fill", least=0))] = prop(
         "column.mask.with.<n>.chars", (), "FLT-07"
     )
-    """Replaces every value of the listed columns (regexes), NULL too, with n asterisks."""
+    """Replaces every value of the listed columns (regexes), even NULL, with n asterisks."""
     hashed_v1: Annotated[tuple[MaskRule, ...], members(hash_rule(version=1))] = prop(
         "column.mask.hash.<algorithm>.with.salt.<salt>", (), "FLT-08"
     )
@@ -235,7 +235,7 @@ def plain_name(name: str) -> str:
 
 
 def split_name(name: str) -> tuple[str, ...]:
-    """The parts of a dotted name; one in brackets or double quotes may hold dots, and their end if doubled (INC-02)."""
+    """The parts of a dotted name; one in brackets or double quotes may hold dots, and its end if doubled (INC-02)."""
     parts: list[str] = []
     current = ""
     closing = ""
@@ -261,7 +261,7 @@ def split_name(name: str) -> tuple[str, ...]:
 
 
 def spoken_name(parts: Sequence[str]) -> str:
-    """The dotted name of these parts, as `split_name` reads it: in brackets where it would read other ones.
+    """The dotted name that `split_name` splits into these parts, in brackets if it would otherwise split differently.
 
     Args:
         parts: Such as database, schema and table.

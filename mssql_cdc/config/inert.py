@@ -1,8 +1,8 @@
 """Properties without a meaning here: those of Kafka, Kafka Connect and Java, and those that Debezium ignores as well.
 
-They are accepted, so that a connector's JSON works unchanged; one line of notice names those that are set. Their
-values are checked and then dropped: `Connector` does not have them. Those that change the records which consumers
-receive refuse the rendering of records.
+They are accepted so that a connector's JSON works unchanged; one notice line lists those that are set. Their values are
+checked and then dropped: `Connector` does not have them. With those that change the records that consumers receive, the
+rendering of records is refused.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _HISTORY_CLASS = "io.debezium.storage.kafka.history.KafkaSchemaHistory"
 
 @section(Group.KAFKA)
 class InertSettings:
-    """One field for each; nothing reads them."""
+    """One field for each property; nothing reads them."""
 
     # Kafka Connect
     tasks_max: int = _kafka("tasks.max", 1)
     """Limits Kafka Connect's tasks. Here each database has its own assets."""
     tasks_max_enforce: bool = _kafka("tasks.max.enforce", True)
-    """Makes Kafka Connect refuse more tasks than that."""
+    """Makes Kafka Connect refuse more tasks than `tasks.max`."""
     plugin_version: str | None = _kafka("connector.plugin.version", None)
     """Selects the version of the connector's plugin that Kafka Connect loads."""
     transforms: Names = _shape("transforms", ())
@@ -75,11 +75,11 @@ class InertSettings:
     errors_queue: Family = _kafka("errors.deadletterqueue.*", ())
     """Sets up Kafka Connect's dead letter queue."""
     exactly_once: str = _kafka("exactly.once.support", "requested")
-    """Asks Kafka Connect for exactly-once. Here it is always on (PRE-10)."""
+    """Requests exactly-once support from Kafka Connect. Here it is always on (PRE-10)."""
     transaction_boundary: str = _kafka("transaction.boundary", "poll")
     """Bounds the producer's transactions."""
     transaction_boundary_settings: Family = _kafka("transaction.boundary.*", ())
-    """Bounds them by time."""
+    """Bounds transactions by time."""
     offsets_topic: str | None = _kafka("offsets.storage.topic", None)
     """Names the topic of the connector's offsets."""
     offset: Family = _kafka("offset.*", ())
@@ -113,25 +113,25 @@ class InertSettings:
     connection_factory: str | None = _kafka("database.connection.factory.class", None)
     """Names the Java class that opens connections."""
     connection_factory_elsewhere: str | None = _kafka("connection.factory.class", None)
-    """Names it too, as the documentation of Debezium does; Debezium itself reads the other one."""
+    """Also names that class, as in Debezium's documentation; Debezium reads `database.connection.factory.class`."""
     column_filter: str | None = _kafka("change.column.filter.override", None)
     """Is internal to Debezium."""
 
     # Schema history
     history_class: str = _history(_HISTORY, _HISTORY_CLASS, older=("database.history",))
-    """Names the Java class of the store. The history is the table `_schema_history`."""
+    """Names the Java class of the store. Here the history is the table `_schema_history`."""
     history_topic: str | None = _history(f"{_HISTORY}.kafka.topic", None)
     """Names the history topic."""
     history_servers: str | None = _history(f"{_HISTORY}.kafka.bootstrap.servers", None)
     """Names the brokers of the history topic."""
     history_poll_ms: int = _history(f"{_HISTORY}.kafka.recovery.poll.interval.ms", 100)
-    """Limits the wait of one poll in recovery."""
+    """Limits how long one poll waits in recovery."""
     history_attempts: int = _history(f"{_HISTORY}.kafka.recovery.attempts", 100)
     """Limits the polls without data in recovery."""
     history_query_ms: int = _history(f"{_HISTORY}.kafka.query.timeout.ms", 3000)
     """Limits the time of admin requests."""
     history_create_ms: int = _history(f"{_HISTORY}.kafka.create.timeout.ms", 30_000)
-    """Limits the time that creating the topic takes."""
+    """Limits the time to create the topic."""
     history_skip: bool = _history(f"{_HISTORY}.skip.unparseable.ddl", False)
     """Skips DDL that cannot be parsed. SQL Server's DDL is not parsed."""
     history_file: str | None = _history(f"{_HISTORY}.file.filename", None)
@@ -141,28 +141,28 @@ class InertSettings:
     history_settings: Family = _history(f"{_HISTORY}.*", (), older=("database.history.*",))
     """Sets an option of the store, its producer or its consumer."""
 
-    # What is always, or never, so here
+    # Always, or never, the case here
     scan_all_columns: bool = _snapshot("snapshot.scan.all.columns.force", False, features="SNP-22")
-    """Reads the structure of all tables, even if some are filtered. Here one statement reads all."""
+    """Reads the structure of all tables, even if some are filtered out. Here one statement reads all."""
     check_position: bool = _stream("log.position.check.enable", True, features="SNP-12")
     """Checks that the log still has the position. Here the check cannot be turned off."""
 
     # Without effect on records
     timestamp_mode: Literal["commit", "processing"] = _record("source.timestamp.mode", "commit", features="STR-13")
-    """Selects the time in the source block. Debezium has removed it: the commit time always counts."""
+    """Selects the time in the source block. Debezium has removed the choice: it is always the commit time."""
 
     # Incremental snapshots
     incremental_schema_changes: bool = _snapshot(
         "incremental.snapshot.allow.schema.changes", False, features="EVO-10 INC-18"
     )
-    """Tolerates ALTER TABLE while an incremental snapshot runs. Here it always does: chunks that were read before the
-    structure changed are read again."""
+    """Tolerates ALTER TABLE while an incremental snapshot runs. Here it is always tolerated: chunks that were read
+    before the structure changed are read again."""
 
     # OpenLineage
     lineage_datasets: str | None = _lineage("openlineage.integration.dataset.kafka.bootstrap.servers", None)
-    """Names the brokers of output topics. The output data sets are tables of the lake."""
+    """Names the brokers of output topics. Here the output datasets are tables of the lake."""
 
-    # Without effect in Debezium's SQL Server connector as well
+    # Also without effect in Debezium's SQL Server connector
     replication_slot: Family = _stream("slot.*", ())
     """Belongs to Debezium's PostgreSQL connector."""
     publication: Family = _stream("publication.*", ())

@@ -1,6 +1,6 @@
 r"""Java's regular expressions and replacements (`$1`, `${name}`) as Python's, exactly or not at all.
 
-What Python does not have, or would read in another way, is an error that names it. Lists of expressions belong to
+What Python does not have, or would interpret differently, is an error that names it. Lists of expressions belong to
 `patterns.py`.
 """
 
@@ -33,12 +33,12 @@ _PARTS = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _SAME = frozenset("dDwWsSbBAtnrfaux")
-"""Letters behind a backslash that mean the same in both, as long as only ASCII counts as digits and letters."""
+"""Letters after a backslash that mean the same in both, as long as only ASCII digits and letters count as such."""
 
 
 @dataclass(frozen=True, slots=True)
 class JavaReplacement:
-    """An expression that a whole text must match, and what takes the place of its first match in the text."""
+    """An expression that a whole text must match, and the replacement for its first match in the text."""
 
     expression: str
     replacement: str
@@ -48,11 +48,11 @@ class JavaReplacement:
         _template(self.expression, self.replacement)
 
     def apply(self, text: str) -> str | None:
-        """Return the text with the replacement, as Java's `matches` and `replaceFirst`; None if it does not match."""
+        """Return the text with the replacement, like Java's `matches` and `replaceFirst`; None if it does not match."""
         pattern = java_pattern(self.expression)
         if pattern.fullmatch(text) is None:
             return None
-        # `replaceFirst` looks for a match anew, which may be a shorter one.
+        # `replaceFirst` searches for a match again, and may find a shorter one.
         found = pattern.search(text)
         assert found is not None
         parts = _template(self.expression, self.replacement)
@@ -62,11 +62,11 @@ class JavaReplacement:
 
 @cache
 def java_pattern(expression: str, *, ignore_case: bool = False) -> re.Pattern[str]:
-    """Return a Java expression as Python's.
+    """Return a Java expression as a Python pattern.
 
     Args:
         expression: The expression.
-        ignore_case: As Java's `CASE_INSENSITIVE`: letters of ASCII match in both cases. `(?i)` may then be anywhere.
+        ignore_case: Like Java's `CASE_INSENSITIVE`: ASCII letters match in both cases. `(?i)` may then be anywhere.
 
     Raises:
         ValueError: It is not valid, or Python has nothing that matches the same texts.
@@ -74,7 +74,7 @@ def java_pattern(expression: str, *, ignore_case: bool = False) -> re.Pattern[st
     text = _translated(expression, without="(?i)" if ignore_case else None)
     try:
         return re.compile(text, re.ASCII | (re.IGNORECASE if ignore_case else 0))
-    except (re.error, ValueError, OverflowError, RecursionError) as error:  # Numbers and nests may be too large.
+    except (re.error, ValueError, OverflowError, RecursionError) as error:  # Numbers and nesting may be too large.
         raise ValueError(f"{expression!r} is not a valid regular expression: {error}") from None
 
 
@@ -121,7 +121,7 @@ def _translated(expression: str, *, without: str | None) -> str:
 
 
 def _in_class(found: re.Match[str], expression: str) -> str:
-    """Return one character of a class; classes within classes are Java's alone."""
+    """Return one character of a class; only Java has classes within classes."""
     one, start = expression[found.start()], found.start()
     if one == "[" or expression[start : start + 2] in {"&&", "--"}:
         raise _unsupported(expression[start : start + 2], expression)

@@ -1,4 +1,4 @@
-"""Texts as Java writes them: a map in the order of its hashes, a line of the log with a value in it, a number.
+"""Texts as Java writes them: a map in the order of its hashes, a log line with a value in it, a number.
 
 Regular expressions of Java belong to `java_regex.py`.
 """
@@ -14,11 +14,11 @@ _DEFAULT_SIZE = 16
 
 
 def map_text(values: Mapping[str, object], *, copied: int = 0) -> str:
-    """The text of a `java.util.HashMap`, in whose order keys with the same place stand as they were put.
+    """The text of a `java.util.HashMap`, in which keys of the same bucket are in insertion order.
 
     Args:
         values: Keys and values; None is `null`.
-        copied: So many of them, the first ones, came from another map when it was made, which decides its size.
+        copied: How many of them, the first ones, were copied from another map on creation, which determines its size.
     """
     size = _size_for(int(copied / 0.75 + 1)) if copied else _DEFAULT_SIZE
     while len(values) > size * 3 // 4:
@@ -28,7 +28,7 @@ def map_text(values: Mapping[str, object], *, copied: int = 0) -> str:
 
 
 def line_with(pattern: str, value: str) -> str:
-    r"""A line of the log as SLF4J makes it of one value: it takes the first `{}` that is not written `\{}`.
+    r"""A log line as SLF4J formats it with one value, which replaces the first `{}` that is not written `\{}`.
 
     Args:
         pattern: The line.
@@ -41,7 +41,7 @@ def line_with(pattern: str, value: str) -> str:
 
 
 def java_double(text: str) -> str:
-    """Return a number as Java's `Double.toString` does: with an exponent from ten million on and below 0.001."""
+    """Return a number as Java's `Double.toString` does: with an exponent from ten million up and below 0.001."""
     sign, digits, exponent = Decimal(text).normalize().as_tuple()
     if not isinstance(exponent, int):
         return text

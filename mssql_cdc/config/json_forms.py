@@ -26,7 +26,7 @@ class JsonForm:
     """How Kafka Connect's JSON converter writes keys, or values.
 
     `schemas` adds the schema. `defaults` replaces null with the default of an optional field. `numeric` writes decimals
-    as numbers instead of base64. `connect` is set with any property of the converter; without one, there are no
+    as numbers instead of base64. `connect` is set if any property of the converter is; otherwise there are no
     schemas, and NULL and `source.snapshot` are shown as they are, which no setting of the converter does.
     """
 
@@ -37,7 +37,7 @@ class JsonForm:
 
     @property
     def values(self) -> tuple[bool, bool]:
-        """What decides the texts of a column's values."""
+        """What determines the texts of a column's values."""
         return self.defaults, self.numeric
 
     def hides(self, snapshot: str) -> bool:
@@ -48,7 +48,7 @@ class JsonForm:
     def of(
         cls, *, converter: str | None, schemas: bool | None, defaults: bool | None, decimals: DecimalFormat | None
     ) -> JsonForm:
-        """Return the form under the converter's properties; those that are not set have Kafka Connect's defaults.
+        """Return the form for the converter's properties; those that are not set have Kafka Connect's defaults.
 
         Args:
             converter: `key.converter` or `value.converter`.
@@ -88,7 +88,8 @@ class CloudEventSettings:
     sources: Annotated[tuple[str, ...], AfterValidator(_generated)] = prop(
         f"{_PREFIX}.metadata.source", _SOURCES, "EVT-26"
     )
-    """Says where attributes come from. Records are rendered with metadata from values and generated ids and types."""
+    """Selects where attributes come from. Records are rendered only with metadata from values, generated ids and
+    types."""
     data_name_in_header: bool = prop(
         f"{_PREFIX}.schema.data.name.source.header.enable", False, "EVT-26", effect=Effect.NO_RECORDS
     )

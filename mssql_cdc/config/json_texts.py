@@ -7,10 +7,10 @@ from typing import Any
 
 
 def json_value(text: str) -> Any:
-    """The value of a JSON text, whose strings can be kept as UTF-8.
+    """The value of a JSON text whose strings can be stored as UTF-8.
 
     Raises:
-        ValueError: There is none; the message continues "it is".
+        ValueError: There is none; the message completes "it is …".
     """
     try:
         value = json.loads(text)

@@ -1,6 +1,6 @@
 """OpenLineage: the properties of `openlineage.integration.*`.
 
-`run/lineage.py` reports; the transport is configured in a file of OpenLineage's own.
+`run/lineage.py` reports; the transport is configured in OpenLineage's own file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _pairs(value: Any) -> Any:
 def _is_installed() -> bool:
     try:
         return find_spec(_CLIENT) is not None
-    except ModuleNotFoundError:  # of the package around it, which other distributions share
+    except ModuleNotFoundError:  # of the parent package, which other distributions share
         return False
 
 
@@ -48,14 +48,14 @@ def _absolute(text: str) -> str:
 
 @section(Group.LINEAGE)
 class LineageSettings:
-    """What is reported of the connector to OpenLineage, and where the client finds its transport."""
+    """What is reported about the connector to OpenLineage, and where the client finds its transport."""
 
     enabled: bool = prop(_ENABLED, False, "OL-02")
     """Reports runs, captured tables and the tables of the lake to OpenLineage. It needs
     `pip install 'mssql-cdc[lineage]'`."""
     file: Annotated[str, AfterValidator(_absolute)] = prop(_FILE, _DEFAULT_FILE, "OL-02")
     """Names the configuration file of OpenLineage's client, which chooses the transport. It must exist. A relative path
-    becomes absolute at once."""
+    becomes absolute on load."""
     namespace: str | None = prop(f"{_FAMILY}.job.namespace", None, "OL-02")
     """Sets the namespace of the job, by default `topic.prefix`."""
     description: str = prop(f"{_FAMILY}.job.description", _DEFAULT_DESCRIPTION, "OL-02")

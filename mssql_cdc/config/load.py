@@ -19,10 +19,10 @@ def load_connector(path: str | Path, *, used: Callable[[Connector], Connector] |
 
     Args:
         path: the file.
-        used: changes the connector to what it is used as; notices are about that.
+        used: turns the connector into the form in which it is used; notices refer to that form.
 
     Raises:
-        ConfigurationError: the file cannot be read, is not a JSON object, or lists problems of its properties.
+        ConfigurationError: the file cannot be read, is not a JSON object, or has invalid properties, which it lists.
     """
     path = Path(path)
     document = _read(path)
@@ -47,8 +47,8 @@ def load_connector(path: str | Path, *, used: Callable[[Connector], Connector] |
 def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Path, ConfigurationError]]:
     """Every connector of a folder by its file, in the order of names, and the files that are wrong, with the reason.
 
-    `<stem>.tables.json` files list tables. Of two connectors with the same `topic.prefix` the second one is wrong,
-    because their paths would collide. Whatever is wrong with a file leaves the others as they are.
+    `<stem>.tables.json` files list tables. Of two connectors with the same `topic.prefix`, the second one is wrong
+    because their paths would collide. An error in one file does not affect the others.
 
     Raises:
         ConfigurationError: there is no such folder.
@@ -72,7 +72,7 @@ def load_connectors(folder: str | Path) -> tuple[dict[Path, Connector], dict[Pat
         except ConfigurationError as error:
             problems[path] = error
             continue
-        except Exception as error:  # noqa: BLE001 (any: the other connectors go on; its text may show a secret)
+        except Exception as error:  # noqa: BLE001 (any: the other connectors still load; its text may show a secret)
             problems[path] = ConfigurationError(
                 f"{path}: its configuration cannot be read ({type(error).__name__}); "
                 f"mssql-cdc discover --config {path} shows where"

@@ -20,14 +20,14 @@ _TEXT_TYPES = frozenset(
     {"char", "varchar", "nchar", "nvarchar", "text", "ntext", "sysname", "uniqueidentifier", "xml", "json"}
 )
 _STORED_AS_TEXT = frozenset({"sql_variant"})
-"""No column of Debezium's records, but one of the lake."""
+"""Not a column in Debezium's records, but one in the lake."""
 _BINARY_TYPES = frozenset({"binary", "varbinary", "image", "rowversion", "timestamp"})
 _ALGORITHMS = (
     {"MD5": "md5", "SHA": "sha1", "SHA1": "sha1", "SHA-1": "sha1"}
     | {f"SHA-{bits}": f"sha{bits}" for bits in (224, 256, 384, 512)}
     | {f"SHA3-{bits}": f"sha3_{bits}" for bits in (224, 256, 384, 512)}
 )
-"""hashlib's names of the algorithms by the names in Java's MessageDigest."""
+"""hashlib's names of the algorithms by their names in Java's MessageDigest."""
 
 MaskKind = Literal["truncate", "fill", "hash"]
 ParseRule = Callable[[GivenProperty, Report], "MaskRule"]
@@ -38,7 +38,7 @@ class MaskRule:
     """What one `column.truncate…` or `column.mask…` property does to a value.
 
     `length` counts characters (`truncate`, `fill`); `algorithm` (hashlib's name), `salt` and `version` (1 or 2) are
-    for `hash`. `name` is the property's, without a salt.
+    for `hash`. `name` is the property's name without a salt.
     """
 
     kind: MaskKind
@@ -52,14 +52,14 @@ class MaskRule:
     def applies_to(self, type_name: str) -> bool:
         """Whether values of this SQL Server type are changed at all; others pass through, as in Debezium.
 
-        Those are named wherever a table is taken on (`capture/notices.py`).
+        Columns of other types are reported wherever a table is added (`capture/notices.py`).
         """
         name = type_name.lower()
         return name in _TEXT_TYPES | _STORED_AS_TEXT or (self.kind == "truncate" and name in _BINARY_TYPES)
 
 
 def length_rule(kind: MaskKind, least: int) -> ParseRule:
-    """Parses a rule whose name holds a length."""
+    """Return a parser of rules whose names contain a length."""
 
     def parse(one: GivenProperty, _: Report) -> MaskRule:
         (length,) = one.parts
@@ -72,7 +72,7 @@ def length_rule(kind: MaskKind, least: int) -> ParseRule:
 
 
 def hash_rule(version: int) -> ParseRule:
-    """Parses a rule whose name holds an algorithm and a salt."""
+    """Return a parser of rules whose names contain an algorithm and a salt."""
 
     def parse(one: GivenProperty, _: Report) -> MaskRule:
         algorithm, salt = one.parts

@@ -1,7 +1,7 @@
 """`Connector`, the whole configuration as one frozen value, and its sections on streaming, Dagster and Spark.
 
-Everything is hashable and pickles, because it travels to Spark workers; secrets travel unresolved. Times are in the
-units that the names say. `read.py` makes a connector from configured texts.
+Everything is hashable and picklable because it travels to Spark workers; secrets travel unresolved. Times are in the
+units that their names state. `read_properties.py` makes a connector from configured texts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TICK_SECONDS = 5
 
 
 def _sql_server(name: str) -> str:
-    """The class; Kafka Connect takes its simple name as well, with or without `Connector`."""
+    """The class; Kafka Connect also accepts its simple name, with or without `Connector`."""
     if name.strip() not in {"", SQL_SERVER, "SqlServerConnector", "SqlServer"}:
         raise ValueError(f"found {name!r}, expected {SQL_SERVER}: no other source is supported")
     return SQL_SERVER
@@ -64,41 +64,41 @@ class StreamingSettings:
     """Reading ranges. `max_transactions` is None unless it is set."""
 
     poll_interval_ms: int | None = prop("poll.interval.ms", None, "STR-01", debezium=500, ge=1)
-    """Sets the pause in milliseconds before an idle source is asked again: by `mssql-cdc run`, by a run in Dagster
+    """Sets the pause in milliseconds before an idle source is polled again: by `mssql-cdc run`, by a run in Dagster
     (500 by default) and by the sensor (5,000 by default, rounded up to whole seconds)."""
     query_mode: Literal["function", "direct"] | None = prop(
         "data.query.mode", None, "STR-05 STR-06", debezium="function"
     )
     """Selects how changes are read: `direct` from the change tables, `function` through `fn_cdc_get_all_changes_…`. By
-    default directly wherever SELECT is granted, which is faster and knows the order of every row."""
+    default `direct` wherever SELECT is granted: it is faster and gives the order of every row."""
     max_transactions: int | None = prop("max.iteration.transactions", None, "STR-02", debezium=500, ge=0)
-    """Limits the transactions of one range; 0, or leaving it out, means no limit."""
+    """Limits the transactions in one range; 0, or leaving it out, means no limit."""
     page_rows: int = prop("streaming.fetch.size", 0, "STR-08", ge=0)
-    """Limits the rows of one page of a change table; 0 = the connector chooses."""
+    """Limits the rows per page of a change table; 0 = the connector chooses."""
     fetch_size: int | None = prop("query.fetch.size", None, "STR-09", debezium=10_000, ge=0)
-    """Sets the rows of one fetch in streaming; 0, or leaving it out, lets the connector choose."""
+    """Sets the rows per fetch in streaming; 0, or leaving it out, lets the connector choose."""
     heartbeat_interval_ms: int = prop("heartbeat.interval.ms", 0, "HB-01", ge=0)
-    """Sets the shortest time between two heartbeats in milliseconds; 0 = no heartbeats. Idle positions advance without
+    """Sets the minimum time between two heartbeats in milliseconds; 0 = no heartbeats. Idle positions advance without
     them."""
     heartbeat_query: str | None = prop("heartbeat.action.query", None, "HB-03")
     """Runs this statement on the source with each heartbeat. If it fails, the poll fails."""
     max_retries: int = prop("errors.max.retries", -1, "ERR-02", ge=-1)
-    """Limits how often `mssql-cdc run` tries again after a retriable error, without success in between; -1 = no limit,
-    0 = never. In Dagster the sensor tries again, and `dagster.max.attempts` limits the attempts of a range."""
+    """Limits the consecutive retries of `mssql-cdc run` after retriable errors; -1 = no limit, 0 = never. In Dagster
+    the sensor retries, and `dagster.max.attempts` limits the attempts at a range."""
     retry_wait_ms: int = prop("retriable.restart.connector.wait.ms", 10_000, "ERR-02", ge=0)
     """Waits this many milliseconds before the next attempt."""
 
     delay_ms: int = prop("streaming.delay.ms", 0, "SNP-30", ge=0)
-    """Waits so many milliseconds after the last rows of a table's snapshot before the table streams."""
+    """Waits this many milliseconds after the last rows of a table's snapshot before the table streams."""
 
     @property
     def poll_seconds(self) -> float:
-        """The pause of a loop before it asks an idle source again."""
+        """The pause of a loop before it polls an idle source again."""
         return (self.poll_interval_ms or _POLL_INTERVAL_MS) / 1000
 
     @property
     def tick_seconds(self) -> int:
-        """The pause between two ticks of a sensor, which has whole seconds."""
+        """The pause between two ticks of a sensor, in whole seconds."""
         return _TICK_SECONDS if self.poll_interval_ms is None else -(-self.poll_interval_ms // 1000)
 
     @field_validator("max_transactions")
@@ -115,31 +115,31 @@ class DagsterSettings:
     """Ranges and attempts."""
 
     range_max_rows: int = prop("dagster.range.max.rows", 5_000_000, ge=1)
-    """Limits the change rows of one range. They are counted before the range is fixed; no transaction is divided."""
+    """Limits the change rows in one range. They are counted before the range is fixed; no transaction is split."""
     max_attempts: int = prop("dagster.max.attempts", 5, ge=1)
-    """Limits the attempts at a range. After that, a failing table becomes `failed` and the others continue;
-    the next run tries it again (with `dagster.max.run.seconds=0`, the first run of the next window)."""
+    """Limits the attempts at a range. After that, a failing table becomes `failed` and the others continue; the next
+    run retries it (with `dagster.max.run.seconds=0`, the first run of the next window)."""
     max_run_seconds: int = prop("dagster.max.run.seconds", 3600, ge=0)
-    """Limits how many seconds a run reads ranges as they come, before its successor takes over; 0 = one range per
+    """Limits how many seconds a run reads ranges as they arrive before its successor takes over; 0 = one range per
     run."""
     window: Window = prop("dagster.window", "hour")
     """Sets the length of the commit-time windows (UTC) by which Dagster partitions the change logs."""
     window_days: int = prop("dagster.window.days", 90, ge=1)
-    """Limits how many days of windows Dagster shows. Older windows leave the pages; their rows stay in the lake."""
+    """Limits how many days of windows Dagster shows. Older windows are hidden; their rows stay in the lake."""
 
 
 @section(Group.RUN)
 class SparkConf:
-    """`spark.*` as given; `conf` keeps the whole names."""
+    """`spark.*` as given; `conf` keeps the full names."""
 
     conf: Annotated[tuple[tuple[str, str | Secret], ...], members(_named)] = prop("spark.*", (), late=True)
-    """Sets an option of the Spark session as it is, such as `spark.master` or `spark.remote`. Spark's pages and event
-    logs hide what is a secret here, unless `spark.redaction.regex` says otherwise."""
+    """Sets an option of the Spark session as is, such as `spark.master` or `spark.remote`. Spark's UI and event logs
+    hide what counts as secret here, unless `spark.redaction.regex` says otherwise."""
 
     def read(self) -> dict[str, str]:
-        """All settings, references resolved now (raises MissingSecretError).
+        """All settings, with references resolved now (raises MissingSecretError).
 
-        Spark is told of the secrets among them whose names do not tell it.
+        Secrets whose names do not reveal them are added to Spark's redaction.
         """
         own = [name for name, value in self.conf if isinstance(value, Secret) and not is_sensitive(name)]
         hidden = {SPARK_REDACTION: spark_redaction(own)} if own else {}
@@ -150,10 +150,10 @@ class SparkConf:
 class Connector:
     """One Debezium configuration: one logical server, one or more databases.
 
-    `topic_prefix` names it in asset keys, paths and pools; `name` appears only in messages. `notices`
-    are lines for the user about properties that have no effect here, `unrendered` the properties with which records
-    would differ from those that consumers expect. `properties` is the configuration as given (today's names, secrets
-    wrapped), for showing; `redaction` tells which of its values are secrets.
+    `topic_prefix` identifies it in asset keys, paths and pools; `name` appears only in messages. `notices` are lines
+    for the user about properties that have no effect here, `unrendered` are the properties with which no records are
+    rendered because they would differ from those that consumers expect. `properties` is the configuration as given
+    (current names, secrets wrapped), for display; `redaction` says which of its values are secrets.
     """
 
     connector_class: Annotated[str, AfterValidator(_sql_server)] = prop("connector.class", "", "DEP-01")
@@ -170,9 +170,9 @@ class Connector:
     )
     """Names the databases to capture. Each gets its own assets and positions."""
     sanitize_pattern: Annotated[str, AfterValidator(_names)] | None = prop(SANITIZE_PATTERN, None, group=Group.RUN)
-    """Matches (as a whole, a regular expression, in any case) the names of further properties whose values are secrets,
-    which no log, page or event shows (newer than 3.3.1). In Debezium it takes the place of the built-in names; here
-    those are always secrets, too."""
+    """Makes further properties secret: no log, page or event shows their values. Matches their whole names as a regular
+    expression, in any case (newer than 3.3.1). In Debezium it replaces the built-in names; here those are always
+    secrets, too."""
     connection: Connection
     signals: SignalSettings
     filters: Filters
@@ -192,17 +192,17 @@ class Connector:
 
     @property
     def redact(self) -> Redactor:
-        """Takes every secret of the configuration, those of extensions too, out of a text."""
+        """Removes every secret of the configuration, including those of extensions, from a text."""
         filters = self.filters
         salts = [rule.salt for rule in (*filters.hashed_v1, *filters.hashed) if rule.salt is not None]
         given = self.redaction
         return replace(given, secrets=(*given.secrets, *salts), statements=self.connection.initial_statements)
 
     def with_real_names(self, names: Iterable[str]) -> Connector:
-        """Return the connector with the databases' names as the server has them, whatever their case (PRE-11).
+        """Return the connector with the databases' names as the server spells them, whatever their case (PRE-11).
 
         Args:
-            names: The names that are known; of the others the configured ones stay.
+            names: The known names; other databases keep their configured names.
         """
         real = {name.casefold(): name for name in names}
         return replace(self, databases=tuple(real.get(name.casefold(), name) for name in self.databases))
@@ -248,7 +248,7 @@ class Connector:
             if [part.lower() for part in first] != [part.lower() for part in parts]:
                 problem = f"names two tables of {parts[0]}, {spoken_name(first)} and {spoken_name(parts)}; keep one"
                 Report.of(info).complain("signal.data.collection", problem)
-        # A later `replace` validates again: what is kept must be read as it was.
+        # A later `replace` validates again: what is stored here must then be read in the same way.
         return replace(signals, tables=tuple(spoken_name(parts) for parts in tables.values()))
 
     @field_validator("delta")

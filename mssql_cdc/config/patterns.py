@@ -1,7 +1,7 @@
 r"""Debezium's lists of regular expressions (features FLT-01).
 
-A list is separated by commas (`\,` is a comma inside an expression); a Java expression (`java_regex.py`) matches the
-whole name, whatever the case of ASCII's letters. What the names are is `filters.py`'s business.
+Expressions are separated by commas (`\,` is a comma inside one); a Java expression (`java_regex.py`) matches the whole
+name, ignoring the case of ASCII letters. `filters.py` defines the names.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 def split_expression(source: str) -> tuple[str, ...]:
-    """The parts of an expression between its dots that stand for a dot of a name."""
+    """The parts of an expression between the dots that stand for a dot in a name."""
     return tuple(_SEPARATOR.split(source))
 
 
@@ -35,7 +35,7 @@ class Expression:
         text: how it is shown.
         source: the expression.
         pattern: the compiled one.
-        takes_long: whether it is tried on names with the database in front as well.
+        takes_long: whether it is also tried on names with the database in front.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Expression:
 class PatternList:
     r"""Expressions over dotted names; empty when `text` is blank.
 
-    `parts` is the number of dotted parts which the documented name has (`schema.table` = 2). With
+    `parts` is the number of dotted parts that the documented name has (`schema.table` = 2). With
     `long_form`, an expression with at least as many dots as a name with the database in front has (`parts`) is
     tried on that longer name too. The dots are counted so that `sales\..*` still means the schema `sales` and
     never everything in a database of that name.
@@ -60,7 +60,7 @@ class PatternList:
 
     @classmethod
     def parse(cls, text: str, parts: int = 1, *, long_form: bool = False) -> PatternList:
-        """The list, its expressions checked.
+        """The list, with its expressions checked.
 
         Args:
             text: the expressions, separated by commas.

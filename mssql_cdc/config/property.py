@@ -1,8 +1,8 @@
-"""What a property is: `prop` declares one as a field of a `section`, `Property` describes it and reads its text.
+"""Properties: `prop` declares one as a field of a `section`, `Property` describes it and reads its text.
 
 A section is a pydantic dataclass: frozen, hashable and as small in a pickle as its values. The properties themselves
-are the fields of the sections (`connection.py`, `filters.py`, …), `catalogue.py` finds them by name, `read.py` reads
-a whole configuration.
+are the fields of the sections (`connection.py`, `filters.py`, …), `catalogue.py` finds them by name,
+`read_properties.py` reads a whole configuration.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _T = TypeVar("_T")
 
 
 class Effect(Enum):
-    """What a property does here. Nothing is accepted in silence without an effect."""
+    """What a property does here. No property without an effect is accepted silently."""
 
     EFFECTIVE = "effective"
-    TRANSLATED = "translated"  # it sets something else, which has the same meaning here
-    INERT = "without meaning here"  # the notices name it
+    TRANSLATED = "translated"  # it sets something else that has the same meaning here
+    INERT = "without meaning here"  # the notices report it
     NO_RECORDS = "refuses the rendering of records"  # consumers would receive other records; capture works
     REFUSED = "refused"  # ignoring it would change rows: an error
 
@@ -74,7 +74,7 @@ class GivenProperty:
 
     @property
     def value(self) -> str | Secret:
-        """The text, as a Secret when it holds a reference, or its name or the configuration says that it is one."""
+        """The text, as a Secret if it contains a reference, or if its name or the configuration says that it is one."""
         return Secret(self.text) if self.hidden else guarded(self.name, self.text)
 
 
@@ -83,17 +83,17 @@ class Property:
     """One property, as `prop` declares it.
 
     Attributes:
-        name: Debezium's name, or this project's own; a family's holds placeholders (`column.mask.with.<n>.chars`)
+        name: Debezium's name, or this project's own; a family's contains placeholders (`column.mask.with.<n>.chars`)
             or ends in `*`.
         default: the value when the property is not set; `...` when it must be set.
         features: ids of `docs/features.md`, separated by blanks.
         effect: what the property does here.
         older: names in older Debezium versions.
         spellings: older spellings of choices.
-        refused: Debezium's choices that are an error, because they are not built.
+        refused: Debezium's choices that are an error because they are not implemented.
         inert: choices without meaning here.
-        unrendered: choices that refuse the rendering of records; the default takes their place.
-        rendered: values that records are rendered with, of a property that otherwise refuses their rendering.
+        unrendered: choices with which the rendering of records is refused; the default takes their place.
+        rendered: values with which records are rendered, for a property with which rendering is otherwise refused.
         excludes: the property that cannot be set together with this one.
         debezium: Debezium's default, where it differs.
         ge: the smallest number.
@@ -126,17 +126,17 @@ class Property:
     type: Any = str
 
     def __call__(self, schema: dict[str, Any]) -> None:
-        """Adds to the JSON schema what pydantic does not know of."""
+        """Add what pydantic does not know to the JSON schema."""
         schema["x-effect"] = self.effect.value
 
     @property
     def text(self) -> str:
-        """What the documentation and notices say: the docstring of the field."""
+        """The text for the documentation and notices: the docstring of the field."""
         return _docstrings(self.owner).get(self.path[-1], "")
 
     @property
     def is_family(self) -> bool:
-        """Whether the name stands for many."""
+        """Whether the name stands for many properties."""
         return "<" in self.name or self.name.endswith("*")
 
     @property
@@ -147,14 +147,14 @@ class Property:
 
     @property
     def kind(self) -> Kind:
-        """What the text stands for."""
+        """The kind of value that the text stands for."""
         if self.choices:
             return "choice" if get_origin(self.type) is Literal else "choices"
         kinds: dict[Any, Kind] = {bool: "bool", int: "int", Secret: "secret", PatternList: "regexes"}
         return "list" if self.type == tuple[str, ...] else kinds.get(self.type, "text")
 
     def read(self, given: GivenProperty, report: Report) -> Any:
-        """The value of what is configured, as far as its text tells; the type of the field does the rest.
+        """The configured value, as far as its text determines it; the type of the field does the rest.
 
         Raises:
             ValueError: what was found and what is expected.
@@ -218,12 +218,12 @@ def _as_field(describe: Callable[_P, Property]) -> Callable[_P, Any]:
 
 
 prop = _as_field(Property)
-"""Declares a property as the default of a field, whose type decides how its text is read."""
+"""Declares a property as the default of a field, whose type determines how its text is read."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def section(group: Group) -> Callable[[type[_T]], type[_T]]:
-    """Makes a class a section; the documentation lists its properties in the group."""
+    """Make a class a section; the documentation lists its properties in the group."""
     config = ConfigDict(
         title=group,
         arbitrary_types_allowed=True,
@@ -254,7 +254,7 @@ def properties_of(cls: type, path: tuple[str, ...] = ()) -> Iterator[Property]:
 
 @cache
 def _docstrings(owner: type) -> Mapping[str, str]:
-    """The docstrings of a class's fields. Read when needed: pydantic reads them on import, which doubles its time."""
+    """The docstrings of a class's fields. Read when needed: pydantic reads them on import, which doubles the time."""
     try:
         (tree,) = ast.parse(inspect.getsource(owner)).body
     except OSError:  # an installation without sources
@@ -270,7 +270,7 @@ def _docstrings(owner: type) -> Mapping[str, str]:
 
 
 def members(parse: Callable[[GivenProperty, Report], object]) -> BeforeValidator:
-    """Reads a family: what `parse` makes of each configured property; a ValueError of it becomes a problem."""
+    """Read a family: `parse` converts each configured property; its ValueErrors become problems."""
 
     def read(value: Any, info: ValidationInfo) -> Any:
         report, found = Report.of(info), list[Any]()
@@ -285,7 +285,7 @@ def members(parse: Callable[[GivenProperty, Report], object]) -> BeforeValidator
 
 
 def regexes(parts: int, *, long_form: bool = False) -> BeforeValidator:
-    """Reads a list of expressions over names of `parts` parts (see `PatternList`)."""
+    """Read a list of expressions over names of `parts` parts (see `PatternList`)."""
 
     def read(value: Any) -> Any:
         return PatternList.parse(value, parts, long_form=long_form) if isinstance(value, str) else value
@@ -294,13 +294,13 @@ def regexes(parts: int, *, long_form: bool = False) -> BeforeValidator:
 
 
 LONGEST_TOPIC = 249
-"""Characters of a topic's name that Kafka allows."""
+"""The most characters that Kafka allows in a topic's name."""
 _FOREIGN = (Group.KAFKA, Group.HISTORY, Group.SIGNAL, Group.LINEAGE)
 """Groups whose properties without meaning belong to Kafka and Java."""
 
 
 def split(text: str) -> tuple[str, ...]:
-    """The parts of a list, without blanks and empty ones."""
+    """The parts of a list, without surrounding blanks; empty ones are dropped."""
     return tuple(part for part in (raw.strip() for raw in text.split(",")) if part)
 
 
@@ -310,10 +310,10 @@ def either(values: Sequence[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """The text, checked to be a name that stands in host names, paths and topics.
+    """The text, checked to be a name that is valid in host names, paths and topics.
 
     Raises:
-        ValueError: it holds other characters.
+        ValueError: it contains other characters.
     """
     if not re.fullmatch(r"[A-Za-z0-9._-]+", text):
         raise ValueError(f"found {text!r}, expected letters, digits, '.', '_' and '-' only")
@@ -324,7 +324,7 @@ def topic_name(text: str) -> str:
     """The text, checked to be the name of a topic.
 
     Raises:
-        ValueError: no broker of Kafka takes it.
+        ValueError: no Kafka broker accepts it.
     """
     if not 1 <= len(plain(text)) <= LONGEST_TOPIC or text in {".", ".."}:
         raise ValueError(f"found {text!r}, expected 1 to {LONGEST_TOPIC} characters, and neither '.' nor '..'")
@@ -332,7 +332,7 @@ def topic_name(text: str) -> str:
 
 
 def iana_zone(name: str) -> str:
-    """The name, checked to be one of the IANA time zone database.
+    """The name, checked to be in the IANA time zone database.
 
     Raises:
         ValueError: there is no such zone; `Europe` alone is a folder of them.

@@ -1,7 +1,7 @@
 """From configured texts to a `Connector`: every problem is collected before one error is raised.
 
-The sections say what a property is; here is what concerns a configuration as a whole: older names, unknown names,
-references, properties that exclude each other.
+The sections define the properties; this module handles what concerns a configuration as a whole: older names, unknown
+names, references, properties that exclude each other.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _REMOTE = "spark.remote"
 _NAME_OTHERS = ("converters", "post.processors")
 """Each name in these lists is the prefix of further properties."""
 _PROCESSORS = "post.processors."
-"""May stand before the name of a post-processor; Debezium calls the form without it deprecated."""
+"""May precede the name of a post-processor; Debezium considers the form without it deprecated."""
 _NAME_EXTENSIONS = (
     "snapshot.mode.custom.name",
     "snapshot.locking.mode.custom.name",
     "snapshot.query.mode.custom.name",
 )
-"""Each name here is the prefix of further properties, which its extension reads; so is that of a channel."""
+"""Each name in these properties is the prefix of further ones, which its extension reads; so is a channel's name."""
 
 
 def connector_from_mapping(
@@ -47,7 +47,7 @@ def connector_from_mapping(
     Args:
         name: its name if the mapping has none.
         mapping: the properties.
-        used: changes the connector to what it is used as; notices are about that.
+        used: turns the connector into the form in which it is used; notices refer to that form.
 
     Raises:
         InvalidPropertiesError: listing every problem, each with its property and what was expected.
@@ -89,7 +89,7 @@ def _configuration() -> TypeAdapter[Configuration]:
 
 
 def _canonical(mapping: Mapping[str, object], report: Report) -> dict[str, str]:
-    """The texts by today's names; what is null counts as not set."""
+    """The texts by current names; null counts as not set."""
     given: dict[str, str] = {}
     origin: dict[str, str] = {}
     for configured, raw in mapping.items():
@@ -111,22 +111,22 @@ def _canonical(mapping: Mapping[str, object], report: Report) -> dict[str, str]:
 
 
 def _hidden_names(mapping: Mapping[str, object], given: Mapping[str, str]) -> frozenset[str]:
-    """Today's names of the properties that `custom.sanitize.pattern` matches, also under an older name."""
+    """The current names of the properties that `custom.sanitize.pattern` matches, even under an older name."""
     try:
         expression = java_pattern(resolve(given.get(SANITIZE_PATTERN, "").strip()), ignore_case=True)
     except (ValueError, MissingSecretError):
-        return frozenset()  # It is a problem, which its section names.
+        return frozenset()  # Its section reports the problem.
     names = ((configured.strip(), canonical_name(configured.strip())) for configured in mapping)
     return frozenset(name for old, name in names if expression.fullmatch(old) or expression.fullmatch(name))
 
 
 def _tree(given: Mapping[str, str], hidden: Collection[str], report: Report) -> dict[str, Any]:
-    """The texts where the sections expect them: nested as the sections are, by the properties' names.
+    """The texts where the sections expect them: nested like the sections, by the properties' names.
 
     Args:
-        given: the texts by today's names.
-        hidden: the names of those that the configuration calls secrets.
-        report: takes the problems.
+        given: the texts by current names.
+        hidden: the names of those that the configuration declares secret.
+        report: receives the problems.
     """
     tree: dict[str, Any] = {}
     for prop in ALL:
@@ -135,7 +135,7 @@ def _tree(given: Mapping[str, str], hidden: Collection[str], report: Report) -> 
             report.complain(prop.name, f"cannot be set together with {prop.excludes}; keep one of them")
     listed = {one for name in _NAME_OTHERS for one in split(given.get(name, ""))}
     known = {name: find(name) for name in given}
-    chosen = _extension_prefixes(given) if None in known.values() else ()  # It looks through all distributions.
+    chosen = _extension_prefixes(given) if None in known.values() else ()  # This searches all distributions.
     for name, text in given.items():
         found = known[name]
         short = name.removeprefix(_PROCESSORS)
@@ -158,7 +158,7 @@ def _tree(given: Mapping[str, str], hidden: Collection[str], report: Report) -> 
 
 
 def _extension_prefixes(given: Mapping[str, str]) -> tuple[str, ...]:
-    """What properties of extensions begin with: the names of those that are chosen, and of installed actions."""
+    """The prefixes of extensions' properties: the names of the chosen extensions and of installed actions."""
     named = [one for name in _NAME_EXTENSIONS for one in split(given.get(name, ""))]
     named += own_channels(given)
     return tuple(f"{one}." for one in (*named, *installed_names(ExtensionGroup.SIGNAL_ACTIONS)))
@@ -168,7 +168,7 @@ def _put(tree: dict[str, Any], prop: Property, given: GivenProperty, report: Rep
     late = prop.late or prop.kind == "secret"
     provider = foreign_provider(given.text)
     if prop.effect is Effect.INERT and (prop.is_family or provider or has_reference(given.text)):
-        prop.note(given, report)  # Nothing uses the value, so that a reference in it need not lead anywhere.
+        prop.note(given, report)  # Nothing uses the value, so a reference in it need not be resolvable.
         return
     if provider is not None:
         report.complain(
@@ -180,7 +180,7 @@ def _put(tree: dict[str, Any], prop: Property, given: GivenProperty, report: Rep
     try:
         text = given.text if late else resolve(given.text)
         if not text.strip() and prop.kind != "secret":
-            return  # what is blank counts as not set
+            return  # a blank value counts as not set
         value = prop.read(replace(given, text=text), report)
     except MissingSecretError as error:
         report.complain(given.name, str(error))
@@ -218,7 +218,7 @@ _WORDS = {
 
 
 def _hidden(text: str, prop: Property) -> str | None:
-    """What is said of a bad value that stands behind a reference, or None: the value is not shown."""
+    """The message about a bad value to which a reference leads, without the value; None: there is no reference."""
     return f"{text} does not refer to a valid value (kind: {prop.kind})" if has_reference(text) else None
 
 
@@ -242,10 +242,10 @@ def _shown(given: Mapping[str, str], hidden: Collection[str]) -> tuple[tuple[str
 
 
 def _redaction(given: Mapping[str, str], hidden: Collection[str]) -> Redactor:
-    """The secrets of the configuration, and what is none because messages need it.
+    """The secrets of the configuration, and the values that are not secrets because messages need them.
 
-    A reference says that a value may be a secret. Declared properties that have another meaning (a host, a database, a
-    path) hold none; of free ones, whose meaning drivers, clients and extensions know, it is what tells.
+    A reference indicates that a value may be a secret. Declared properties with another meaning (a host, a database, a
+    path) hold no secrets; for free ones, whose meaning drivers, clients and extensions know, the reference decides.
     """
     secrets: list[Secret] = []
     referred: list[Secret] = []
@@ -263,13 +263,13 @@ def _redaction(given: Mapping[str, str], hidden: Collection[str]) -> Redactor:
 
 
 def _is_free(name: str) -> bool:
-    """Whether others say what the property means; every message of ODBC names the driver."""
+    """Whether others define the property's meaning; not so for the driver, which every ODBC message names."""
     found = find(name)
     return (found is None or found[0].name.endswith("*")) and name.lower() != "odbc.driver"
 
 
 def _without_secrets(problems: Sequence[tuple[str, str]], values: Sequence[str | Secret]) -> list[tuple[str, str]]:
-    """The problems; checks of whole sections see what references lead to, and repeat what they found."""
+    """The problems without secrets: checks of whole sections see resolved references, and repeat what they found."""
     hide = Redactor(tuple(one for one in values if isinstance(one, Secret)), shown=tuple(values))
     return [(name, hide(problem)) for name, problem in problems]
 

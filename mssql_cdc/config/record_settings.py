@@ -31,13 +31,13 @@ FailureHandling = Literal["fail", "warn", "skip", "ignore"]
 NameAdjustment = Literal["none", "avro", "avro_unicode"]
 
 TO_STRING = JsonForm(numeric=True, connect=True)
-"""What `StringConverter` is made from: null stays null, and decimals are numbers."""
+"""The form from which `StringConverter` makes texts: null stays null, and decimals are numbers."""
 _ENTRY = re.compile(r"\s*([^\s:]+):([^:\s]+)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordKeys:
-    """The columns of a record's key, where they are not the primary key (EVT-05).
+    """The columns of a record's key, if they are not the primary key (EVT-05).
 
     `entries` are pairs of (table expression, column expression), in configured order. The identity of a row in the
     lake is `_key` (correctness B12) in any case.
@@ -47,7 +47,7 @@ class RecordKeys:
 
     @classmethod
     def parse(cls, text: str) -> RecordKeys:
-        """From `tableRegex:column,column;tableRegex:column`.
+        """Parse `tableRegex:column,column;tableRegex:column`.
 
         Raises:
             ValueError: the text has another form, or an expression is not valid.
@@ -64,7 +64,7 @@ class RecordKeys:
         return cls(tuple(entries))
 
     def columns_for(self, catalog: str, schema: str, table: str, columns: Sequence[str]) -> tuple[str, ...]:
-        """The key columns out of `columns`, in configured order.
+        """The key columns among `columns`, in configured order.
 
         Args:
             catalog: the database.
@@ -106,8 +106,8 @@ class RecordSettings:
     skipped: Annotated[frozenset[Literal["c", "u", "d", "t", "r", "none"]], AfterValidator(_skipped)] = prop(
         "skipped.operations", frozenset({"t"}), "FLT-13"
     )
-    """Leaves these operations out of the records. The lake keeps them. `r` skips nothing, as in Debezium: rows of
-    snapshots are no changes."""
+    """Leaves these operations out of the records. The lake keeps them. `r` skips nothing, as in Debezium: snapshot rows
+    are not changes."""
     skip_unchanged: bool = prop("skip.messages.without.change", False, "EVT-22")
     """Leaves out updates that change no captured column."""
     transaction_metadata: bool = prop("provide.transaction.metadata", False, "TXN-01")
@@ -128,17 +128,17 @@ class RecordSettings:
     extended_headers: bool = prop("extended.headers.enabled", True, "EVT-24")
     """Adds context headers."""
     task_id: str = prop("task.id", "0", "EVT-24")
-    """Is the task that context headers name. `records --task-id` sets it, too."""
+    """Sets the task that context headers name. `records --task-id` does, too."""
     queue_size: int = prop("max.queue.size", 8192, "ERR-05", group=Group.KAFKA, ge=1)
-    """Limits the records of `records --follow` that wait for a slow reader. There is no other queue."""
+    """Limits how many records of `records --follow` wait for a slow reader. There is no other queue."""
     keys: Annotated[RecordKeys, BeforeValidator(_record_keys)] = prop("message.key.columns", RecordKeys(), "EVT-05")
     """Chooses the key columns of records: `<table>:<column>,<column>;…`. Rows keep their identity in the lake."""
     key_converter: str | None = prop(
         "key.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON, STRINGS), group=Group.KAFKA
     )
-    """Names Kafka Connect's converter of keys. `JsonConverter` and `StringConverter` are rendered; the latter writes
-    texts like `Struct{id=1}` and has no options. With any property of `JsonConverter`, the others have Kafka Connect's
-    defaults; without one, keys are JSON without schemas."""
+    """Names Kafka Connect's converter for keys. `JsonConverter` and `StringConverter` are supported; the latter writes
+    texts like `Struct{id=1}` and has no options. If any property of `JsonConverter` is set, the others have Kafka
+    Connect's defaults; if none is, keys are JSON without schemas."""
     key_schemas: bool | None = prop("key.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
     """Adds the schema to each key; Kafka Connect's default is true."""
     key_nulls: bool | None = prop("key.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
@@ -148,8 +148,8 @@ class RecordSettings:
     value_converter: str | None = prop(
         "value.converter", None, "DEP-01", effect=Effect.NO_RECORDS, rendered=(JSON, CLOUD_EVENTS), group=Group.KAFKA
     )
-    """Names Kafka Connect's converter of values, as `key.converter` that of keys. Debezium's `CloudEventsConverter` is
-    rendered, too: it has options of its own and does not read those of `JsonConverter`. `StringConverter` is not: its
+    """Names Kafka Connect's converter for values, like `key.converter` for keys. Debezium's `CloudEventsConverter` is
+    supported, too: it has its own options and does not read those of `JsonConverter`. `StringConverter` is not: its
     text of a whole value cannot be read back."""
     value_schemas: bool | None = prop("value.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
     """Adds the schema to each value; Kafka Connect's default is true."""
@@ -166,9 +166,9 @@ class RecordSettings:
         rendered=(JSON, SIMPLE_HEADERS, STRINGS),
         group=Group.KAFKA,
     )
-    """Names Kafka Connect's converter of headers, as `key.converter` that of keys. Without any property of it, headers
-    are JSON without schemas, and the keys in them look like keys. `SimpleHeaderConverter`, Kafka Connect's default,
-    writes texts, and keys as texts; it has no options, and neither has `StringConverter`."""
+    """Names Kafka Connect's converter for headers, like `key.converter` for keys. If no property of it is set, headers
+    are JSON without schemas, and the keys in them look like record keys. `SimpleHeaderConverter`, Kafka Connect's
+    default, writes headers, even keys, as texts; like `StringConverter`, it has no options."""
     header_schemas: bool | None = prop("header.converter.schemas.enable", None, "DEP-01", group=Group.KAFKA)
     """Adds the schema to each header; Kafka Connect's default is true."""
     header_nulls: bool | None = prop("header.converter.replace.null.with.default", None, "DEP-01", group=Group.KAFKA)
@@ -176,9 +176,9 @@ class RecordSettings:
     header_decimals: DecimalFormat | None = prop("header.converter.decimal.format", None, "DEP-01", group=Group.KAFKA)
     """Selects how headers show Connect's decimals; Kafka Connect's default is BASE64."""
     failure_handling: FailureHandling = prop("event.processing.failure.handling.mode", "fail", "ERR-01")
-    """Selects what rendering records does with a change whose values cannot be converted: `fail` stops and names
-    its position; `warn` logs it and leaves it out; `skip` and `ignore` leave it out silently. Capture always
-    stops: change logs and current tables never leave a change out."""
+    """Selects what rendering does with a change whose values cannot be converted: `fail` stops and reports its
+    position; `warn` logs it and leaves it out; `skip` and `ignore` leave it out silently. Capture always stops: change
+    logs and current tables never leave a change out."""
     schema_names: NameAdjustment = prop("schema.name.adjustment.mode", "none", "TOP-08")
     """Selects how schema names are made valid for Avro. Only records with schemas show them."""
     source_types: Annotated[PatternList, regexes(3)] = prop("column.propagate.source.type", PatternList(), "FLT-11")
@@ -186,19 +186,19 @@ class RecordSettings:
     source_type_names: Annotated[PatternList, regexes(3)] = prop(
         "datatype.propagate.source.type", PatternList(), "FLT-12"
     )
-    """Does the same for the columns of these types, `schema.table.typeName`."""
+    """Adds the source type of columns of these types, `schema.table.typeName`, to the schemas of records."""
     topic_delimiter: Annotated[str, AfterValidator(plain)] = prop("topic.delimiter", ".", "TOP-05")
-    """Joins the parts of a topic name. As all of it, it is made of letters, digits, `.`, `_` and `-`."""
+    """Joins the parts of a topic name. Like the whole name, it consists of letters, digits, `.`, `_` and `-`."""
     transaction_topic: Annotated[str, AfterValidator(plain)] = prop(
         "topic.transaction", "transaction", "TOP-03", older=("transaction.topic",)
     )
-    """Ends the name of the transaction topic."""
+    """Sets the end of the transaction topic's name."""
     heartbeat_topic_prefix: Annotated[str, AfterValidator(plain)] = prop(
         "topic.heartbeat.prefix", "__debezium-heartbeat", "TOP-04", older=("heartbeat.topics.prefix",)
     )
-    """Begins the name of the heartbeat topic."""
+    """Sets the start of the heartbeat topic's name."""
     heartbeat_topic: Annotated[str, AfterValidator(topic_name)] | None = prop("topic.heartbeat.name", None, "TOP-04")
-    """Names the heartbeat topic as a whole (newer than 3.3.1)."""
+    """Sets the whole name of the heartbeat topic (newer than 3.3.1)."""
     source_maker: str = prop(
         "sourceinfo.struct.maker",
         "io.debezium.connector.sqlserver.SqlServerSourceInfoStructMaker",
@@ -223,12 +223,12 @@ class RecordSettings:
 
     @property
     def writes_string_keys(self) -> bool:
-        """Whether keys are what Java's `toString` gives."""
+        """Whether keys are what Java's `toString` returns."""
         return self.key_converter is not None and self.key_converter.strip() == STRINGS
 
     @property
     def writes_string_headers(self) -> bool:
-        """Whether headers are what Java's `toString` gives."""
+        """Whether headers are what Java's `toString` returns."""
         return self.header_converter is not None and self.header_converter.strip() == STRINGS
 
     @property
@@ -257,7 +257,7 @@ class RecordSettings:
 
     @property
     def writes_cloud_events(self) -> bool:
-        """Whether values are CloudEvents; then records that are no row changes have none."""
+        """Whether values are CloudEvents; then records that are not row changes have no value."""
         return self.value_converter is not None and self.value_converter.strip() == CLOUD_EVENTS
 
     @property
@@ -291,7 +291,7 @@ class RecordSettings:
 
     @model_validator(mode="after")
     def _check_converters(self, info: ValidationInfo) -> RecordSettings:
-        """Name the options that a converter does not read, here as in Kafka Connect."""
+        """Report the options that a converter does not read, here as in Kafka Connect."""
         report = Report.of(info)
         if self.writes_cloud_events and (self.value_schemas, self.value_nulls, self.value_decimals) != (None,) * 3:
             report.notice("value.converter", "CloudEventsConverter reads value.converter.json.… instead")

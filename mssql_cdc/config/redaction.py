@@ -1,8 +1,8 @@
-"""Takes the secrets of a connector out of texts that are shown or kept, however a library has escaped them.
+"""Removes the secrets of a connector from texts that are shown or stored, however a library has escaped them.
 
-Which values are secrets is said by the names of the properties (`secret.is_sensitive`); beside them, salts of masks
-and the literals of `database.initial.statements` are, what stands in a value as a secret (`secret_parts`), and what the
-properties refer to whose meaning only others know. Where texts leave the process is up to the callers.
+The names of properties determine which values are secrets (`secret.is_sensitive`). Other secrets: the salts of masks,
+the literals of `database.initial.statements`, secret parts of other values (`secret_parts`), and the referenced values
+of properties whose meaning only others know. Where texts leave the process is up to the callers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mssql_cdc.errors import MissingSecretError
 
 HIDDEN = "***"
 _LEAST = 3
-"""Shorter texts stand in every message: they are no secrets."""
+"""Shorter texts occur in every message: they are not secrets."""
 _LEAST_REFERRED = 8
-"""Of what free properties refer to, shorter texts are none either: `cluster`, `local[2]` or the name of a database."""
+"""If free properties refer to them, shorter texts are no secrets either: `cluster`, `local[2]` or a database's name."""
 _COMMON = frozenset({"true", "false", "none", "null"})
-"""Nor are these, which a setting with the name of a secret may have."""
+"""Nor are these values, which a setting with the name of a secret may have."""
 _IN_AUTHORITY = r"://[^\s/?#@:]*:(?!\d+[;,])([^\s/?#]+)@"
-"""The second part of JDBC's `://host:1433;password=…` is a port. Java reads it alike."""
+"""The second part of JDBC's `://host:1433;password=…` is a port. The expression means the same in Java."""
 _IN_URL = re.compile(rf"{_IN_AUTHORITY}|[;?&](?P<name>[\w.-]+)=(?P<value>[^\s;&#]+)")
 _IN_OPTIONS = re.compile(r"(?<!\S)-D(?P<name>[\w.-]+)=(?P<value>\S+)")
 _SIGNATURE = re.compile(r"^sig$|signature$", re.IGNORECASE)
@@ -37,7 +37,7 @@ _IMPERSONATED = re.compile(r"\bEXEC(?:UTE)?\s+AS\s+(?:LOGIN|USER)\s*=\s*N?'(?:[^
 
 
 def redacted(text: str, secrets: Iterable[Secret]) -> str:
-    """The text with every form of every secret replaced by `***`; a reference that leads nowhere hides nothing."""
+    """The text with every form of every secret replaced by `***`; a reference that cannot be resolved hides nothing."""
     forms = {form for secret in secrets for form in _forms(secret)}
     if not forms:
         return text
@@ -46,11 +46,11 @@ def redacted(text: str, secrets: Iterable[Secret]) -> str:
 
 
 def redacted_values(value: Any, redact: Callable[[str], str]) -> Any:
-    """The value with each text in it redacted: it stays JSON, and keys of objects are names.
+    """The value with each text in it redacted: it stays JSON, and keys of objects, which are names, stay as they are.
 
     Args:
-        value: What `json.dumps` takes.
-        redact: Takes the secrets out of a text.
+        value: A value that `json.dumps` accepts.
+        redact: Removes the secrets from a text.
     """
     match value:
         case str():
@@ -64,27 +64,27 @@ def redacted_values(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def spark_redaction(names: Iterable[str] = ()) -> str:
-    """The expression, in Java's syntax, by which Spark hides settings: where it matches the name or the value.
+    """The expression, in Java's syntax, with which Spark hides settings whose name or value it matches.
 
     It matches whatever Spark's own default does.
 
     Args:
-        names: of settings whose names do not tell that they are secrets.
+        names: of settings whose names do not reveal that they are secrets.
     """
     named = (rf"^(?:spark\.hadoop\.)?{re.escape(name.removeprefix('spark.hadoop.'))}$" for name in names)
     return "|".join((f"(?i){SENSITIVE_NAMES}", _IN_AUTHORITY, _SIGNED_URL, *named))
 
 
 def secret_parts(text: str) -> Iterator[str]:
-    """What is a secret in a value that is none as a whole, as it stands there.
+    """The secret parts, verbatim, of a value that is not a secret as a whole.
 
-    That is the password of a URL, and its parameters and Java's options (`-D…`) with the names of secrets.
+    These are the password of a URL, and its parameters and Java's options (`-D…`) with the names of secrets.
     """
     return (text[start:end] for start, end in _secret_spans(text))
 
 
 def without_parts(text: str) -> str:
-    """The value with `***` in the place of each secret in it, short ones too."""
+    """The value with `***` in place of each secret in it, including short ones."""
     made, place = "", 0
     for start, end in sorted(_secret_spans(text)):
         if start >= place:  # A URL may be the value of an option, which is hidden as a whole.
@@ -110,10 +110,10 @@ class Redactor:
     statements: Secret | None = None
     """T-SQL whose literals are secrets as well."""
     shown: tuple[str | Secret, ...] = ()
-    """Values that are shown anyway: what stands in one of them is no secret because of a literal or a reference."""
+    """Values that are shown anyway: a literal or a reference's value that occurs in one of them is no secret."""
     referred: tuple[Secret, ...] = ()
-    """References of free properties, whose names tell nothing: only that they are references says that what they lead
-    to may be a secret. It is none if it is short, a number or a part of a shown value, which messages need."""
+    """References in free properties, whose names reveal nothing: only the reference suggests that its value may be a
+    secret. It is not if it is short, a number or part of a shown value, which messages need."""
 
     def __call__(self, text: str) -> str:
         """The text without the secrets."""
@@ -134,7 +134,7 @@ class Redactor:
 
 
 def _read(value: str | Secret) -> str:
-    """The value, or nothing where its reference leads nowhere."""
+    """The value, or an empty text if its reference cannot be resolved."""
     try:
         return reveal(value)
     except MissingSecretError:
@@ -144,7 +144,7 @@ def _read(value: str | Secret) -> str:
 def literals(statements: str) -> tuple[Secret, ...]:
     """The literals of T-SQL as secrets, but not the names of logins and users that are impersonated.
 
-    Errors name those, and are no use without.
+    Errors name these, and are useless without them.
     """
     found = _LITERAL.findall(_IMPERSONATED.sub("", statements))
     return tuple(Secret(one.replace("''", "'")) for one in found)

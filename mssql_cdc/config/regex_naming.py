@@ -1,7 +1,7 @@
 """The options of Debezium's naming strategies with `Regex`: they route the tables that match to one topic (TOP-11).
 
-As in Debezium 3.3.1, a topic is matched as it would be without them, but the field that they add to keys holds what is
-made of the table's name before characters are replaced.
+As in Debezium 3.3.1, a topic is matched as it would be without them, but the field that they add to keys is derived
+from the table's name before characters are replaced.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ PHYSICAL_TABLE = "__dbz__physicalTableIdentifier"
 
 @section(Group.RECORD)
 class RegexNaming:
-    """Which topics become which, and the field that keeps keys apart."""
+    """How topics are renamed, and the field that keeps keys distinct."""
 
     regex: str | None = prop("topic.regex", None, "TOP-11")
-    r"""Matches whole topics, as Java's regular expressions do; a table that does not match keeps its topic. Required by
-    the naming strategies with `Regex`."""
+    """Matches whole topics as a Java regular expression; a table that does not match keeps its topic. Required by the
+    naming strategies with `Regex`."""
     replacement: str | None = prop("topic.replacement", None, "TOP-11")
-    """Makes the new topic; `$1` and `${name}` stand for groups. Required by the naming strategies with `Regex`."""
+    """Forms the new topic; `$1` and `${name}` stand for groups. Required by the naming strategies with `Regex`."""
     unique_keys: bool = prop("topic.key.enforce.uniqueness", True, "TOP-11")
-    """Adds a field to each key that tells the tables of a topic apart. The naming strategies with `Regex` read it."""
+    """Adds a field to each key that distinguishes the tables of a topic. The naming strategies with `Regex` read it."""
     key_field: str = prop("topic.key.field.name", PHYSICAL_TABLE, "TOP-11")
     """Names the field that naming strategies with `Regex` add to keys."""
     key_regex: str | None = prop("topic.key.field.regex", None, "TOP-11")
     """Matches a table's topic as it would be without these options, before characters are replaced. The field in keys
-    has that topic, or what `topic.key.field.replacement` makes of it."""
+    has that topic, or what `topic.key.field.replacement` turns it into."""
     key_replacement: str | None = prop("topic.key.field.replacement", None, "TOP-11")
-    """Makes the value of the field in keys; `$1` and `${name}` stand for groups."""
+    """Forms the value of the field in keys; `$1` and `${name}` stand for groups."""
 
     def topic(self, origin: str) -> str:
-        """Return the topic of a table, whose topic would be `origin` without these options."""
+        """Return the topic of a table whose topic would be `origin` without these options."""
         return self._topic.apply(origin) or origin
 
     def key_field_of(self, origin: str) -> tuple[str, str] | None:
         """Return the name and the value of the field that is added to a table's keys.
 
         Args:
-            origin: What would be the table's topic without these options, before characters are replaced.
+            origin: What the table's topic would be without these options, before characters are replaced.
         """
         if not self.unique_keys:
             return None

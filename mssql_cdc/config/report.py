@@ -1,4 +1,4 @@
-"""What is found while a configuration is read: problems, notices, settings without which records would differ."""
+"""Findings while a configuration is read: problems, notices, settings with which no records are rendered."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass, field
 from pydantic import ValidationInfo
 
 NO_MEANING = "Kafka and Java settings have no meaning here"
-"""What is said of all properties without meaning in the groups that belong to Kafka and Java."""
+"""The notice about all properties without meaning in the groups that belong to Kafka and Java."""
 _BEFORE_SALT = (r"(?i)(salt\.).+", r"(?i)(mask\.hash\..*?\.with\.).+", r"(?i)(mask\.hash\.(?:v2\.)?[^.]+\.).+")
-"""What comes before a salt in the name of a property, the best match first."""
+"""What precedes a salt in the name of a property, the best match first."""
 _UNRENDERED = "records are not rendered with these settings; capture works"
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is found while a configuration is read: problems make it fail, notices are shown.
+    """Findings while a configuration is read: problems make it fail, notices are shown.
 
     `problems` are pairs of a property and what is wrong, `notices` of a property and what it does not do. `unrendered`
-    names the properties without which records would differ from those that consumers expect, `ineffective` those that
-    have no effect beside the others, with the reason.
+    lists the properties with which no records are rendered because they would differ from those that consumers expect,
+    `ineffective` those that have no effect in combination with the others, with the reason.
     """
 
     problems: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
@@ -31,7 +31,7 @@ class Report:
 
     @classmethod
     def of(cls, info: ValidationInfo) -> Report:
-        """The report of the configuration that is being read; a new one when values are made by code."""
+        """The report of the configuration that is being read; a new one when code creates the values."""
         return info.context if isinstance(info.context, Report) else cls()
 
     def complain(self, name: str, problem: str) -> None:
@@ -43,12 +43,12 @@ class Report:
         self.notices.append((shown_name(name), text))
 
     def refuse_records(self, name: str) -> None:
-        """Note a property that changes the records which consumers receive, in a way that is not built."""
+        """Note a property that changes the records that consumers receive, in a way that is not implemented."""
         if name not in self.unrendered:
             self.unrendered.append(name)
 
     def lines(self) -> tuple[str, ...]:
-        """The notices, a line for all properties of which the same is said."""
+        """The notices: one line for all properties with the same text."""
         names: dict[str, list[str]] = {}
         for name, text in self.notices:
             names.setdefault(text, []).append(name)
@@ -74,7 +74,7 @@ def _line(text: str, names: Sequence[str]) -> str:
 
 
 def shown_name(name: str) -> str:
-    """A property's name as it may be shown: the salt of a mask is left out, also if another part is misspelled."""
+    """A property's name as it may be shown: without the salt of a mask, even if another part is misspelled."""
     shown = name
     for before_salt in _BEFORE_SALT:
         if (shown := re.sub(before_salt, r"\1***", name)) != name:

@@ -16,7 +16,7 @@ _ALL = PatternList()
 class ReselectSettings:
     """Which columns are read again from the source, and what happens when that fails.
 
-    `include` and `exclude` are expressions over `schema.table:column`; with neither, every column is meant.
+    `include` and `exclude` are expressions over `schema.table:column`; with neither, every column is included.
     """
 
     include: PatternList = _ALL
@@ -28,7 +28,7 @@ class ReselectSettings:
 
     @classmethod
     def parse(cls, properties: Mapping[str, str]) -> ReselectSettings:
-        """From the properties without the post-processor's name.
+        """Parse the properties, without the post-processor's name.
 
         Raises:
             ValueError: an option is unknown, or its value is not valid.

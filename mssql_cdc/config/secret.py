@@ -1,4 +1,4 @@
-"""Secret values, and references to values that live in the environment or in files.
+"""Secret values, and references to values in the environment or in files.
 
 `${env:NAME}` and `${file:path:key}` travel unresolved in configurations, pickles and Spark tasks; `Secret.read()`
 resolves them where the text is used. Nothing here logs, and no error repeats a value.
@@ -18,9 +18,9 @@ SENSITIVE_NAMES = (
     r"(?:access|account|api|sas|private|ssl|client|customer|encryption|provided|master|storage|shared|signing).?key|"
     r"(?:^|[._-])(?:key|pass|pin)$|(?:^|[._-])sas(?:$|[._-])"
 )
-"""Matches names of secrets in any case, those too that drivers, clients, object stores and extensions invent.
+"""Matches names of secrets, ignoring case, including those that drivers, clients, object stores and extensions invent.
 
-Python and Java read it alike.
+It means the same in Python and Java.
 """
 _SENSITIVE = re.compile(SENSITIVE_NAMES, re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{(env|file):([^{}]+)\}")
@@ -28,12 +28,12 @@ _FOREIGN = re.compile(r"\$\{(?!(?:env|file):)([A-Za-z][\w.-]*):[^{}]*\}")
 _BLANKS = " \t\f"
 _ENTRY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\\Z")
-"""An odd number of backslashes ends the line."""
+"""Matches an odd number of backslashes at the end of a line."""
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def has_reference(text: str) -> bool:
-    """Whether the text holds a `${env:…}` or `${file:…}` reference."""
+    """Whether the text contains a `${env:…}` or `${file:…}` reference."""
     return _REFERENCE.search(text) is not None
 
 
@@ -53,9 +53,9 @@ def resolve(text: str) -> str:
 
 
 class Secret:
-    """A text that is never shown: `repr`, `str` and format give its references, or `***` for a literal.
+    """A text that is never shown: `repr`, `str` and format show its references, or `***` for a literal.
 
-    Equal when the unresolved texts are equal; pickles with its references unresolved.
+    Two are equal if their unresolved texts are equal; pickling leaves references unresolved.
     """
 
     __slots__ = ("_text",)
@@ -64,12 +64,12 @@ class Secret:
         self._text = text
 
     def read(self) -> str:
-        """The text, references resolved here and now (raises MissingSecretError)."""
+        """The text, with references resolved here and now (raises MissingSecretError)."""
         return resolve(self._text)
 
     @property
     def refers(self) -> bool:
-        """Whether the text holds a reference."""
+        """Whether the text contains a reference."""
         return has_reference(self._text)
 
     def __repr__(self) -> str:
@@ -89,7 +89,7 @@ class Secret:
 
 
 def is_sensitive(name: str) -> bool:
-    """Whether a setting of this name holds a secret."""
+    """Whether a setting with this name holds a secret."""
     return _SENSITIVE.search(name) is not None
 
 
@@ -132,7 +132,7 @@ def _resolve_one(kind: str, body: str) -> str:
 def _read_properties(text: str) -> dict[str, str]:
     """A Java properties file: `key=value`, `key: value` or `key value`; `#`, `!`; backslash escapes.
 
-    Only a line feed and a carriage return end a line, and a comment goes on in no other (`java.util.Properties`).
+    Only a line feed and a carriage return end a line, and a comment ends with its line (`java.util.Properties`).
     """
     values: dict[str, str] = {}
     lines = iter(re.split(r"\r\n|\r|\n", text))

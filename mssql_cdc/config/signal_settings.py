@@ -47,7 +47,7 @@ def own_channels(given: Mapping[str, str]) -> Iterator[str]:
 
 
 def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """The channels: built-in ones in any case, others as their entry points are named."""
+    """The channels: built-in names in any case, others exactly as their entry points are named."""
     report, found = Report.of(info), list[str]()
     for name in names:
         built_in = name.lower()
@@ -68,7 +68,7 @@ def _signal_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str,
 
 
 def _notification_channels(names: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """The same of notification channels; `sink` makes records of them."""
+    """The same for notification channels; `sink` turns notifications into records."""
     report, found = Report.of(info), list[str]()
     for name in names:
         built_in = name.lower()
@@ -98,17 +98,17 @@ class SignalSettings:
     """
 
     tables: tuple[str, ...] = prop("signal.data.collection", (), "SIG-02")
-    """Names the signal table of each database, `db.schema.table`; a name with dots stands in brackets."""
+    """Names the signal table of each database, `db.schema.table`; put a name with dots in brackets."""
     channels: Annotated[tuple[str, ...], AfterValidator(_signal_channels)] = prop(
         _CHANNELS, (SOURCE_CHANNEL,), "SIG-01 SIG-05 SIG-06 SIG-07"
     )
     """Selects where signals come from: `source` (the signal table), `file`, `kafka`, and channels of your own by the
     names of their entry points. The launchpad of the `signals` asset and `mssql-cdc snapshot` always work."""
     file: Annotated[str, AfterValidator(_absolute)] = prop("signal.file", "file-signals.txt", "SIG-06")
-    """Names the file of the channel `file`: a JSON object per line, `{"id", "type", "data"}`. It is taken away as soon
-    as it is found. A relative path becomes absolute at once."""
+    """Names the file of the channel `file`: a JSON object per line, `{"id", "type", "data"}`. It is removed as soon as
+    it is found. A relative path becomes absolute on load."""
     poll_interval_ms: int = prop("signal.poll.interval.ms", 5000, "SIG-01", ge=1)
-    """Sets how often in milliseconds the channels other than `source` are looked at: by `mssql-cdc run`, by a run in
+    """Sets how often in milliseconds the channels other than `source` are polled: by `mssql-cdc run`, by a run in
     Dagster, and by the sensor (rounded up to whole seconds) while no run streams."""
 
     kafka_servers: str | None = prop(_SERVERS, None, "SIG-05")
@@ -117,13 +117,13 @@ class SignalSettings:
     """Names the signal topic, by default `<topic.prefix>-signal`. Its first partition is read: messages whose key is
     `topic.prefix` and whose value is JSON, `{"id", "type", "data"}`."""
     kafka_group: str = prop("signal.kafka.groupId", _GROUP, "SIG-05")
-    """Names the consumer group whose offset says where the first look begins; later ones go by the lake."""
+    """Names the consumer group at whose offset the first poll begins; later polls use the lake's offset."""
     kafka_poll_timeout_ms: int = prop("signal.kafka.poll.timeout.ms", _POLL_TIMEOUT_MS, "SIG-05", ge=0)
-    """Limits the wait of a look for the next message in milliseconds; the first look waits for up to five seconds."""
+    """Limits how many milliseconds a poll waits for the next message; the first poll waits for up to five seconds."""
     kafka_consumer: Annotated[tuple[tuple[str, str | Secret], ...], members(_option)] = prop(
         "signal.consumer.*", (), "SIG-05", late=True
     )
-    """Sets an option of the client of the channel `kafka`, by the names of librdkafka."""
+    """Sets a client option of the channel `kafka` by its librdkafka name."""
 
     @model_validator(mode="after")
     def _check_source(self, info: ValidationInfo) -> SignalSettings:
@@ -156,13 +156,13 @@ class SignalSettings:
         return KAFKA_CHANNEL in self.channels and KAFKA_CHANNEL not in installed_names(ExtensionGroup.SIGNAL_CHANNELS)
 
     def kafka_settings(self) -> dict[str, str]:
-        """The settings of the client, references resolved now (raises MissingSecretError)."""
+        """The settings of the client, with references resolved now (raises MissingSecretError)."""
         given = {"group.id": self.kafka_group} | {name: reveal(value) for name, value in self.kafka_consumer}
         return ({"bootstrap.servers": self.kafka_servers} if self.kafka_servers else {}) | given
 
     @property
     def polled(self) -> tuple[str, ...]:
-        """The channels that are looked at in intervals; the signal table comes with the changes."""
+        """The channels that are polled at intervals; the signal table arrives with the changes."""
         return tuple(name for name in self.channels if name != SOURCE_CHANNEL)
 
     def table_of(self, catalog: str) -> tuple[str, str] | None:
@@ -176,7 +176,7 @@ class SignalSettings:
 
 @section(Group.SIGNAL)
 class NotificationSettings:
-    """Channels of notifications beside the asset."""
+    """Channels of notifications in addition to the asset."""
 
     channels: Annotated[tuple[str, ...], AfterValidator(_notification_channels)] = prop(_NOTIFICATIONS, (), "NOT-01")
     """Selects where notifications go: `log`, `sink` (records), and channels of your own by the names of their entry

@@ -1,8 +1,8 @@
-"""Signals: from a row of the signal table (id, type, data) to what it asks for (SIG-03 … SIG-09, INC, BLK).
+"""Signals: from a row of the signal table (id, type, data) to what it requests (SIG-03 … SIG-09, INC, BLK).
 
-Pure parsing and name matching; `follow/` carries signals out. A signal that cannot be understood is never fatal: it
-becomes an `IgnoredSignal` with the reason. A text that is the full name of a table stands for that table alone; only
-another one is a regular expression. So which tables there are decides what a text means, and whether it means anything.
+Pure parsing and name matching; `follow/` executes signals. A signal that cannot be understood is never fatal: it
+becomes an `IgnoredSignal` with the reason. A text that is the full name of a table stands for that table alone; any
+other text is a regular expression. So the existing tables determine what a text means, and whether it means anything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIGNAL_TYPES = frozenset(
         *WATERMARKS,
     }
 )
-"""The types that have an effect of their own; any other may be an action of a user."""
+"""The types that have an effect of their own; any other may be a user's action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +66,16 @@ class ExecuteSnapshot:
 
         Args:
             table: The table.
-            others: Further tables that there are.
+            others: Further existing tables.
         """
         return self.filters_for((table,), others).get(table)
 
     def filters_for(self, tables: Iterable[TableName], others: Iterable[TableName] = ()) -> dict[TableName, Filter]:
-        """The filter of each table that has one: the first one whose collection means it.
+        """The filter of each table that has one: the first one whose collection matches it.
 
         Args:
             tables: The tables.
-            others: Further tables that there are.
+            others: Further existing tables.
         """
         known = tuple(tables)
         names = _Names((*known, *others))
@@ -95,7 +95,7 @@ class ExecuteSnapshot:
 class StopSnapshot:
     """Stop the snapshots of these collections or (empty) of all tables (INC-13).
 
-    `blocking`, which Debezium does not know here, leaves incremental snapshots alone.
+    The kind `blocking`, which Debezium does not know here, leaves incremental snapshots alone.
     """
 
     signal_id: str
@@ -135,7 +135,7 @@ class LogMessage:
 
 @dataclass(frozen=True, slots=True)
 class AcknowledgeGaps:
-    """Acknowledge the lost changes of these collections (empty: of all). A signal of this project's own."""
+    """Acknowledge the lost changes of these collections (empty: of all). This project's own signal."""
 
     signal_id: str
     collections: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ class _UnreadableError(ValueError):
 
 
 def concerns(signal: Signal, database: str, databases: Collection[str]) -> bool:
-    """Whether a signal is for a database: not if it names tables of the connector's other databases only.
+    """Whether a signal is for a database: not if it names only tables of the connector's other databases.
 
     Args:
         signal: The signal.
@@ -174,7 +174,7 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
 
     Args:
         signal_id: the id of the row.
-        signal_type: what is asked for, such as `execute-snapshot`.
+        signal_type: what is requested, such as `execute-snapshot`.
         data: JSON text (signal table) or an object (other channels).
     """
     try:
@@ -207,13 +207,13 @@ def expand_collections(
     """The tables that the texts name, each once and in order, and the texts that name none (INC-03).
 
     A text that is the full name of a table, quoted or not, such as `db.dbo."My.Table"`, stands for that table alone;
-    else it is an expression, which is matched with case against `db.schema.table`. In both, the database may be left
-    out (a deliberate extension, for samples that do so).
+    otherwise it is an expression, which is matched case-sensitively against `db.schema.table`. In both, the database
+    may be left out (a deliberate extension, for samples that do so).
 
     Args:
         collections: The texts.
-        tables: The tables that can be meant.
-        others: Further tables that there are: what is the name of one of them means no other one.
+        tables: The tables that a text may stand for.
+        others: Further existing tables: a text that is the name of one of them stands for no other table.
     """
     known = tuple(tables)
     names = _Names((*known, *others))
@@ -228,11 +228,11 @@ def expand_collections(
 
 
 def unreadable(collections: Iterable[str], tables: Iterable[TableName]) -> str | None:
-    """Why a text means nothing: it is the name of none of the tables, and no valid expression. None: each may.
+    """Why a text means nothing: it is neither the name of a table nor a valid expression. None: each may.
 
     Args:
         collections: The texts.
-        tables: All tables that there are.
+        tables: All existing tables.
     """
     names = _Names(tables)
     for collection in collections:
@@ -344,13 +344,13 @@ class _Names:
                 self._parts.setdefault(table[start:], {})[table] = None
 
     def of(self, collection: str) -> Iterable[TableName]:
-        """The tables whose name it is, quoted or not, with or without the database."""
+        """The tables with this name, quoted or not, with or without the database."""
         parts = split_name(collection)
         texts = self._texts
         return texts.get(collection) or self._parts.get(parts) or texts.get(".".join(parts)) or ()
 
     def meant(self, collection: str, tables: Iterable[TableName], *, ignore_case: bool) -> list[TableName]:
-        """Those of some tables that it names, or else that match it as an expression; it need not be a valid one."""
+        """The given tables that the text names, or else that match it as an expression; it need not be a valid one."""
         named = self.of(collection) or (self._ignoring_case(collection) if ignore_case else ())
         if named:
             return [table for table in tables if table in named]

@@ -44,10 +44,10 @@ def _plain_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _span(text: str) -> tuple[time, time]:
-    """The begin and the end of `22:00-06:00`.
+    """The beginning and the end of a span such as `22:00-06:00`.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The text has another form.
     """
     begin, _, end = (part.strip() for part in text.partition("-"))
     try:
@@ -78,7 +78,7 @@ class SnapshotDecisions:
     stream: bool = prop("snapshot.mode.configuration.based.start.stream", False, "SNP-08")
     """Streams afterwards, in the mode `configuration_based`."""
     on_data_error: bool = prop("snapshot.mode.configuration.based.snapshot.on.data.error", False, "SNP-08")
-    """Lets tables that lost changes begin as new ones do, in the mode `configuration_based`."""
+    """Lets tables that lost changes begin like new ones, in the mode `configuration_based`."""
     schema: bool = prop("snapshot.mode.configuration.based.snapshot.schema", False, "SNP-08")
     """Keeps the structure of tables that are not captured, in the mode `configuration_based`. That of captured tables
     is always kept."""
@@ -91,28 +91,27 @@ class IncrementalSettings:
     """Incremental snapshots, which signals request."""
 
     chunk_rows: int = prop("incremental.snapshot.chunk.size", 1024, "INC-06", ge=1)
-    """Sets the rows of one chunk of an incremental snapshot; with a condition, of those that fulfill it."""
+    """Sets the rows per chunk of an incremental snapshot; with a condition, only rows that meet it count."""
     recompile: bool = prop("incremental.snapshot.option.recompile", False, "INC-17")
     """Adds OPTION (RECOMPILE) to the statements that read chunks of incremental snapshots."""
     watermarking: Watermarking | None = prop(
         "incremental.snapshot.watermarking.strategy", None, "INC-08", debezium="insert_insert"
     )
-    """Writes a row to the signal table before each chunk of an incremental snapshot is read, and behind it a second one
-    (`insert_insert`), or deletes the first (`insert_delete`). By default nothing is written: chunks are read between
-    log positions, with or without these rows."""
+    """Writes a row to the signal table before each chunk of an incremental snapshot is read, and afterwards writes a
+    second one (`insert_insert`) or deletes the first (`insert_delete`). By default nothing is written: chunks are read
+    between log positions, with or without these rows."""
     added_columns: bool = prop("incremental.snapshot.added.columns", True, "EVO-09")
-    """Requests an incremental snapshot of a table with a key when streaming switches to a capture instance with further
-    columns, or an ALTER COLUMN has rewritten values, because only a new read shows these values in existing rows.
-    Not in modes that read no rows."""
+    """Requests an incremental snapshot of a table with a key when streaming switches to a capture instance with more
+    columns, or when an ALTER COLUMN has rewritten values, because only a new read shows these values in existing rows.
+    Not done in modes that read no rows."""
     max_rows_per_second: int = prop("incremental.snapshot.max.rows.per.second", 0, "INC-10", ge=0)
     """Limits the rows that incremental snapshots read per second, on average over some chunks; 0 = no limit."""
     max_lag_s: int = prop("incremental.snapshot.max.lag.seconds", 0, "INC-10", ge=0)
-    """Lets incremental snapshots wait while the oldest change that was not captured or not read is older than this, or
-    the capture job finds changes that late, or a secondary replica of the availability group is that far behind; 0 =
-    never."""
+    """Makes incremental snapshots wait while the oldest change not yet captured or read is older than this, the capture
+    job finds changes this late, or a secondary replica of the availability group is this far behind; 0 = never."""
     hours: Annotated[tuple[str, ...], AfterValidator(_hours)] = prop("incremental.snapshot.hours", (), "INC-10")
-    """Lets incremental snapshots read only at these hours of the day, such as `22:00-06:00, 12:00-13:00`; by default at
-    any time."""
+    """Lets incremental snapshots read only during these hours of the day, such as `22:00-06:00, 12:00-13:00`; by
+    default at any time."""
     time_zone: Annotated[str, AfterValidator(iana_zone)] = prop("incremental.snapshot.hours.time.zone", "UTC", "INC-10")
     """Names the time zone of `incremental.snapshot.hours`, such as `Europe/Berlin`."""
 
@@ -136,8 +135,8 @@ class SnapshotSettings:
         "SNP-02 SNP-04 SNP-08",
         spellings={"schema_only": "no_data", "initial_schema_only": "no_data", "schema_only_recovery": "recovery"},
     )
-    """Selects when a connector reads rows and table structure at its start. `schema_only` is an older name of
-    `no_data`. `custom` is a snapshotter of your own."""
+    """Selects when a connector reads rows and table structure at startup. `schema_only` is an older name of `no_data`.
+    `custom` is a snapshotter of your own."""
     decisions: SnapshotDecisions
     isolation: IsolationMode = prop("snapshot.isolation.mode", "repeatable_read", "SNP-14 SNP-15")
     """Selects the isolation level of a snapshot's reads. A read-only connection always uses `snapshot`;
@@ -145,40 +144,40 @@ class SnapshotSettings:
     holds a shared lock on every table until the snapshot has read it."""
     locking: Literal["exclusive", "none", "custom"] = prop("snapshot.locking.mode", "exclusive", "SNP-16")
     """Selects whether a snapshot may lock tables. A table with a key is never locked, unless
-    `snapshot.isolation.mode=exclusive` asks for it; the rows of a table without one can be read exactly only under a
-    lock, so that `none` refuses its snapshot. `custom` is a lock of your own, which is taken first."""
+    `snapshot.isolation.mode=exclusive` requires it; the rows of a table without a key can be read exactly only under a
+    lock, so `none` refuses its snapshot. `custom` is a lock of your own, which is taken first."""
     lock_timeout_ms: int = prop("snapshot.lock.timeout.ms", 10_000, "SNP-17", ge=-1)
-    """Limits the wait of snapshots for the locks of others in milliseconds; 0 = no wait, -1 = no limit."""
+    """Limits how many milliseconds snapshots wait for locks that others hold; 0 = no wait, -1 = no limit."""
     row_level_security: Literal["refuse", "trust"] = prop("snapshot.row.level.security", "refuse")
-    """Says what to do with a table whose rows a security policy filters: `refuse` leaves it out, because nothing shows
-    whether rows are hidden from the login; `trust` says that the predicate returns every row to it."""
+    """Selects what to do with a table whose rows a security policy filters: `refuse` leaves it out, because nothing
+    shows whether rows are hidden from the login; `trust` states that the predicate hides none from it."""
     delay_ms: int = prop("snapshot.delay.ms", 0, "SNP-30", ge=0)
-    """Waits so many milliseconds before a snapshot reads rows. `mssql-cdc run` captures nothing meanwhile."""
+    """Waits this many milliseconds before a snapshot reads rows. `mssql-cdc run` captures nothing meanwhile."""
     collections: CollectionFilter
     incremental: IncrementalSettings
     fetch_size: int | None = prop("snapshot.fetch.size", None, "SNP-31", debezium=2000, ge=0)
-    """Sets the rows of one fetch in snapshots; 0, or leaving it out, lets the connector choose."""
+    """Sets the rows per fetch in snapshots; 0, or leaving it out, lets the connector choose."""
     max_threads: int | None = prop("snapshot.max.threads", None, "SNP-29", debezium=1, ge=1)
-    """Limits the chunks that snapshots read in parallel; without it, Spark's cores do. An incremental snapshot has one
-    reader beside them."""
+    """Limits the chunks that snapshots read in parallel; if unset, Spark's cores do. An incremental snapshot has one
+    additional reader."""
     overridden: Annotated[tuple[str, ...], AfterValidator(_plain_names)] = prop(_OVERRIDES, (), "SNP-23")
     """Names the tables with a SELECT statement of their own, `schema.table` or `db.schema.table`."""
     overrides: Annotated[tuple[tuple[str, str], ...], members(_statement)] = prop(f"{_OVERRIDES}.<table>", (), "SNP-23")
     """Replaces the SELECT statement of one table; a `*` that selects columns stands for the captured columns."""
     only_captured_tables: bool = prop(f"{_HISTORY}.tables.ddl", False, "SNP-19 SCH-11", group=Group.HISTORY)
-    """Describes in records only the tables that the filters let through. Otherwise the initial snapshot keeps the
-    structure of every table of the database, and records describe them all."""
+    """Makes records describe only the tables that pass the filters. Otherwise the initial snapshot keeps the structure
+    of every table in the database, and records describe them all."""
     only_captured_schemas: bool = prop(f"{_HISTORY}.databases.ddl", False, "SCH-11", group=Group.HISTORY)
-    """Describes in records only the tables whose schema passes `schema.include.list` and `schema.exclude.list`."""
+    """Makes records describe only the tables whose schema passes `schema.include.list` and `schema.exclude.list`."""
     query_mode: Literal["select_all", "custom"] = prop("snapshot.query.mode", "select_all", "SNP-24")
-    """Selects how blocking snapshots query rows: tables as they are, or by a query of your own. Statements of
-    `snapshot.select.statement.overrides` come first."""
+    """Selects whether blocking snapshots query tables as they are or use a query of your own. Statements in
+    `snapshot.select.statement.overrides` take precedence."""
     custom_mode: str | None = prop("snapshot.mode.custom.name", None, "SNP-09 SPI-01 SPI-04")
-    """Names the entry point of the snapshotter of `snapshot.mode=custom`."""
+    """Names the entry point of the snapshotter for `snapshot.mode=custom`."""
     custom_locking: str | None = prop("snapshot.locking.mode.custom.name", None, "SPI-03 SPI-04")
-    """Names the entry point of the lock of `snapshot.locking.mode=custom`."""
+    """Names the entry point of the lock for `snapshot.locking.mode=custom`."""
     custom_query: str | None = prop("snapshot.query.mode.custom.name", None, "SPI-02 SPI-04")
-    """Names the entry point of the query of `snapshot.query.mode=custom`."""
+    """Names the entry point of the query for `snapshot.query.mode=custom`."""
 
     @property
     def trusts_policies(self) -> bool:
@@ -192,7 +191,7 @@ class SnapshotSettings:
 
     @property
     def cdc_hint(self) -> str:
-        """What an error about a database without CDC has to add: Debezium's `initial_only` fails there as well."""
+        """The addition to an error about a database without CDC: Debezium's `initial_only` fails there as well."""
         if not self.reads_uncaptured:
             return ""
         return (
@@ -227,7 +226,7 @@ class SnapshotSettings:
         return self
 
     def statement_for(self, catalog: str, schema: str, table: str) -> str | None:
-        """The SELECT that replaces the usual one (SNP-23), or None; its order would mean nothing in the lake.
+        """The SELECT that replaces the usual one (SNP-23), `unordered` since order means nothing in the lake; or None.
 
         Args:
             catalog: the database.

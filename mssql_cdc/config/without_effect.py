@@ -1,6 +1,6 @@
 """Properties that do nothing in a configuration because another one is missing: one table, and one notice per start.
 
-What takes more than a look at one other property is said by its section.
+If that takes more than a look at one other property, its section reports it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mssql_cdc.config.signal_settings import FILE_CHANNEL
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What some properties need.
+    """What some properties require.
 
     Attributes:
         names: the properties.
-        why: completes "has no effect …" where they do nothing.
+        why: completes "has no effect …" if they do nothing.
         is_met: whether they have an effect in a configuration.
     """
 
@@ -119,7 +119,7 @@ CONDITIONS = (
 
 
 def without_effect(connector: Connector, given: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The properties that are set to something else than their default and have no effect, with the reason.
+    """The properties that are set to something other than their default and have no effect, with the reason.
 
     Args:
         connector: the configuration.

@@ -1,4 +1,4 @@
-"""What a run knows of its tables: the rows of each window, the windows to report, the state of the current table.
+"""What a run knows about its tables: the rows of each window, the windows to report, the state of the current table.
 
 `book.py` decides what is reported when; `asset_events.py` writes it.
 """
@@ -28,18 +28,18 @@ from mssql_cdc.schema import TableId
 
 @dataclass
 class Account:
-    """What is known of one table.
+    """What is known about one table.
 
     Attributes:
         home: Its tables in the lake.
         batch: The newest Delta commit of the change log that is counted.
         counts: The rows of windows by operation.
         due: The windows to report.
-        owed: The windows to report that nothing was said of before the run began; they can wait.
+        owed: The windows to report that were not reported before the run began; they can wait.
         open: The windows that were reported while they could still get rows.
         metrics: The metrics of the newest range with rows.
-        newest: The commit time of the newest row that was read, also in a range that another table could not finish;
-            of rows that another run has read, the start of their window.
+        newest: The commit time of the newest row that was read, even in a range that another table could not finish;
+            for rows that another run has read, the start of their window.
         begun: When the change log was created.
         as_of: The commit time up to which the current table has every change.
         merged: The result of the last merge.
@@ -60,11 +60,11 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """The windows that a run has to report of a table when it begins.
+    """The windows that a run has to report for a table when it begins.
 
     Attributes:
-        missing: Those that were never reported; as long as they are not, the next run finds the same.
-        unfinished: The newest ones that were, and not after their end: they may show too few rows.
+        missing: Those that were never reported; until they are, the next run finds the same.
+        unfinished: The newest ones that were, but not after their end: they may show too few rows.
     """
 
     missing: frozenset[datetime] = frozenset()
@@ -94,7 +94,7 @@ class Accounts:
 
         Args:
             table: The table.
-            lake: How the lake has it.
+            lake: Its state in the lake.
             owed: The windows to report when the account is opened.
         """
         batch = lake.state.batch if lake.state is not None else 0
@@ -103,7 +103,7 @@ class Accounts:
         account = self.tables.get(table)
         if account is None:
             account = self.tables[table] = Account(lake.home, batch, due=set(owed.unfinished), owed=set(owed.missing))
-        elif account.home != lake.home:  # Another table has the name now: what was said of it is the former one's.
+        elif account.home != lake.home:  # Another table has the name now: what was reported is about the former one.
             account = self.tables[table] = Account(lake.home, batch, due=account.due | account.open, owed=account.owed)
         elif batch > account.batch:
             found = self._counted(account, batches=BatchSlice(account.batch, batch))
@@ -163,7 +163,7 @@ class Accounts:
         account.counts |= {window: Counter(found.get(window, {})) for window in missing}
 
     def add_due(self, windows: Iterable[datetime]) -> None:
-        """Let these windows of every table be reported."""
+        """Make these windows of every table due."""
         found = set(windows)
         for account in self.tables.values():
             account.due |= found
@@ -206,9 +206,9 @@ def owed_windows(
 
 
 def _unfinished(instance: dg.DagsterInstance, key: dg.AssetKey, told: Iterable[str]) -> Iterator[str]:
-    """The newest of these windows, as long as each was last reported before its end.
+    """Yield the newest of these windows, as long as each was last reported before its end.
 
-    While capture is behind, there are several. What was reported of older ones since does not matter.
+    While capture is behind, there are several. What has since been reported about older ones does not matter.
     """
     for window in told:
         found = instance.fetch_materializations(dg.AssetRecordsFilter(key, asset_partitions=[window]), limit=1).records
@@ -218,4 +218,4 @@ def _unfinished(instance: dg.DagsterInstance, key: dg.AssetKey, told: Iterable[s
             return
         yield window
         if complete is None:
-            return  # It is from before this was told: nothing is known of older ones either.
+            return  # It predates this metadata: nothing is known about older ones either.

@@ -1,6 +1,6 @@
-"""The check of a table outside a run that captures: an operator executes it, acknowledges losses, or the sensor looks.
+"""The check of a table outside a run that captures: executed by an operator, after an acknowledgment, or by the sensor.
 
-What the lake keeps (`check/verdict`) is joined by what the source shows now: a table that has disappeared is not green.
+What the lake keeps (`check/verdict`) and what the source shows now are combined: a table that disappeared is not green.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Shown:
 
 
 def ask_source(setup: Setup, database: Database) -> Shown:
-    """Ask the source; one that does not answer makes every table late."""
+    """Query the source; if it does not answer, every table is late."""
     try:
         seen = survey(database, quick=True, currents=False)
     except MssqlCdcError as error:
@@ -69,7 +69,7 @@ def judged(setup: Setup, database: Database, table: TableId, shown: Shown) -> dg
 
 
 def result_of(found: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
-    """Return the evaluation as what a step yields for a check that was executed on its own."""
+    """Return the evaluation as the result that a step yields for a check executed on its own."""
     return dg.AssetCheckResult(
         passed=found.passed,
         asset_key=found.asset_key,
@@ -82,14 +82,14 @@ def result_of(found: dg.AssetCheckEvaluation) -> dg.AssetCheckResult:
 def report_absent(
     setup: Setup, database: Database, instance: dg.DagsterInstance, seen: Survey, before: Collection[str]
 ) -> Mapping[str, str]:
-    """Let the checks of tables turn red that have disappeared, and green again that are back, without a run.
+    """Turn the checks of tables that have disappeared red, and of those that are back green again, without a run.
 
     Args:
         setup: The connector and the database.
         database: Where the lake is.
         instance: Where the earlier evaluations are.
         seen: What the source shows.
-        before: The tables (`TableId.text`) that were absent when it was surveyed before.
+        before: The tables (`TableId.text`) that were absent in the previous survey.
 
     Returns:
         What is wrong, by table.

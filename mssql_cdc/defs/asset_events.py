@@ -60,7 +60,7 @@ class AssetEvents:
         self._materialization(self.setup.names.current_key(table), values)
 
     def late(self, table: TableId, at: datetime, *, log: float | None, current: float | None) -> None:
-        """Report the lags of a table of which nothing was read: its page plots them, and its window stays missing.
+        """Report the lags of a table from which nothing was read: its page plots them, and its window stays missing.
 
         Args:
             table: The table.
@@ -76,7 +76,7 @@ class AssetEvents:
                 self.writer.write(dg.AssetObservation(key, partition=partition, metadata=values))
 
     def heartbeat(self, values: Mapping[str, Any]) -> None:
-        """Report that capture runs."""
+        """Report that capture is running."""
         self._materialization(self.setup.heartbeat_key, values)
 
     def check(self, table: TableId, verdict: Verdict, values: Mapping[str, Any], window: datetime | None) -> None:
@@ -85,7 +85,7 @@ class AssetEvents:
         Args:
             table: The table.
             verdict: Its state.
-            values: The metadata beside the verdict's.
+            values: The metadata in addition to the verdict's.
             window: The window that has ended; None: the check is not about one.
         """
         absent = True if verdict.absent else None

@@ -16,7 +16,7 @@ from mssql_cdc.defs.resources import SparkResource
 Result = TypeVar("Result")
 SLICE_SECONDS = 0.25
 END_SECONDS = 20
-"""How long a terminated run may go on to its next cut; `cancel_timeout_seconds` in `dagster.yaml` is longer."""
+"""How long a terminated run may continue to its next cut; `cancel_timeout_seconds` in `dagster.yaml` is longer."""
 PROGRESS_TAG = "mssql_cdc/progress"
 
 
@@ -59,7 +59,7 @@ class Background:
         return future.result()
 
     def drain(self) -> None:
-        """Log the lines and do the actions that other threads have posted."""
+        """Log the lines and run the actions that other threads have posted."""
         while True:
             try:
                 action = self._posted.get_nowait()

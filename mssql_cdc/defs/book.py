@@ -2,8 +2,8 @@
 
 The functions run in the recorder's thread. A table's window is reported again when it has changed, at most every
 `max(60 s, changed tables x 1 s)`; every table is reported when the run begins, when a window begins and when it ends.
-A window that was not read yet is not reported: Dagster then shows it as missing. What was missed before the run began
-comes last, a few windows at a time.
+A window that has not been read yet is not reported: Dagster then shows it as missing. Windows that were missed before
+the run began come last, a few at a time.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from mssql_cdc.source.values import CaptureHealth
 
 REPORT_SECONDS = 60.0
 OWED_SECONDS = 1.0
-"""So long a turn reports windows that were missed before the run began: the heartbeat and new events come between."""
+"""How long a turn reports windows that were missed before the run began: the heartbeat and new events come between."""
 OWED_END_SECONDS = 10.0
-"""So long the end of a run does; the next run owes the rest."""
+"""How long the end of a run does so; the next run owes the rest."""
 OWED_AT_ONCE = 50
-"""Windows of a table that are counted in one read."""
+"""How many windows of a table are counted in one read."""
 NOT_YET = "not captured yet"
 NO_ROWS = "no row has come yet: the first one creates the table"
 
 
 @dataclass
 class Book:
-    """What a run has done so far, and what of it was reported.
+    """What a run has done so far, and how much of it was reported.
 
     Attributes:
         setup: The database.
         database: Where the lake is.
         writer: Stores the events.
         only: The tables that an operator selected; None: all tables.
-        bound: The end of the windows that an operator selected: nothing is said about the time after it.
+        bound: The end of the windows that an operator selected: nothing is reported about the time after it.
         attempt: The number of the attempt, if it is not the first one.
         clock: The current time.
     """
@@ -68,7 +68,7 @@ class Book:
 
     @cached_property
     def accounts(self) -> Accounts:
-        """What is known of each table."""
+        """What is known about each table."""
         return Accounts(self.setup, self.database)
 
     @cached_property
@@ -88,22 +88,22 @@ class Book:
 
     @cached_property
     def states(self) -> TableStates:
-        """What is known of the tables' states."""
+        """What is known about the tables' states."""
         return TableStates(self.setup, self.database, self.only)
 
     @cached_property
     def judge(self) -> Judge:
-        """Their checks."""
+        """The tables' checks."""
         return Judge(self.events, self.progress, self.states)
 
     # -- What happened -----------------------------------------------------------------------------------------
 
     def add(self, done: Done, captured: Captured | None = None) -> None:
-        """Take over the result of a step, and judge the tables whose state it may have changed.
+        """Record the result of a step, and judge the tables whose state it may have changed.
 
         Args:
             done: The result.
-            captured: How far capture had come before the step began; None: it has captured nothing since.
+            captured: How far capture had progressed before the step began; None: it has captured nothing since.
         """
         before = self.judge.before()
         self.states.step(done)
@@ -122,27 +122,27 @@ class Book:
         self.judge.judge_since(before)
 
     def reached(self, health: CaptureHealth) -> None:
-        """Note that an operator's run has read what was captured of the windows that it selected.
+        """Note that an operator's run has read what was captured in the windows that it selected.
 
         Args:
-            health: How the source's capture did before: of what was committed later, rows may be missing.
+            health: The health of the source's capture before: rows that were committed later may be missing.
         """
         self.progress.reached(health)
 
     def asked(self, offsets: Offsets) -> None:
-        """Note what the source and the lake say without a step: nothing is read."""
+        """Note the state of the source and the lake without a step: nothing is read."""
         self.states.offsets = offsets
         self.lags.ask(offsets)
         self.progress.asked()
 
     def unavailable(self, error: MssqlCdcError | None) -> None:
-        """Note why no step could be taken: the source does not answer, or not as it should; None: one was.
+        """Note why no step could be taken: the source does not answer, or not as it should; None: one was taken.
 
-        That another run was faster is nothing to note: what it has read is not late.
+        Nothing is noted if another run was faster: what that run has read is not late.
         """
         if error is None or isinstance(error, FencedError):
             return
-        # Its subclasses are answers, such as that of a replica which does not show the end of the range yet.
+        # Its subclasses are answers, such as that of a replica that does not show the end of the range yet.
         silent = type(error) is SourceUnavailableError
         what = "the source does not answer" if silent else "the last step is repeated"
         self.progress.late = self.setup.connector.redact(f"{what}: {error}")
@@ -163,7 +163,7 @@ class Book:
         """Report what is due now.
 
         Raises:
-            dagster.Failure: A table could not be reported, or for another reason than before; the others were.
+            dagster.Failure: A table could not be reported, which is new or has a new reason; the others were reported.
         """
         now = self.clock()
         if self.states.offsets is None:
@@ -186,12 +186,12 @@ class Book:
 
     def _beat(self, now: datetime) -> None:
         beaten, looked = self._beaten, self.progress.looked
-        alive = beaten is None or (looked is not None and looked > beaten)  # A loop that hangs sends none.
+        alive = beaten is None or (looked is not None and looked > beaten)  # A hung loop sends none.
         if alive and (beaten is None or (now - beaten).total_seconds() >= REPORT_SECONDS):
             self.heartbeat()
 
     def _turn_windows(self, now: datetime) -> bool:
-        """Let every table be reported when a window begins, and when it ends; whether one did."""
+        """Make every table due when a window begins, and when it ends; return whether one did."""
         window, turned = self.setup.windows.start(now), False
         if self._window != window and self.progress.has_begun(window):
             turned, self._window = True, window
@@ -204,7 +204,7 @@ class Book:
         return turned
 
     def report(self) -> None:
-        """Report the windows that are due and were read, and their current tables; of late tables only the lag."""
+        """Report the windows that are due and were read, and their current tables; for late tables, only the lag."""
         for table, account in self.accounts.tables.items():
             if not self.states.streams(table) or table in self.judge.uncounted:
                 continue
@@ -216,11 +216,11 @@ class Book:
                 self._late(table)
 
     def _report_owed(self, seconds: float, *, again: bool) -> None:
-        """Report windows that were missed before the run began, the newest first, as long as they take no longer.
+        """Report windows that were missed before the run began, the newest first, for a limited time.
 
         Args:
-            seconds: How long that is.
-            again: Whether tables that could not be reported are tried again.
+            seconds: The limit.
+            again: Whether tables that could not be reported are retried.
         """
         if self.progress.through is None:
             return
@@ -278,13 +278,13 @@ class Book:
             self._report_owed(OWED_END_SECONDS, again=False)
 
     def heartbeat(self) -> None:
-        """Report that capture runs, also when nothing changes; not while the database is late."""
+        """Report that capture is running, even when nothing changes; not while the database is late."""
         if self.progress.late is None:
             self._beaten = self.clock()
             self.events.heartbeat({"as_of": self.progress.through, "lag_seconds": self.lags.largest()})
 
     def _logs(self, table: TableId, account: Account, windows: Sequence[datetime], *, current: bool = False) -> None:
-        """Report these windows of a table, all of which were read, and its current table if that is wanted."""
+        """Report these windows of a table, all of which were read, and its current table if `current` is set."""
         self.accounts.load_missing(account, windows)
         for window in windows:
             self._log(table, account, window)
@@ -339,7 +339,7 @@ class Book:
         self.events.current(table, values)
 
     def _rows(self, uri: str) -> int | None:
-        """The rows of a current table by its log, or else by a query; None if there is no table."""
+        """The row count of a current table from its log, or else from a query; None if there is no table."""
         log = self.lags.logs.newest(uri, self.database.storage)
         if log is None or log.counted is not None:
             return log.counted if log is not None else None

@@ -36,8 +36,8 @@ def build_definitions(
         connector: The configuration (`mssql_cdc.config.load_connector`).
         tables: The stored table list (`mssql-cdc discover` writes it, `run.discover.read_table_list` reads it).
         warehouse: Overrides `delta.warehouse`.
-        since: When capture was set up (`run.discover.read_since`); Dagster shows no windows before. None: it shows
-            the windows of `dagster.window.days`.
+        since: When capture was set up (`run.discover.read_since`); Dagster shows no earlier windows. None: it
+            shows the windows of `dagster.window.days`.
 
     Raises:
         ConfigurationError: There are more tables than `guardrail.collections.max` allows, and the guardrail's action is
@@ -75,7 +75,7 @@ def _database(setup: Setup, spark: SparkResource, refusals: Refusals) -> dg.Defi
             "dagster/max_retries": "0",
             "dagster/max_runtime": str(MAX_SNAPSHOT_SECONDS),
         },
-        description=f"Takes snapshots of tables of {setup.database}.",
+        description=f"Takes snapshots of tables in {setup.database}.",
     )
     maintenance = build_maintenance(setup)
     return dg.Definitions(

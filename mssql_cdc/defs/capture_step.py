@@ -1,7 +1,7 @@
-"""The capture step of one database: the multi-asset of change logs, current tables and what the database has besides.
+"""The capture step of one database: the multi-asset of change logs, current tables and the database's own assets.
 
-A run of the sensor reads ranges as they come; an operator's run reads up to the end of the newest window that was
-selected (architecture, section 5). `run/` decides what is read and written, `book.py` what is reported.
+A run requested by the sensor reads ranges as they come; an operator's run reads up to the end of the newest selected
+window (architecture, section 5). `run/` decides what is read and written, `book.py` what is reported.
 """
 
 import time
@@ -43,9 +43,9 @@ from mssql_cdc.source.values import CaptureHealth
 
 TAKE_OVER_SECONDS = 30
 RECORDER_END_SECONDS = 20
-"""So long a run that captures goes on reporting at its end; an operator's run reports all that was asked for."""
+"""How long a run that captures keeps reporting at its end; an operator's run reports everything that was requested."""
 ASK_AGAIN = timedelta(minutes=1)
-"""How often a run that has nothing to read asks how far capture has come."""
+"""How often a run that has nothing to read checks how far capture has progressed."""
 
 
 def build_capture(setup: Setup) -> dg.AssetsDefinition:
@@ -99,7 +99,7 @@ class Step:
         self._saw: Callable[[Survey], None] = lambda _: None
 
     def run(self) -> Iterator[dg.AssetCheckResult]:
-        """Do the step's work; checks that were selected alone are yielded."""
+        """Do the step's work; yield checks that were selected alone."""
         if self.by_sensor:
             self.recorder.turn = self._turn
         self.recorder.start()
@@ -109,7 +109,7 @@ class Step:
             with reported([self.work.database] if reads else []) as saw:
                 self._saw = partial(self._tell, partial(saw, self.work.database))
                 if self.by_sensor and (self.windows or RANGE_TAG in self.context.run.tags):
-                    self._stream()  # Without a window where the loaded table list has none of the tables.
+                    self._stream()  # Without a window if the loaded table list has none of the tables.
                 elif not self.windows or not self.logs:
                     yield from self._without_window()
                 else:
@@ -127,7 +127,7 @@ class Step:
             self.background.drain()
 
     def _without_window(self) -> Iterator[dg.AssetCheckResult]:
-        """Do what reads no range, such as merging current tables up to the last cut and evaluating checks alone."""
+        """Do work without a range, such as merging current tables up to the last cut and evaluating checks alone."""
         if self.currents:
             self.work.look()
             done = self.work.merge(self.currents)
@@ -145,7 +145,7 @@ class Step:
         self._catch_output_up()
 
     def _count_transactions(self) -> None:
-        """Write what `_transactions` lacks, such as transactions before it was enabled, if it was selected."""
+        """Write what `_transactions` lacks, such as transactions from before it was enabled, if it was selected."""
         if self.setup.transactions_key in self.context.selected_asset_keys:
             self._counted += (counted := self.work.count_transactions())
             self.recorder.post(partial(self.transactions.add, counted))
@@ -153,7 +153,7 @@ class Step:
                 self.context.log.info(NOTHING)
 
     def _beat_once(self) -> None:
-        """Report the heartbeat if it was selected and capture does well; otherwise, the log says why not."""
+        """If the heartbeat was selected, report it, or log why capture is not healthy."""
         if self.setup.heartbeat_key not in self.context.selected_asset_keys:
             return
         seen, health = self.work.survey(), self.work.health()
@@ -164,9 +164,9 @@ class Step:
         self.recorder.post(self.book.heartbeat)
 
     def _catch_output_up(self) -> None:
-        """Write the records that the output lacks, if the asset or its check was selected; the step fails if it fails.
+        """Write the records that the output lacks, if the asset or its check was selected; a failure fails the step.
 
-        A run of the sensor writes them beside what it reads (`_add`), and goes on if that fails.
+        A run that the sensor requested writes them while it reads (`_add`), and continues if that fails.
         """
         checks = {key.asset_key for key in self.context.selected_asset_check_keys}
         if self.output is None or self.setup.records_key not in {*self.context.selected_asset_keys, *checks}:
@@ -181,11 +181,11 @@ class Step:
             self.failures.output = f"The output of records cannot be written: {problem}"
 
     def _by_hand(self) -> None:
-        """Read up to the end of the newest window that was selected, and report all windows that were."""
+        """Read up to the end of the newest window that was selected, and report all selected windows."""
         assert self.book.bound is not None  # there are windows, and the sensor did not request them
         self.work.look()
         ends = [window + self.setup.windows.length for window in self.windows]
-        health = self.work.scanned_behind(ends)  # Before the read, which then has what was captured.
+        health = self.work.scanned_behind(ends)  # Before the read, which then includes what was captured.
         captured = Captured.of(health, datetime.now(UTC))
         done = self.work.until(self.book.bound, self.logs)
         for one in done:
@@ -207,7 +207,7 @@ class Step:
         self._catch_output_up()
 
     def _why_not_captured(self, health: CaptureHealth, ends: Sequence[datetime]) -> str | None:
-        """Say why windows of an operator's run are not reported although they were read; None: all of them are."""
+        """Return why windows of an operator's run are not reported although they were read; None: all of them are."""
         until, missing = captured_until(health), not_captured(health, ends)
         if health.problem is not None:
             return f"Not caught up: {health.problem}" if until is None or until < max(ends) else None
@@ -230,13 +230,13 @@ class Step:
             handover.begin()
             self._take_over(handover)
         if is_range(wanted):
-            beyond = Captured(datetime.now(UTC), None)  # What is captured behind the range is not read.
+            beyond = Captured(datetime.now(UTC), None)  # What is captured after the range is not read.
             for done in self.work.range(wanted, self.logs):
                 self._saw(done.seen)
                 self._add(done, beyond)
             if not limit:
                 if AGAIN_TAG in self.context.run.tags:
-                    for done in self.work.given_up(wanted):  # After the others, which do not wait for it.
+                    for done in self.work.given_up(wanted):  # After the others, which do not wait for these.
                         self._saw(done.seen)
                         self._add(done, beyond)
                 return
@@ -253,7 +253,7 @@ class Step:
     def _follow(self, follower: Follower, handover: Handover) -> None:
         """Take steps until the run is over: one, or as many as fit into `dagster.max.run.seconds`.
 
-        What fails of one table is tried again; the others go on meanwhile, and the run fails at its end.
+        A table that fails is retried while the others continue, and the run fails at its end.
         """
         limit = self.setup.connector.dagster.max_run_seconds
         captured, fences = self.work.captured(), 0
@@ -264,7 +264,7 @@ class Step:
                 self._add(done, captured)
             fences = fences + 1 if is_fenced(done, follower.failure) else 0
             if not limit and 0 < fences < FENCED_ATTEMPTS:
-                continue  # Another run was faster: what it has left, often nothing, is ours.
+                continue  # Another run was faster: this one reads what is left, often nothing.
             if not limit and done is not None:
                 done.raise_failure()
             elif not limit and follower.failure is not None:
@@ -278,7 +278,7 @@ class Step:
                 follower.pause(follower.idle_seconds)
 
     def _take_over(self, handover: Handover) -> None:
-        """Let the run that streams until now end when this one is ready."""
+        """Let the run that has streamed until now end when this one is ready."""
         if not handover.predecessors():
             return
         self.background.run(self.spark.lazy)
@@ -294,7 +294,7 @@ class Step:
     # -- Helpers -----------------------------------------------------------------------------------------------
 
     def _tell(self, saw: Callable[[Survey], None], seen: Survey) -> None:
-        """Tell OpenLineage of the tables that this run reads."""
+        """Report the tables that this run reads to OpenLineage."""
         saw(seen if self.by_sensor else seen.limited_to([*self.logs, *self.currents]))
 
     def _add(self, done: Done, captured: Captured | None = None) -> None:
@@ -302,7 +302,7 @@ class Step:
 
         Args:
             done: The result.
-            captured: How far capture had come before the step began; None: that does not matter.
+            captured: How far capture had progressed before the step began; None: that does not matter.
         """
         self.failures.add(done)
         for table, error in done.merged.errors.items():
@@ -349,7 +349,7 @@ class Step:
         for table in self.logs:
             member = done.seen.member(table)
             if table.text in standings(done.seen, self.setup.listed).absent:
-                continue  # The step fails with the reason, as it does of a table that lost changes.
+                continue  # The step fails with the reason, as it does for a table that lost changes.
             status = member.status if member is not None else "new"
             if status in reasons:
                 self.context.log.warning("%s is not read: %s", table, reasons[status])

@@ -1,4 +1,4 @@
-"""The tables that failed in a step. The others go on and are reported; the step fails at its end."""
+"""The tables that failed in a step. The others continue and are reported; the step fails at its end."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Failures:
     Attributes:
         connector: The configuration.
         tables: The tables that could not be read.
-        currents: Those whose current table could not be updated; their change logs go on.
+        currents: Those whose current table could not be updated; their change logs continue.
         whole: What is wrong with all of them.
-        output: Why the output of records lacks some; tables do not depend on it.
+        output: Why the output of records lacks some records; tables do not depend on it.
     """
 
     connector: Connector
@@ -42,9 +42,9 @@ class Failures:
         return bool(self.tables or self.currents)
 
     def add(self, done: Done) -> None:
-        """Take over the failed tables of a range, a snapshot or a merge; one that succeeds later is forgotten.
+        """Add the failed tables of a range, a snapshot or a merge; one that succeeds later is removed.
 
-        What another run has read or merged meanwhile is done, and no failure.
+        What another run has read or merged meanwhile is done, and not a failure.
         """
         for table in done.range.tables if done.range is not None else ():
             self.tables.pop(table, None)
@@ -54,10 +54,10 @@ class Failures:
         self.currents |= without_fences(done.merged.errors)
 
     def add_absent(self, tables: Collection[TableId], setup: Setup, seen: Survey) -> None:
-        """Take over the tables of these that cannot be captured now.
+        """Add the given tables that cannot be captured now.
 
         Args:
-            tables: The tables that are wanted.
+            tables: The requested tables.
             setup: The database.
             seen: The newest survey.
         """
@@ -67,10 +67,10 @@ class Failures:
                 self.tables.setdefault(table, SourceError(absent[table.text]))
 
     def add_lost(self, tables: Collection[TableId], seen: Survey) -> None:
-        """Take over the tables of these that lost changes and are still to be repaired.
+        """Add the given tables that lost changes and are still to be repaired.
 
         Args:
-            tables: The tables that are wanted.
+            tables: The requested tables.
             seen: The newest survey.
         """
         missing, policy = standings(seen).missing, seen.facts.policy
@@ -80,7 +80,7 @@ class Failures:
                 self.tables.setdefault(table, DataLostError(f"{missing[table.text]}; {advice}"))
 
     def raise_if_any(self) -> None:
-        """Fail the step if a table failed, or the output that was asked for."""
+        """Fail the step if a table failed, or the output that was requested."""
         lines = [line for line in (self.whole, self.output) if line is not None]
         found = self.currents | self.tables
         if found:

@@ -18,9 +18,9 @@ STREAMING = "streaming"
 HANDING_OVER = "handing over"
 HANDED_OVER = "handed over"
 LEAD_SECONDS = 60
-"""The sensor requests a successor so long before the end of a run, or at half of a shorter run."""
+"""How long before the end of a run the sensor requests a successor; for a shorter run, half its time."""
 PATIENCE_SECONDS = 120
-"""A run waits so much longer for a successor that has been requested."""
+"""How much longer a run waits for a successor that has been requested."""
 ASK_SECONDS = 1.0
 ACTIVE = [dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.STARTED]
 
@@ -47,7 +47,7 @@ class Handover:
     _asked: float = 0.0
 
     def begin(self) -> None:
-        """Say that this run streams: one that was executed again has the tags of the run before it, which has ended."""
+        """Tag this run as streaming: a re-execution has the tags of the run before it, which has ended."""
         if self.run.tags.get(STATE_TAG) != STREAMING:
             self.instance.add_run_tags(self.run.run_id, {STATE_TAG: STREAMING})
 
@@ -68,7 +68,7 @@ class Handover:
         return [run.run_id for run in found if shows_life(self.instance, run.run_id)]
 
     def has_taken_over(self, runs: list[str]) -> bool:
-        """Whether these runs have ended, or read nothing any more."""
+        """Whether these runs have ended, or no longer read anything."""
         found = [run for one in runs if (run := self.instance.get_run_by_id(one)) is not None]
         return all(run.is_finished or run.tags.get(STATE_TAG) == HANDED_OVER for run in found)
 
@@ -85,7 +85,7 @@ class Handover:
         return left <= -PATIENCE_SECONDS or (left <= 0 and not self._others())
 
     def end(self) -> None:
-        """Say that this run reads nothing any more."""
+        """Say that this run no longer reads anything."""
         self.instance.add_run_tags(self.run.run_id, {STATE_TAG: HANDED_OVER})
 
     def _others(self) -> list[dg.DagsterRun]:

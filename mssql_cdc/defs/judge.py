@@ -22,17 +22,17 @@ from mssql_cdc.defs.verdicts import Condition, Verdict, verdict_of
 from mssql_cdc.schema import TableId
 
 Before = tuple[tuple[object, ...], Seen]
-"""What verdicts depended on: of the whole database, and of the tables."""
+"""What verdicts depended on: facts about the whole database, and about the tables."""
 
 
 @dataclass
 class Judge:
-    """Evaluates `captured_faithfully` of the tables.
+    """Evaluates `captured_faithfully` for the tables.
 
     Attributes:
         events: Where the events are built.
         progress: How far the run has read.
-        states: What is known of the tables.
+        states: What is known about the tables.
         uncounted: Why tables could not be counted.
         unreported: Why tables could not be reported.
         verdicts: What their checks said last.
@@ -51,7 +51,7 @@ class Judge:
         return (self.progress.late, self.states.retention, self.progress.lags.asked), self.states.seen()
 
     def judge_since(self, before: Before) -> None:
-        """Judge the tables whose verdict may be another one than before."""
+        """Judge the tables whose verdict may have changed."""
         whole, seen = before
         self.judge(self.states.changed_since(seen) if whole == self.before()[0] else None)
 
@@ -65,12 +65,12 @@ class Judge:
                 continue  # It waits for its first snapshot.
             verdict = self.verdict(table)
             if states.entry(table).status == "snapshot" and (verdict.passed or verdict.of_capture):
-                continue  # The run that takes the snapshot says how that does: it may have failed.
+                continue  # The run that takes the snapshot reports its state: it may have failed.
             if self.verdicts.get(table) != verdict:
                 self.evaluate(table, verdict)
 
     def forget_milder(self, instance: dg.DagsterInstance) -> None:
-        """Let what is wrong be said again of tables that a snapshot or an operator has judged more mildly since.
+        """Let problems be reported again for tables that a snapshot or an operator has since judged more mildly.
 
         Args:
             instance: The instance that has their checks.
@@ -120,11 +120,11 @@ class Judge:
         self.verdicts[table] = verdict
 
     def count_apart(self, table: TableId, count: Callable[[], None]) -> bool:
-        """Count one table, and note its error, so that those behind it are counted; whether it worked."""
+        """Count one table, noting an error so that the others are still counted; return whether it worked."""
         return self._apart(table, count, self.uncounted)
 
     def report_apart(self, table: TableId, report: Callable[[], None]) -> bool:
-        """Report one table, and note its error, so that those behind it are reported; whether it worked."""
+        """Report one table, noting an error so that the others are still reported; return whether it worked."""
         return self._apart(table, report, self.unreported)
 
     def _apart(self, table: TableId, work: Callable[[], None], errors: dict[TableId, str]) -> bool:
@@ -139,10 +139,10 @@ class Judge:
         return True
 
     def name_unreported(self) -> None:
-        """Let the checks say which tables could not be reported.
+        """Let the checks show which tables could not be reported.
 
         Raises:
-            dagster.Failure: There is one of which that was not said yet.
+            dagster.Failure: There is one for which that was not reported yet.
         """
         before, now = self._said, {**self.unreported, **self.uncounted}
         changed = [table for table in {**before, **now} if before.get(table) != now.get(table)]
@@ -154,7 +154,7 @@ class Judge:
 
 
 def unreported(tables: Mapping[TableId, str]) -> dg.Failure:
-    """Return the failure that names the tables which could not be reported.
+    """Return the failure that lists the tables that could not be reported.
 
     Args:
         tables: What went wrong, by table, without secrets.

@@ -16,7 +16,7 @@ from mssql_cdc.schema import TableId
 _ALLOWED = re.compile(r"[A-Za-z0-9_]")
 EXTRA_ASSETS = ("heartbeat", "transactions", "schema_history", "signals", "notifications", "snapshots", "records")
 MANY_TABLES = 50
-"""Above this, the graph shows change logs and current tables in a group per schema of the source."""
+"""Above this, the graph shows change logs and current tables in a group per source schema."""
 
 
 def encode(name: str) -> str:
@@ -55,7 +55,7 @@ class DatabaseNames:
 
     @property
     def pool(self) -> str:
-        """The pool that limits runs that capture changes: one that streams, its successor, one launched by hand."""
+        """The pool that limits runs that capture changes: one that streams, its successor, a manual one."""
         return f"mssql_cdc__{self.stem}"
 
     @property
@@ -70,7 +70,7 @@ class DatabaseNames:
 
     @property
     def operations_group(self) -> str:
-        """The asset group of what operators start and watch: snapshots, signals, heartbeats, of all databases."""
+        """The asset group of what operators start and watch: snapshots, signals, heartbeats, for all databases."""
         return f"{encode(self.connector)}_operations"
 
     @property

@@ -1,7 +1,7 @@
-"""Signs of life: a run shows that its process lives, and the sensor counts a run without them as ended.
+"""Signs of life: a run shows that its process is alive, and the sensor counts a run without them as ended.
 
 Dagster's record of a run stays STARTED if its host or its container dies: the process cannot report its end, and the
-default launcher does not look after it. A second run beside one that lives after all is harmless (the lake's fence).
+default launcher does not monitor it. A second run beside one that is alive after all is harmless (the lake's fence).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from dagster._core.events import EngineEventData
 
 PULSE_SECONDS = 60.0
 SILENT_SECONDS = 300.0
-"""A run without a sign of life for so long counts as ended; one that lives shows one in two minutes."""
+"""A run without a sign of life for this long counts as ended; a live one shows one at least every two minutes."""
 JOIN_SECONDS = 5.0
 
 
 @dataclass
 class Pulse:
-    """Shows, while the block lasts, that this process lives: an event of the run, where nothing else is written.
+    """Shows, while the block lasts, that this process is alive: an event of the run, if nothing else is written.
 
-    It has a thread and an instance of its own: capture, a long chunk, a source that hangs and a long report do not
-    keep it from that. An event changes nothing that others write at the same moment, as a tag of the run would.
+    It has its own thread and instance, so that capture, a long chunk, a hung source and a long report do not delay it.
+    Unlike a tag of the run, an event does not change what others write at the same moment.
     """
 
     shared: dg.DagsterInstance
@@ -42,7 +42,7 @@ class Pulse:
         self._thread.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the thread; the wait is bounded where Dagster's storage hangs."""
+        """End the thread; the wait is bounded in case Dagster's storage hangs."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join(JOIN_SECONDS)
@@ -51,7 +51,7 @@ class Pulse:
         newest, instance = None, None
         try:
             while not self._ended.wait(PULSE_SECONDS):
-                with contextlib.suppress(Exception):  # Without storage nobody asks for signs of life either.
+                with contextlib.suppress(Exception):  # Without storage, nobody checks for signs of life either.
                     instance = instance or own_instance(self.shared)
                     last, newest = newest, newest_event(instance, self.run.run_id)
                     if newest == last:
@@ -72,10 +72,10 @@ class Pulse:
 
 @dataclass
 class Lives:
-    """Since when runs have shown nothing new, as one process has seen it.
+    """Since when runs have shown nothing new, as observed by one process.
 
-    Signs are compared with those of the look before, and the time between looks is measured here: the clocks of hosts
-    may differ. Another process begins anew, and so takes five minutes to notice.
+    Signs are compared with those of the previous look, and the time between looks is measured here: the clocks of hosts
+    may differ. Another process starts from scratch, and so takes five minutes to notice.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -84,7 +84,7 @@ class Lives:
     def silent(self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]) -> Mapping[str, float]:
         """Return for how many seconds the runs that count as ended have shown no sign of life, by run id.
 
-        A run whose step has not begun counts as alive: it may wait for a slot of its pool, and writes nothing then.
+        A run whose step has not begun counts as alive: it may be waiting for a slot of its pool, writing nothing.
 
         Args:
             instance: Where the events are.
@@ -109,7 +109,7 @@ def newest_event(instance: dg.DagsterInstance, run_id: str) -> int | None:
 
 
 def shows_life(instance: dg.DagsterInstance, run_id: str) -> bool:
-    """Whether the newest event of a run is new, by the clocks of both hosts: one look, where an error costs little."""
+    """Whether a run has no event, or a recent one by the clocks of both hosts: one look, as an error costs little."""
     newest = _newest(instance, run_id)
     return newest is None or abs(time.time() - newest.timestamp) < SILENT_SECONDS
 

@@ -18,7 +18,7 @@ from mssql_cdc.plan.facts import Cursor
 from mssql_cdc.plan.waits import backoff
 
 _ASKED_AGAIN = timedelta(minutes=2)
-"""The first wait. A quarter of an hour has eight logins at most: an attempt is one to the database, one to `master`."""
+"""The first wait. There are at most eight logins in 15 minutes: an attempt is one to the database, one to `master`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +26,7 @@ class Memory:
     """The planner's cursor and the sensor's own state.
 
     `looked` is the time of the last full survey, `beaten` that of the last heartbeat, `started` when the sensor was
-    turned on, `window` the window of the last run that it requested, `signals` when it looked at the
+    turned on, `window` the window of the last run that it requested, `signals` when it polled the
     channels of signals, `absent` the tables (`TableId.text`) that could not be captured at the last survey.
     """
 
@@ -55,10 +55,10 @@ class Memory:
 
 @dataclasses.dataclass(slots=True)
 class Kept:
-    """What ticks that failed have done, for the next one: Dagster keeps the cursor of ticks that succeed.
+    """What failed ticks have done, for the next one: Dagster keeps only the cursor of ticks that succeed.
 
-    It is kept by the process, like the source of all ticks. What a tick has seen is not, unless it failed
-    only to be seen: the next one looks again.
+    The process keeps it, like the source shared by all ticks. What a tick has seen is not kept, unless the tick failed
+    only to be noticed: the next one surveys again.
     """
 
     _cursor: str | None = None
@@ -68,7 +68,7 @@ class Kept:
         """Return the state with which a tick begins.
 
         Args:
-            cursor: Dagster's; if it is another one since, what failed before does not count.
+            cursor: Dagster's; if it has changed, earlier failed ticks do not count.
         """
         return self._memory if self._memory is not None and cursor == self._cursor else Memory.from_json(cursor)
 
@@ -78,7 +78,7 @@ class Kept:
         Args:
             cursor: The cursor with which it began.
             found: Its state.
-            whole: It was decided to its end, and fails only to be seen: what it has seen is kept, too.
+            whole: The tick was decided completely and fails only to be noticed: what it has seen is kept, too.
         """
         known = Memory.from_json(cursor)
         done = replace(known, beaten=found.beaten, started=found.started, signals=found.signals)
@@ -90,7 +90,7 @@ class Refusals:
     """The refused logins of a connector, which the sensors of its databases share.
 
     The server counts each attempt, and locks the account that capture itself uses. So ticks repeat the answer for a
-    while that grows, until a login succeeds or a sensor is turned on.
+    growing time, until a login succeeds or a sensor is turned on.
 
     Attributes:
         error: The last refusal; None: the last tick met none.
@@ -110,7 +110,7 @@ class Refusals:
             started: When the tick's sensor was turned on, in seconds since 1970.
 
         Raises:
-            LoginRefusedError: It has, or it does so now.
+            LoginRefusedError: The server has, or it does so now.
         """
         if self.error is not None and self.at is not None:
             rest = backoff(_ASKED_AGAIN, self.count) - abs(datetime.now(UTC) - self.at)

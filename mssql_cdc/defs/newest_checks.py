@@ -15,7 +15,7 @@ from mssql_cdc.schema import TableId
 def newest_checks(
     setup: Setup, instance: dg.DagsterInstance, tables: Iterable[TableId]
 ) -> Mapping[TableId, dg.AssetCheckEvaluation]:
-    """Return the newest evaluations, of those that have one; a run that has begun has only planned one.
+    """Return the newest evaluations of the tables that have one; a run that has begun has only planned one.
 
     Args:
         setup: The database.
@@ -47,5 +47,5 @@ def value_of(found: dg.AssetCheckEvaluation, name: str) -> object:
 
 
 def mildness(*, passed: bool, severity: dg.AssetCheckSeverity) -> int:
-    """Return how well a check does: 0 for an error, 1 for a warning, 2 if it has passed."""
+    """Return how mild a check's result is: 0 for an error, 1 for a warning, 2 if it has passed."""
     return 2 if passed else int(severity == dg.AssetCheckSeverity.WARN)

@@ -1,6 +1,6 @@
 """How far a run has read, by commit time, and which windows of a change log that makes complete.
 
-The windows of a table are in `accounts.py`; what is reported of them is decided in `book.py`.
+The windows of a table are in `accounts.py`; `book.py` decides what is reported about them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mssql_cdc.run.known_lags import Captured, KnownLags
 from mssql_cdc.source.values import CaptureHealth
 
 ASK_SECONDS = 60.0
-"""How capture does is asked this often while nothing is read."""
+"""How often the state of capture is checked while nothing is read."""
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Progress:
         windows: The windows of the change logs.
         lags: How far capture has come.
         clock: The current time.
-        bound: The end of the windows that an operator selected: nothing is said about the time after it.
+        bound: The end of the windows that an operator selected: nothing is reported about the time after it.
         through: The commit time up to which everything was read; None: it is not known.
         idle: Whether the last step found nothing to read.
         looked: When the last step was taken.
@@ -47,21 +47,21 @@ class Progress:
     late: str | None = None
 
     def step(self, done: Done, captured: Captured | None) -> None:
-        """Move on by the result of a step.
+        """Advance by the result of a step.
 
         Args:
             done: The result.
-            captured: How far capture had come before the step began; None: it has captured nothing since.
+            captured: How far capture had progressed before the step began; None: it has captured nothing since.
         """
         decision, now = done.decision, self.clock()
         self.looked = now
         self.idle = isinstance(decision, Wait) and not (decision.alarm or decision.ended) and decision.until is None
         merges = isinstance(decision, Merge) and done.seen.facts.policy.stream
-        self.idle |= merges and done.seen.stalled is None  # Instead of a wait, if one is due.
+        self.idle |= merges and done.seen.stalled is None  # A merge takes the place of a wait, if one is due.
         if isinstance(decision, Wait):
             self.late = decision.reason if decision.alarm else None
         else:
-            self.late = done.seen.stalled  # It is asked if there is nothing to read, but perhaps to merge.
+            self.late = done.seen.stalled  # It is checked if there is nothing to read, but perhaps to merge.
         if self.idle:
             known = captured or self._captured(done.offsets)
             self._read_through(known.until if known is not None else None)
@@ -70,10 +70,10 @@ class Progress:
             self._read_through(max(map(datetime.fromisoformat, ends), default=None))
 
     def reached(self, health: CaptureHealth) -> None:
-        """Move on to what was captured of the windows that an operator selected, all of which was read.
+        """Advance through what was captured in the windows that an operator selected, all of which was read.
 
         Args:
-            health: How the source's capture did before: of what was committed later, rows may be missing.
+            health: The health of the source's capture before: rows that were committed later may be missing.
         """
         self.looked = self.clock()
         self.idle = health.problem is None and (self.bound is None or self.bound > health.now)
@@ -81,7 +81,7 @@ class Progress:
         self._read_through(captured_until(health))
 
     def asked(self) -> None:
-        """Move to where the answer of the source says, without a step: nothing is read."""
+        """Move to the time that the source reports, without a step: nothing is read."""
         lag, captured = self.lags.largest(), self.lags.captured
         self.through = None
         if lag is not None and captured is not None and captured.until is not None:
@@ -96,7 +96,7 @@ class Progress:
         return self.idle and self.looked is not None and self.looked >= window
 
     def has_begun(self, window: datetime) -> bool:
-        """Whether anything is known of a window: it was read, or there is nothing to read in it yet."""
+        """Whether anything is known about a window: it was read, or there is nothing to read in it yet."""
         return self.is_idle_in(window) or (self.through is not None and self.through >= window)
 
     def is_read(self, account: Account, window: datetime, now: datetime) -> bool:
@@ -113,7 +113,7 @@ class Progress:
         return self.is_idle_in(window) or any(at is not None and at >= window for at in (through, account.newest))
 
     def _captured(self, offsets: Offsets) -> Captured | None:
-        """How far capture has come."""
+        """How far capture has progressed."""
         known = self.lags.captured
         if known is None or self.clock() - known.at >= timedelta(seconds=ASK_SECONDS):
             self.lags.ask(offsets)

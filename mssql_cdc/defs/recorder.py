@@ -1,6 +1,6 @@
-"""Writes a run's events from a thread of its own, with an instance of its own, so that capture never waits for them.
+"""Writes a run's events from its own thread, with its own instance, so that capture never waits for them.
 
-What is written when is decided in `book.py`, whose functions run in this thread.
+`book.py`, whose functions run in this thread, decides what is written when.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ class Recorder:
         self._thread.start()
 
     def post(self, action: Action) -> None:
-        """Let the thread do this; never waits."""
+        """Have the thread run an action; never waits."""
         self._queue.put(action)
 
     def post_once(self, action: Action) -> None:
-        """Let the thread do this, unless it is still to do the same."""
+        """Have the thread run an action, unless the same one is still waiting."""
         if action not in self._waiting:
             self._waiting.add(action)
             self._queue.put(action)
 
     def close(self, *, patience: float | None = None, fails: bool | None = None) -> None:
-        """Do what has been posted, and end the thread; in the main thread only.
+        """Run what has been posted, and end the thread; in the main thread only.
 
         Args:
-            patience: What is not begun after so many seconds is not done: the next run reports what is missing. None:
-                everything is done.
+            patience: What has not begun after so many seconds is not run: the next run reports what is missing. None:
+                everything is run.
             fails: Whether an error of an action is raised, unless another error ends the run. None: if `patience` is
-                None, since an operator has asked for what is reported.
+                None, since an operator has requested what is reported.
 
         Raises:
             dagster.Failure: Something could not be reported.
@@ -139,7 +139,7 @@ class Recorder:
                     self.background.log("Some events were not reported at the end of the run: the next run does so")
                     self._forget()
                     return
-                self._waiting.discard(action)  # What happens from now on needs another look.
+                self._waiting.discard(action)  # What happens from now on needs another action.
                 self._do(action)
         finally:
             if self._instance is not None and self._instance is not self.context.instance:
@@ -152,7 +152,7 @@ class Recorder:
         self._waiting.clear()
 
     def _do(self, action: Action) -> None:
-        """Do it; an error is a warning while the run goes on: the rows are safe, and a later report contains them."""
+        """Run it; an error is a warning while the run continues: rows are safe, and a later report contains them."""
         try:
             action()
         except Exception as error:  # noqa: BLE001 (any: reporting must not end capture)

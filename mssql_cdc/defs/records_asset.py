@@ -1,6 +1,6 @@
-"""The asset `records`: what the connector's output has of Debezium's records, and whether it can be written.
+"""The asset `records`: which of Debezium's records the connector's output has, and whether it can be written.
 
-Its check alone turns red when the output fails: tables, runs and the sensor do not depend on it.
+Only its check turns red when the output fails: tables, runs and the sensor do not depend on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def records_spec(setup: Setup, target: str) -> dg.AssetSpec:
         kinds={"deltalake"} if target.startswith(DELTA) else {output_name(target) or "json"},
         skippable=True,
         description="Debezium's records of the change logs, written to delta.records.output as cuts become complete. "
-        "Materialize it alone to catch the output up.",
+        "Materialize it alone to bring the output up to date.",
         metadata={"mssql_cdc/output": setup.connector.redact(target)},  # Dagster stores it.
     )
 
@@ -83,7 +83,7 @@ class RecordsAsset:
         return made[0]
 
     def add(self, written: Written) -> None:
-        """Take over the result of an attempt; report at once what turns green or red."""
+        """Record the result of an attempt; report it at once if the check turns green or red."""
         self._count += written.count
         self._newest, self._is_due = written, True
         failed = written.error is not None
@@ -99,12 +99,12 @@ class RecordsAsset:
             self._report()
 
     def finish(self) -> None:
-        """Report what is still to be said at the end of the run."""
+        """Report what is still due at the end of the run."""
         if self._is_due and (self._count or self._reported is None or self._failed):
             self._report()
 
     def failure_text(self, written: Written) -> str | None:
-        """Return what to say of a failed attempt."""
+        """Return the text about a failed attempt."""
         error = written.error
         return None if error is None else self.setup.connector.redact(f"{type(error).__name__}: {error}")
 

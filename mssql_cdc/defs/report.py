@@ -1,4 +1,4 @@
-"""Events that more than one place reports: checks, losses, tables that the code location does not know, own tables."""
+"""Events that several places report: checks, losses, tables unknown to the code location, the database's own tables."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from mssql_cdc.schema import TableId
 ACKNOWLEDGE = "acknowledge the gap in the signals asset (action: acknowledge_gaps) or with `mssql-cdc acknowledge`"
 READ_AGAIN = "materialize the table's partition of the asset snapshots, which reads the table again"
 TRY_AGAIN = "mend what the problem names; the next run tries again"
-"""Of a table that cannot be captured now: each look sees whether it can."""
+"""For a table that cannot be captured now: each survey checks whether it can."""
 RELOAD = "run `mssql-cdc discover` and reload the code location to add it to the asset graph"
 ABSENT = "absent"
-"""The metadata of a check that is red because the source does not show the table, or it cannot be captured."""
+"""The metadata key of a check that is red because the source does not show the table, or it cannot be captured."""
 OF_CAPTURE = "of_capture"
-"""The metadata of a check that is not green because of what a run met while it captured: no snapshot mends that."""
+"""The metadata key of a check that is not green because of a problem during capture: no snapshot fixes that."""
 OWN_TABLES = ("schema_history", "signals", "notifications")
 ENDS = {"COMPLETED", "ABORTED"}
 """The types of the last notification about a snapshot."""
@@ -35,7 +35,7 @@ ENDS = {"COMPLETED", "ABORTED"}
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The commit up to which a table was looked at, and its `_batch`."""
+    """The commit up to which a table was checked, and its `_batch`."""
 
     at: ReadAt | None
     batch: int
@@ -43,7 +43,7 @@ class _Seen:
 
 @dataclass
 class OwnTables:
-    """The database's own tables: each gets an event when it has grown since the last look."""
+    """The database's own tables: each gets an event when it has grown since the last check."""
 
     setup: Setup
     database: Database
@@ -52,14 +52,14 @@ class OwnTables:
     _unloaded: bool = False
 
     def remember(self) -> None:
-        """Note what there is at present, without reading it."""
+        """Note the present state, without reading the rows."""
         for name in OWN_TABLES:
             self._new(name)
 
     def unreported(self, instance: dg.DagsterInstance) -> Iterator[dg.AssetMaterialization]:
-        """Yield an event for each table that this instance has none of: what a system has that does well is green.
+        """Yield an event for each table that has none in this instance, so that everything that works is green.
 
-        There are signals before the first one, too: none.
+        `signals` gets one even before the first signal.
         """
         for name in OWN_TABLES:
             if instance.get_latest_materialization_event(self.setup.names.extra_key(name)) is None:
@@ -70,7 +70,7 @@ class OwnTables:
                     yield self._rows(name, rows)
 
     def grown(self) -> Iterator[dg.AssetMaterialization]:
-        """Yield an event for each table with new rows, and for the signals when a snapshot that one asked for ends."""
+        """Yield an event for each table with new rows, and for the signals when a snapshot that one requested ends."""
         for name in OWN_TABLES:
             new = self._new(name)
             if not new:
@@ -81,7 +81,7 @@ class OwnTables:
                 yield self._rows(name, new)
 
     def _new(self, name: str) -> list[dict[str, Any]]:
-        """The rows that have come since the last look, none at the first one; only they are read."""
+        """The rows that were added since the last check, none at the first one; only these are read."""
         found: list[dict[str, Any]] = []
         table = small_table(self.database.layout, name, self.database.storage)
         self._known.get(table.uri, lambda: found.extend(self._read(table, name)), table.storage)
@@ -130,7 +130,7 @@ def evaluation(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     partition: str | None = None,
 ) -> dg.AssetCheckEvaluation:
-    """Return a table's check as an event, whose texts hold no secrets.
+    """Return a table's check as an event whose texts contain no secrets.
 
     Args:
         setup: The database.

@@ -25,7 +25,7 @@ SNAPSHOT_TAG = "mssql_cdc/snapshot"
 ATTEMPT_TAG = "mssql_cdc/attempt"
 MERGE_TAG = "mssql_cdc/merge"
 AGAIN_TAG = "mssql_cdc/again"
-"""Set on the first run of a window that begins with a range: it also tries the tables that were given up."""
+"""Set on the first run of a window that begins with a range: it also retries the tables that were given up."""
 IN_PROGRESS = [
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -39,7 +39,7 @@ UNDONE = [dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A run that streams or will: for how many seconds it has been running (0: it has not begun), and been queued."""
+    """A run that streams or will: for how many seconds it has been running (0: it has not begun) and queued."""
 
     run_id: str
     seconds: float = 0.0
@@ -64,8 +64,8 @@ class RunRecords:
     def active(self) -> list[Activity]:
         """Return the runs that are queued or running and that the sensor waits for.
 
-        Where runs are continuous, one that an operator has launched, which may hang, is none of them: the stream goes
-        on beside it, and the fence makes that harmless. One that shows no sign of life is none of them either.
+        Where runs are continuous, a run that an operator has launched, which may hang, is not one of them: the stream
+        continues beside it, and the fence makes that harmless. Nor is a run that shows no sign of life.
         """
         found: list[Activity] = []
         for record in self.instance.get_run_records(dg.RunsFilter(statuses=IN_PROGRESS)):
@@ -94,7 +94,7 @@ class RunRecords:
         return [run for record in records if self._ours(run := record.dagster_run) and self._is_ours_alone(run)]
 
     def pool(self, run: dg.DagsterRun) -> str:
-        """Return the pool of which the run holds a slot."""
+        """Return the pool in which the run holds a slot."""
         names = self.setup.names
         return names.snapshot_pool if self._kind(run) == "snapshot" else names.pool
 
@@ -114,7 +114,7 @@ class RunRecords:
         return self._is_of_our_jobs(run) or bool(self._own & set(run.asset_selection or ()))
 
     def _is_ours_alone(self, run: dg.DagsterRun) -> bool:
-        """Whether no step of others is in the run, which may be at work without an event for hours."""
+        """Whether the run has no steps of others, which may work for hours without an event."""
         return self._is_of_our_jobs(run) or set(run.asset_selection or ()) <= {*self._own, self.setup.records_key}
 
     def _is_of_our_jobs(self, run: dg.DagsterRun) -> bool:
@@ -138,7 +138,7 @@ class RunRecords:
 
 
 def is_by_sensor(run: dg.DagsterRun, setup: Setup) -> bool:
-    """Whether the database's own sensor has requested the run; what a user's sensors request is by hand.
+    """Whether the database's own sensor has requested the run; runs that a user's sensors request count as manual.
 
     Dagster tags the runs of each sensor and of automation conditions with a name.
     """

@@ -50,10 +50,10 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.source.protocol import Source
 
 POOL_SLOTS = 3
-"""A run that streams, its successor, one launched by hand."""
+"""A run that streams, its successor, and a manually launched one."""
 SNAPSHOT_SLOTS = 1
 QUEUED_SECONDS = 300.0
-"""A run begins within seconds. While one that is to stream is queued for so long, nothing streams."""
+"""A run begins within seconds. If one that is to stream is queued for this long, nothing streams."""
 RANGE_START_TAG = "dagster/asset_partition_range_start"
 RANGE_END_TAG = "dagster/asset_partition_range_end"
 SENSORS_VARIABLE = "MSSQL_CDC_SENSORS"
@@ -72,16 +72,16 @@ def build_sensor(
         setup: The database.
         job: The streaming job.
         snapshot_job: The job that takes snapshots.
-        refusals: What the sensors of the connector know of refused logins.
+        refusals: What the sensors of the connector know about refused logins.
     """
     running = os.environ.get(SENSORS_VARIABLE, "").lower() == "running"
     kept = Kept()
     lives = Lives()
-    tables = KnownTables()  # What `_offsets` amounts to is read once by the code server, and not by every tick.
+    tables = KnownTables()  # The state of `_offsets` is read once by the code server, and not by every tick.
 
     @cache
     def source() -> Source:
-        """The source of all ticks: that capture hangs is seen by looking twice."""
+        """The source shared by all ticks: a hung capture is noticed by checking twice."""
         return setup.open().source
 
     @dg.sensor(  # pyright: ignore[reportUnknownMemberType] (Dagster's own signature)
@@ -164,7 +164,7 @@ class Tick:
             self.database.log(line)
 
     def _looked(self, now: datetime, streaming: Sequence[Stream], *, streams: bool) -> dg.SensorResult:
-        """Look at the source, and return the run request or the reason to wait.
+        """Check the source, and return the run request or the reason to wait.
 
         Args:
             now: The current time.
@@ -184,7 +184,7 @@ class Tick:
             return self._wait(quiet, able=able)
         seen, facts, decision = self._decide(now, quick=True)
         if isinstance(decision, Range) and seen.offsets.has_cut(decision.key):
-            # A table that this cut has not advanced: its log may say why, which a quick survey does not read.
+            # This cut has not advanced some table: its log, which a quick survey does not read, may say why.
             seen, facts, decision = self._decide(now, quick=False)
         is_signal_table = self.setup.connector.filters.tables.is_signal_table
         if all(is_signal_table(*member.table.parts) for member in seen.facts.members):
@@ -218,7 +218,7 @@ class Tick:
         return seen, facts, plan(facts)
 
     def _signals(self, now: datetime) -> None:
-        """Take signals from the channels beside the signal table; a run that streams does so itself."""
+        """Take signals from the channels other than the signal table; a run that streams does so itself."""
         settings, looked_at = self.setup.connector.signals, self.memory.signals
         interval = timedelta(milliseconds=settings.poll_interval_ms)
         if not settings.polled or (looked_at is not None and abs(now - looked_at) < interval):
@@ -253,7 +253,7 @@ class Tick:
 
         Args:
             now: The current time.
-            streams: Whether a run streams: then only snapshots are the sensor's business.
+            streams: Whether a run streams: then the sensor only handles snapshots.
         """
         looked, merged = self.memory.looked, self.memory.cursor.merged
         if looked is None or abs(now - looked) >= LOOK_AGAIN:
@@ -274,11 +274,11 @@ class Tick:
     def _wait(self, decision: Wait, *, able: bool) -> dg.SensorResult:
         """Skip, unless a run is needed although there is nothing to read.
 
-        That is to follow the source, for a new window, or for chunks of an incremental snapshot.
+        A run is needed to follow the source, for a new window, or for chunks of an incremental snapshot.
 
         Args:
             decision: Why there is nothing to read.
-            able: Whether a table streams, or was given up and is tried again.
+            able: Whether a table streams, or was given up and is retried.
         """
         if decision.alarm:
             raise dg.Failure("; ".join((decision.reason, *self.silent)))  # A red tick: "no changes" would look healthy.
@@ -313,7 +313,7 @@ class Tick:
             mark_status(self.database, seen, dict.fromkeys(decision.give_up, reason), "failed")
             events = [self._red(table, f"{reason}; {try_again(self.setup)}") for table in decision.give_up]
         given_up = [m for m in seen.facts.members if m.status == "failed" and m.position is not None]
-        # A run that streams tries them again anyway.
+        # A run that streams retries them anyway.
         again = bool(given_up) and not self._continuous and self.memory.window != self._window
         tables = self._selection(seen.facts, decision)
         return self._ask(self._request(decision.key, tables, decision.attempt, again=again), events)
@@ -361,10 +361,10 @@ class Tick:
         Tables that the code location does not know cannot be selected; the step reads them all the same.
 
         Args:
-            key: The range that the run begins with, or what tells runs from one another that begin without one.
+            key: The range that the run begins with, or what distinguishes runs that begin without one.
             tables: The tables.
             attempt: The number of the attempt at the range.
-            again: Whether the run also tries the tables that were given up.
+            again: Whether the run also retries the tables that were given up.
         """
         self.memory = replace(self.memory, window=self._window)
         currents = {table: asset for asset, table in self.setup.current_keys.items()}
@@ -378,13 +378,13 @@ class Tick:
         more = {AGAIN_TAG: "given up"} if again else {}
         return dg.RunRequest(
             job_name=self.runs.job_name,
-            partition_key=self._window if logs else None,  # Dagster refuses a window of assets that have none.
+            partition_key=self._window if logs else None,  # Dagster rejects a window for assets that have none.
             asset_selection=assets,
             tags={RANGE_TAG: key, **state, **more, **_attempt(attempt)},
         )
 
     def _selection(self, facts: Facts, decision: Range) -> list[TableId]:
-        """Select every table that streams; in retries, and beside one, only those that are to be read."""
+        """Select every table that streams; in retries, and in ranges beside one, only those that are to be read."""
         wanted = {*decision.tables, *decision.idle} or {member.table for member in facts.members}
         if decision.attempt == 1 and not decision.beside:
             wanted = {member.table for member in facts.members}
@@ -399,7 +399,7 @@ class Tick:
         return dg.SensorResult(skip_reason=reason, asset_events=events, cursor=self.memory.to_json())
 
     def _with_the_rest(self, reason: str) -> str:
-        """What else an operator should know of this database."""
+        """The reason, and what else an operator should know about this database."""
         return self.setup.connector.redact("; ".join((reason, *self.absent, *self.silent)))
 
     def _red(self, table: TableId, reason: str) -> dg.AssetCheckEvaluation:
@@ -407,7 +407,7 @@ class Tick:
 
 
 def _tick_seconds(setup: Setup) -> int:
-    """The pause between two ticks, no longer than that between two looks for signals."""
+    """The pause between two ticks, no longer than that between two polls for signals."""
     pause, signals = setup.connector.streaming.tick_seconds, setup.connector.signals
     return min(pause, -(-signals.poll_interval_ms // 1000)) if signals.polled else pause
 
@@ -418,7 +418,7 @@ def _attempt(number: int) -> dict[str, str]:
 
 
 def _ensure_pools(instance: dg.DagsterInstance, setup: Setup) -> None:
-    """Limit the pools of runs that capture changes and of snapshots; a limit that an operator has set stays.
+    """Limit the pools of runs that capture changes and of snapshots; a limit that an operator has set is kept.
 
     A new pool has no limit in its first burst of runs unless it is created beforehand.
     """

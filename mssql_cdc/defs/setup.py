@@ -81,7 +81,7 @@ class Setup:
 
     @property
     def heartbeat_key(self) -> dg.AssetKey:
-        """The asset key of the heartbeat, which says that capture runs."""
+        """The asset key of the heartbeat, which shows that capture is running."""
         return self.names.extra_key("heartbeat")
 
     @property
@@ -96,7 +96,7 @@ class Setup:
 
     @property
     def streams(self) -> bool:
-        """Whether runs stream, as far as `snapshot.mode` tells: a mode of one's own is asked by runs only."""
+        """Whether runs stream, as far as `snapshot.mode` shows: only runs query a custom mode."""
         settings = self.connector.snapshot
         return settings.mode == "custom" or policy_of(settings.mode, stream=settings.decisions.stream).stream
 
@@ -126,8 +126,8 @@ class Setup:
         """Open the database for a run or a survey.
 
         Args:
-            spark: Called to get the session when the first Spark job is due; None where Spark must not start.
-            source: The source of changes; by default one of its own.
+            spark: Called to get the session when the first Spark job is due; None if Spark must not start.
+            source: The source of changes; by default, a new one.
             run_id: The id of the Dagster run.
             log: Receives the log lines.
         """

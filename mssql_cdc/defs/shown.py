@@ -1,7 +1,7 @@
 """What every step and the sensor show of their configuration and of errors: the same notices, and never a secret.
 
-Dagster stores the text, the trace, the cause and the context of whatever is raised; so only failures leave a step whose
-texts were redacted here. Of an error that is not ours, the message is left out where it may quote a row's value.
+Dagster stores the text, the trace, the cause and the context of whatever is raised, so only failures whose texts were
+redacted here leave a step. The message of an error that is not ours is left out if it may quote a row's value.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from mssql_cdc.spark import tasks
 
 
 def say_notices(connector: Connector, log: Callable[[str], None]) -> None:
-    """Say which properties have no meaning here."""
+    """Log which properties have no meaning here."""
     for line in connector.notices:
         log(connector.redact(line))
 
 
 @contextmanager
 def shown(connector: Connector, log: Callable[[str], None] | None = None) -> Generator[None]:
-    """Say the notices, and turn every error into a failure without secrets; an interruption passes.
+    """Log the notices, and turn every error into a failure without secrets; an interruption passes.
 
     Args:
         connector: The configuration, which knows the secrets.
-        log: Receives the notices; None: they were said.
+        log: Receives the notices; None: they were already logged.
 
     Raises:
         dagster.Failure: There was an error.
@@ -51,7 +51,7 @@ def shown(connector: Connector, log: Callable[[str], None] | None = None) -> Gen
 
 
 def told(error: BaseException) -> str:
-    """Return an error's type and text, with secrets; of one that is not ours, no text that may quote a row's value.
+    """Return an error's type and text, with secrets; for one that is not ours, no text that may quote a row's value.
 
     Args:
         error: The error.

@@ -1,6 +1,6 @@
 """The newest signals as a table that the `signals` asset shows, with their channels, effects and outcomes.
 
-`report.py` and `signals.py` write it; what signals do is decided in `follow/`.
+`report.py` and `signals.py` write it; `follow/` decides what signals do.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ def _shown(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> dict[s
 
 
 def outcome(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> str:
-    """What became of a signal: what was notified last of the snapshot that it requested, or else its status.
+    """The outcome of a signal: the last notification about the snapshot that it requested, or else its status.
 
-    With it stand the tables that the snapshot has left unread.
+    It includes the tables that the snapshot has left unread.
 
     Args:
         row: The signal, as `_signals` has it.
@@ -82,7 +82,7 @@ def outcome(row: Mapping[str, Any], notes: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _unread(notes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """The tables that a snapshot did not read, each with the last status that was notified of it."""
+    """The tables that a snapshot did not read, each with its last status in the notifications."""
     ended = [dict(note["additional_data"]) for note in notes if note["type"] == "TABLE_SCAN_COMPLETED"]
     statuses = {one.get("scanned_collection", ""): one.get("status", "") for one in ended}
     return [f"{table}: {status}" for table, status in statuses.items() if status not in READ]

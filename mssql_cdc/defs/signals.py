@@ -1,6 +1,6 @@
 """The `signals` asset: request snapshots, acknowledge lost changes, and resume after a restore from its launchpad.
 
-A snapshot of a table is its partition in `snapshots` (BLK-01); this is the way for the rest (SIG-01, rules A7, A9).
+A table's snapshot is its partition in `snapshots` (BLK-01); this asset is for everything else (SIG-01, rules A7, A9).
 """
 
 import uuid
@@ -49,15 +49,15 @@ class SignalRequest(dg.Config):
     action: Action = Field(
         default=Action.snapshot,
         description="snapshot: re-snapshot the tables; the other tables keep streaming. incremental_snapshot: read "
-        "the tables in chunks while they keep streaming. stop_snapshot, pause_snapshot, resume_snapshot: give up, hold "
-        "or continue snapshots of both types. acknowledge_gaps: acknowledge the lost changes of the tables, so that "
-        "their checks can turn green again. go_on_after_restore: the source went back in time; start a new epoch, in "
-        "which every table is re-snapshotted.",
+        "the tables in chunks while they keep streaming. stop_snapshot, pause_snapshot, resume_snapshot: give up, "
+        "pause or continue snapshots of both types. acknowledge_gaps: acknowledge the lost changes of the tables, so "
+        "that their checks can turn green again. go_on_after_restore: the source went back in time; start a new epoch, "
+        "in which every table is re-snapshotted.",
     )
     condition: str = Field(
         default="",
-        description="For snapshot and incremental_snapshot: read only the rows that fulfill it, for example "
-        "color = 'blue'. No row is deleted by a sweep then.",
+        description="For snapshot and incremental_snapshot: read only the rows that meet it, for example "
+        "color = 'blue'. A sweep then deletes no row.",
     )
 
 
@@ -116,7 +116,7 @@ def _incremental(setup: Setup, database: Database, config: SignalRequest) -> str
 
 
 def _control(setup: Setup, database: Database, config: SignalRequest) -> str:
-    """Request that snapshots stop, pause or go on."""
+    """Request that snapshots stop, pause or continue."""
     kind = config.action.value.replace("_", "-")
     names: list[str] = []
     if config.action is Action.stop_snapshot and config.tables:
@@ -143,7 +143,7 @@ def _go_on(database: Database) -> str:
 def _checks(setup: Setup, database: Database, tables: list[str]) -> Iterator[dg.AssetCheckEvaluation]:
     """Evaluate the checks of these tables, or of all: an acknowledged gap no longer turns a check red.
 
-    Of a table that waits for its first snapshot there is nothing to say yet.
+    There is nothing to report yet about a table that waits for its first snapshot.
     """
     shown, offsets = ask_source(setup, database), database.offsets()
     begun = {*entries_by_name(offsets, database.history().versions), *offsets.present}

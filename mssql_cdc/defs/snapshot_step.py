@@ -38,11 +38,11 @@ from mssql_cdc.run.lineage import reported
 from mssql_cdc.schema import TableId
 
 ALL_TAG = "mssql_cdc/snapshot_all"
-"""With the value `true`, a run may read every table again although none is missing."""
+"""With the value `true`, a run may read every table again even if none is missing."""
 BACKFILL_TAG = "dagster/backfill"
 SHARES = (25, 50, 75)
 SKEW = timedelta(minutes=5)
-"""The source's clock may be so far behind."""
+"""How far behind the source's clock may be."""
 
 
 class SnapshotRequest(dg.Config):
@@ -88,7 +88,7 @@ class SnapshotStep:
         self.left: list[str] = []
 
     def run(self, config: SnapshotRequest) -> Iterator[dg.AssetMaterialization]:
-        """Take the snapshots; their events are written as each is done."""
+        """Take the snapshots; the events of each are written when it is done."""
         if not config.tables and not (self.context.has_partition_key or self.context.has_partition_key_range):
             raise dg.Failure("No partition was selected: select the tables to read again", allow_retries=False)
         self.recorder.start()
@@ -134,7 +134,7 @@ class SnapshotStep:
             self.left.append(f"the snapshot of {table} was stopped by signal {signal}; the table streams on")
 
     def _cancel_if_left(self) -> None:
-        """End as canceled, since nothing failed and partitions were not read: as a run does that is being canceled."""
+        """End as canceled if partitions were not read although nothing failed: like a run that is being canceled."""
         if self.left:
             said = self.setup.connector.redact("; ".join(self.left))
             self.context.instance.report_run_canceling(self.context.run, message=said)
@@ -218,7 +218,7 @@ class SnapshotStep:
             table: The table.
             result: The result of its snapshot.
             gaps: Its open gaps.
-            newest: What was said of it last: a snapshot does not mend everything.
+            newest: The last evaluation of its check: a snapshot does not fix everything.
         """
         error, open_ = result.failed.get(table), "; ".join(gap.text for gap in gaps)
         if error is not None:
@@ -253,7 +253,7 @@ class SnapshotStep:
         for window in sorted({*counts, windows.start(datetime.now(UTC))}):
             found = counts.get(window) or Counter[str]()
             operations = {"inserts": found["c"], "updates": found["u"], "deletes": found["d"], "reads": found["r"]}
-            # Not complete: what was reported of older windows before may be unfinished, and is looked at again.
+            # Not complete: what was reported about older windows before may be unfinished, and is checked again.
             counted = {**values, "dagster/partition_row_count": found.total(), **operations, "complete": False}
             self._write(self.setup.names.log_key(table), windows.key(window), counted)
 

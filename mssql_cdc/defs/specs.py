@@ -39,7 +39,7 @@ def source_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 
 def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
-    """Return the assets that the capture step materializes: the tables' and those of the whole database."""
+    """Return the assets that the capture step materializes: those of the tables and of the whole database."""
     layout = setup.layout
     specs: list[dg.AssetSpec] = []
     # Without an explicit mapping, Dagster would pair windows with tables by their keys.
@@ -88,15 +88,15 @@ def capture_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 
 def _heartbeat_spec(setup: Setup) -> dg.AssetSpec:
-    """Return the asset that says that capture runs, whether anything changes or not."""
+    """Return the asset that shows that capture is running, whether anything changes or not."""
     return dg.AssetSpec(
         setup.heartbeat_key,
         freshness_policy=HEARTBEAT if setup.connector.dagster.max_run_seconds and setup.streams else None,
         group_name=setup.names.operations_group,
         kinds={"sqlserver"},
         skippable=True,
-        description="Says that capture runs: reported once a minute while a run reads the source, also when nothing "
-        "changes, and not while the database is late. Materialize it to ask once.",
+        description="Shows that capture is running: reported once a minute while a run reads the source, even if "
+        "nothing changes, but not while the database is late. Materialize it to check once.",
     )
 
 
@@ -109,7 +109,7 @@ def _transactions_spec(setup: Setup) -> dg.AssetSpec:
         kinds={"deltalake"},
         skippable=True,
         description="Transactions of complete cuts (provide.transaction.metadata): a BEGIN and an END row each, with "
-        "the events of each table. Materialize it alone to write what is missing.",
+        "event counts per table. Materialize it alone to write what is missing.",
         metadata={"dagster/uri": setup.layout.own("transactions")},
     )
 
@@ -123,7 +123,7 @@ def snapshots_spec(setup: Setup) -> dg.AssetSpec:
         group_name=setup.names.operations_group,
         kinds=LAKE_KINDS,
         skippable=True,
-        description="Blocking snapshots: materialize the partition of a table to read the whole table again. The other "
+        description="Blocking snapshots: materialize a table's partition to read the whole table again. The other "
         "tables keep streaming. The initial snapshot materializes all partitions.",
         metadata={"dagster/uri": setup.layout.own("snapshots")},
     )
@@ -159,7 +159,7 @@ def event_specs(setup: Setup) -> list[dg.AssetSpec]:
 
 
 def with_notices(setup: Setup, spec: dg.AssetSpec) -> dg.AssetSpec:
-    """The asset with the properties that have no effect among its metadata, if there are any."""
+    """The asset with the properties that have no effect in its metadata, if there are any."""
     lines = [setup.connector.redact(line) for line in setup.connector.notices]
     return (
         spec.merge_attributes(metadata={"mssql_cdc/notices": dg.MetadataValue.text("\n".join(lines))})
@@ -169,13 +169,13 @@ def with_notices(setup: Setup, spec: dg.AssetSpec) -> dg.AssetSpec:
 
 
 def check_specs(setup: Setup) -> list[dg.AssetCheckSpec]:
-    """Return one check per change log, evaluated inside the capture step, and that of the output of records."""
+    """Return one check per change log, evaluated inside the capture step, and the check of the output of records."""
     output = [records_check(setup)] if setup.connector.delta.records_output else []
     return output + [
         dg.AssetCheckSpec(
             CHECK,
             asset=setup.names.log_key(table.table_id),
-            description="Every batch fulfills the contract, positions are continuous, and schemas are equal. A "
+            description="Every batch meets the contract, positions are continuous, and schemas are equal. A "
             "warning: the table is late. An error: changes were lost, or the lake differs from the source.",
         )
         for table in setup.tables

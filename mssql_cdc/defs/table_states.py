@@ -1,4 +1,4 @@
-"""What a run knows of the states of its tables: by the lake, by the source, and by its own errors.
+"""What a run knows about the states of its tables, from the lake, the source and its own errors.
 
 `judge.py` derives the checks from it.
 """
@@ -27,7 +27,7 @@ from mssql_cdc.schema import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was known at a moment: values by the names of tables, and errors by tables."""
+    """What was known at one moment: values by table name, and errors by table."""
 
     named: tuple[Mapping[str, object], ...]
     errors: tuple[Mapping[TableId, MssqlCdcError], ...]
@@ -41,14 +41,14 @@ class TableStates:
         setup: The database.
         database: Where the lake is.
         only: The tables that an operator selected; None: all tables.
-        offsets: The rows of `_offsets`; None: no step was taken yet.
+        offsets: The rows of `_offsets`; None: no step has been taken yet.
         history: The structures of the tables.
         gaps: The open gaps, by `TableId.text`.
         absent: Why tables cannot be captured now (`run/standing`), by `TableId.text`.
         errors: The errors of the last reads.
         unmerged: The errors of the last updates of current tables.
         retention: How long the source keeps changes.
-        captures: Whether changes are read behind snapshots.
+        captures: Whether changes are read after snapshots.
     """
 
     setup: Setup
@@ -65,7 +65,7 @@ class TableStates:
     _ledger: tuple[Mapping[str, list[Gap]], Mapping[str | None, str]] | None = None
 
     def step(self, done: Done) -> None:
-        """Take over the result of a step, all but gaps."""
+        """Record the result of a step, except for gaps."""
         self.offsets, self.history = done.offsets, done.history
         read = outcomes(done)
         self.errors = {table: error for table, error in self.errors.items() if table not in read}
@@ -83,11 +83,11 @@ class TableStates:
         offsets = self.offsets if self.offsets is not None else database.offsets()
         history = self.history if self.history is not None else database.history()
         ledger = open_gaps(database.layout, database.storage), names_by_folder(offsets, history.versions)
-        if ledger != self._ledger:  # Which rows of `_offsets` they belong to is looked up once: all are read for it.
+        if ledger != self._ledger:  # Which rows of `_offsets` they belong to is looked up once: that reads all rows.
             self.gaps, self._ledger = named(ledger[0], offsets, ledger[1]) if ledger[0] else {}, ledger
 
     def entry(self, table: TableId) -> Entry:
-        """The newest entry of a table; that of a table that streams from the beginning, if it has none."""
+        """The newest entry of a table; if it has none, that of a table that streams from the beginning."""
         entry = self.offsets.entry(table.text) if self.offsets is not None else None
         return entry or Entry("streaming")
 
@@ -115,7 +115,7 @@ class TableStates:
         return Seen((entries, self.gaps, self.absent), (self.errors, self.unmerged))
 
     def changed_since(self, before: Seen) -> Collection[TableId]:
-        """The tables of which something else is known than before, or an error."""
+        """The tables about which the known facts have changed, or that have an error."""
         now = self.seen()
         changed = {name for one, other in zip(before.named, now.named, strict=True) for name in _differing(one, other)}
         failing = {table for one, other in zip(before.errors, now.errors, strict=True) for table in one.keys() ^ other}

@@ -1,6 +1,6 @@
 """The asset `transactions`: what was written to `_transactions`, if `provide.transaction.metadata` is set.
 
-It is reported when there are rows, and only then: a database where nothing happens has no transactions to show.
+It is reported only when there are rows: a database where nothing happens has no transactions to show.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class TransactionsAsset:
     _reported: datetime | None = None
 
     def add(self, counted: Counted) -> None:
-        """Take over what a step wrote."""
+        """Record what a step wrote."""
         self._counted += counted
         if self._reported is None:
             self._reported = self.clock()

@@ -21,7 +21,7 @@ _ERROR, _WARNING = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
 class Verdict:
     """The state of a table's check: WARN when the table is late, ERROR when the lake differs from the source.
 
-    It is `of_capture` if a run has met the problem while it captured: no snapshot mends it.
+    It is `of_capture` if a run has met the problem during capture: no snapshot fixes it.
     """
 
     passed: bool
@@ -63,7 +63,7 @@ class Condition:
 
 
 def verdict_of(found: Condition, redact: Callable[[str], str]) -> Verdict:
-    """Return the verdict; `redact` takes secrets out of an error's text."""
+    """Return the verdict; `redact` removes secrets from an error's text."""
     again = found.try_again if found.entry.to is not None else f"mend what the problem names; then {READ_AGAIN}"
     advice = {"lost": READ_AGAIN, "failed": again}.get(found.entry.status)
     advice = advice if found.absent is None else TRY_AGAIN  # A table that is not there cannot be read again.

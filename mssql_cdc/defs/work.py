@@ -29,7 +29,7 @@ from mssql_cdc.schema import TableId
 from mssql_cdc.source.values import CaptureHealth
 
 PATIENCE_SECONDS = 180.0
-"""An operator's run waits so long for capture to scan behind a window that has just ended: it takes two minutes."""
+"""How long an operator's run waits for capture to scan past a window that has just ended: it takes two minutes."""
 ASK_SECONDS = 1.0
 
 
@@ -38,7 +38,7 @@ class Work:
     """The work of one run on one database, outside Dagster's main thread.
 
     A run `by_sensor` also processes tables that the loaded table list does not contain yet. Tables with status `failed`
-    are tried again by an operator's run, by one that streams and, where a run reads one range, by a window's first run.
+    are retried by an operator's run, by one that streams and, where a run reads one range, by a window's first run.
     """
 
     setup: Setup
@@ -55,17 +55,17 @@ class Work:
         return self.background.run(lambda: read_range(self.database, key, choose, retry_failed=False))
 
     def given_up(self, key: str) -> list[Done]:
-        """Try the tables that were given up again, up to the end of this range."""
+        """Retry the tables that were given up, up to the end of this range."""
         return self.background.run(lambda: read_given_up(self.database, key))
 
     def until(self, end: datetime, tables: Collection[TableId]) -> list[Done]:
-        """Read these tables up to a commit time; another run that reads them at the same time does a part of it."""
+        """Read these tables up to a commit time; another run that reads them at the same time does part of it."""
         return self.background.run(lambda: read_until(self.database, end, lambda _: tables))
 
     def snapshot(
         self, key: str, tables: Collection[TableId], progress: Callable[[Progress], None], *, signal: str | None
     ) -> Done:
-        """Start or resume the snapshot of these tables, also if another run moves them on meanwhile.
+        """Start or resume the snapshot of these tables, even if another run advances them meanwhile.
 
         Args:
             key: The snapshot's id.
@@ -77,11 +77,11 @@ class Work:
         return self.background.run(lambda: take_snapshot(self.database, decision, progress=progress))
 
     def look(self) -> None:
-        """Name what is wrong with the connection, the database or the configuration, as the command line does."""
+        """Report what is wrong with the connection, the database or the configuration, as the command line does."""
         self.background.run(lambda: look(self.database))
 
     def health(self) -> CaptureHealth:
-        """Return how the source's capture does."""
+        """Return the health of the source's capture."""
 
         def ask() -> CaptureHealth:
             with self.database.session() as session:
@@ -90,9 +90,9 @@ class Work:
         return self.background.run(ask)
 
     def captured(self) -> Captured:
-        """Return up to where capture has come: what a step reads that begins now. A source that is gone tells nothing.
+        """Return how far capture has progressed: what a step that begins now reads. Unknown if the source is gone.
 
-        Its error is not raised: the step meets it, too.
+        The source's error is not raised: the step meets it, too.
         """
         at = datetime.now(UTC)
         try:
@@ -101,7 +101,7 @@ class Work:
             return Captured(at, None)
 
     def scanned_behind(self, ends: Collection[datetime]) -> CaptureHealth:
-        """Wait until capture has everything of the windows that have ended, if that is soon; return how it does.
+        """Wait until capture has everything of the windows that have ended, if that is soon; return its health.
 
         Args:
             ends: The ends of the windows.
@@ -114,7 +114,7 @@ class Work:
                 return health
             until = captured_until(health)
             if until is not None and (missing - until).total_seconds() > PATIENCE_SECONDS:
-                return health  # It scans from a schedule, or works off a backlog.
+                return health  # It scans on a schedule, or works through a backlog.
             if not told:
                 self.database.log(f"waiting until capture has scanned the log up to {missing:%Y-%m-%d %H:%M} UTC")
                 told = True
@@ -147,7 +147,7 @@ class Work:
         """Return a follower for this run, to be closed at its end; separate runs take snapshots.
 
         A `lasting` run reads ranges while Spark merges and while chunks are read; a run of one range waits for that.
-        `saw` is told of surveys.
+        `saw` receives surveys.
         """
         return Follower(
             self.database,
@@ -164,10 +164,10 @@ class Work:
 
 
 def not_captured(health: CaptureHealth, ends: Collection[datetime]) -> datetime | None:
-    """Return the newest end of a window that is over, if capture may still find changes of the window; else None.
+    """Return the newest end of a window that is over, if capture may still find changes in the window; else None.
 
     Args:
-        health: How capture does.
+        health: The health of capture.
         ends: The ends of the windows.
     """
     newest = max((end for end in ends if end <= health.now), default=None)
