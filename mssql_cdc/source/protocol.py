@@ -257,7 +257,7 @@ class SourceSession(Protocol):
         ...
 
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
-        """The commit position of the `count`-th transaction after `after`; None when fewer precede `to`.
+        """The commit position of the `count`-th transaction after `after`, or of the last one up to `to`; None: there is none.
 
         Args:
             after: The position after which to count.
@@ -428,13 +428,13 @@ class Source(Protocol):
             catalog: The database's name.
             instance: The capture instance.
             wanted: The range.
-            visible: A commit that the reader must see (A2); None: nothing is checked.
+            visible: A commit that the reader must see (A2); None: the range's end is checked instead.
             rows: The approximate number of rows, if it is known.
         """
         ...
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> BatchReader:
-        """A reader of one chunk of a snapshot."""
+        """A reader of one or several adjacent chunks of a snapshot."""
         ...
 
     def shares(self, reader: BatchReader) -> bool:

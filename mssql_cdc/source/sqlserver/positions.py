@@ -20,7 +20,7 @@ from mssql_cdc.source.values import Standing, Witness
 
 
 def standing(control: Control) -> Standing:
-    """Return the progress of capture, with four short statements."""
+    """Return the progress of capture, with up to four short statements."""
     settled = control.value(
         f"SELECT MAX(start_lsn) FROM {MAPPING} WHERE start_lsn < (SELECT MAX(start_lsn) FROM {MAPPING})",
         doing="reading the newest settled position",

@@ -130,7 +130,7 @@ class SqlServerSource:
         )
 
     def chunk_reader(self, catalog: str, wanted: ChunkRead) -> ChunkReader:
-        """A reader of one chunk; a user's statement may read other tables, so it never runs under the table's lock."""
+        """A reader of chunks; a user's statement may read other tables, so it never runs under the table's lock."""
         isolation = "read_committed" if wanted.held is not None else self.connector.snapshot.isolation
         return ChunkReader(
             connection=self.connector.connection,
@@ -155,7 +155,7 @@ class SqlServerSource:
         return open_shared(own, known.known_minima if known is not None else {}, kept)
 
     def shown_key(self, schema: TableSchema, bound: Bound) -> Bound:
-        """The values of a bound in human-readable form (`chunk_planning`).
+        """The values of a bound in human-readable form (`chunks`).
 
         Args:
             schema: The table, keyed by the columns that its chunks are ordered by.
@@ -184,7 +184,7 @@ class SqlServerSource:
             yield SqlServerLock(holder)
 
     def signal_table(self, catalog: str, tables: Sequence[CapturedTable]) -> CapturedTable | None:
-        """The captured signal table (`signals`)."""
+        """The captured signal table (`signal_table`)."""
         return signal_table(self.connector, catalog, tables)
 
 
