@@ -246,7 +246,7 @@ def _require_offsets(database: Database, members: Iterable[LakeTable]) -> None:
     raise StorageError(
         f"{database.layout.own('offsets')} is gone, and the change logs of {', '.join(sorted(begun))} are there: "
         "without it, their positions are not known. Restore its folder as it was when the connector ran last; if there "
-        f"is no such copy, move {database.layout.root} away and start again: every table is then read anew"
+        f"is no such copy, move {database.layout.root} away and start again: every table is then read again"
     )
 
 
@@ -271,10 +271,10 @@ def require_newest(database: Database, offsets: Offsets, members: Iterable[LakeT
     if not later or database.offsets().number >= max(planned.values()):
         return
     raise StorageError(
-        f"{database.layout.own('offsets')} is older than the change logs of {', '.join(later)}: they go on from row "
+        f"{database.layout.own('offsets')} is older than the change logs of {', '.join(later)}: they continue from row "
         f"{max(planned.values())}, and it ends with {offsets.number}. A copy of before was put in its place. Put back "
         "the folder as it was when the connector ran last; if there is no such copy, move "
-        f"{database.layout.root} away and start again: every table is then read anew"
+        f"{database.layout.root} away and start again: every table is then read again"
     )
 
 
@@ -367,7 +367,7 @@ def prepared(database: Database, member: LakeTable, schema: TableSchema, writer:
     """
     home, wanted = member.home, change_log_schema(schema)
     if writer == STREAM and not member.loaded:
-        raise FencedError(f"{home.changes} was not looked at, since {member.table} had no changes; now it has")
+        raise FencedError(f"{home.changes} was not checked, since {member.table} had no changes; now it has")
     state = member.state if writer == STREAM else _load(database, home, writer)
     if state is None:
         create_table(
@@ -396,7 +396,7 @@ def _as_judged(state: TableState, member: LakeTable) -> TableState:
     """
     seen, entry = member.state, member.entry
     if seen is not None and seen.table_id != state.table_id:
-        raise FencedError(f"{state.uri} was replaced since this run looked at it; the next look judges it")
+        raise FencedError(f"{state.uri} was replaced since this run checked it; the next survey judges it")
     judged = seen.known_version if seen is not None else entry.delta_version if entry is not None else None
     if judged is None or judged >= state.delta_version:
         return state

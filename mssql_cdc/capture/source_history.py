@@ -108,7 +108,7 @@ def _require_same_history(session: SourceSession, offsets: Offsets, facts: Facts
     if planned is not None and (captured is None or captured < planned):
         raise StaleReaderError(
             f"The source shows changes only up to {captured.text if captured else 'nothing'}, expected {planned.text}, "
-            "which it showed when this step was planned. It will be planned anew"
+            "which it showed when this step was planned. It will be planned again"
         )
 
 
@@ -125,5 +125,5 @@ def _require_nothing_between(facts: Facts, witness: Witness | None) -> None:
         return
     raise StaleReaderError(
         f"Transaction {witness.start_lsn.text} of {witness.tran_end_time} has come below {scanned.text}, up to which "
-        "capture had passed when this step was planned: the source was restored meanwhile. It will be planned anew"
+        "capture had passed when this step was planned: the source was restored meanwhile. It will be planned again"
     )

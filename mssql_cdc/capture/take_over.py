@@ -89,7 +89,7 @@ def prepare(database: Database, offset: SourceOffset) -> TakeOver:
     """
     commit = offset.commit
     if commit is None or offset.begins_again:
-        raise ConfigurationError(f"The offset of {database.catalog} is not one behind a completed snapshot")
+        raise ConfigurationError(f"The offset of {database.catalog} is not one after a completed snapshot")
     position = commit.decrement() if offset.reads_again else commit
     seen = survey(database)
     if _has_taken(seen.offsets, position):
@@ -97,7 +97,7 @@ def prepare(database: Database, offset: SourceOffset) -> TakeOver:
     if seen.offsets.entries:
         raise ConfigurationError(
             f"{database.layout.root} already has the state of {database.catalog}; expected none. Take over into a new "
-            "folder, or leave the offsets out to go on from this state"
+            "folder, or leave the offsets out to continue from this state"
         )
     with database.session() as session:
         witness, newest = seen.witness(session, commit), session.standing().maximum
@@ -113,7 +113,7 @@ def prepare(database: Database, offset: SourceOffset) -> TakeOver:
     ]
     if lost:
         raise DataLostError(
-            f"CDC cleanup removed changes behind {commit.text} of {', '.join(lost)}. Take a snapshot: start without "
+            f"CDC cleanup removed changes after {commit.text} of {', '.join(lost)}. Take a snapshot: start without "
             "the offsets"
         )
     if not taken:
@@ -146,7 +146,7 @@ def _require_commit(session: SourceSession, commit: Lsn) -> None:
         session.require_visible(commit)
     except StaleReaderError:
         raise SourceRestoredError(
-            f"The source does not have commit {commit.text}, at which the offset stands: it was restored, a failover "
+            f"The source does not have commit {commit.text}, at which the offset is: it was restored, a failover "
             "lost the commit, or the offsets are those of another database. Changes on either side of it may be "
             "missing: take a snapshot, that is, start without the offsets. (A replica that has not come so far will "
             "have the commit later: try again then.)"

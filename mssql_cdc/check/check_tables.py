@@ -189,7 +189,7 @@ def _compare(looked: Looked, member: LakeTable, progress: RowProgress) -> TableC
             log = check_log(member.home.changes, pinned, story, storage)
         except Exception as error:  # noqa: BLE001 - what was found of the rows stands
             known = _known(error)
-            unjudged = type(known)(f"the change log could not be looked at, but its rows were: {known}")
+            unjudged = type(known)(f"the change log could not be examined, but its rows were: {known}")
             unjudged.__cause__ = error
     return TableCheck(
         table=member.table,

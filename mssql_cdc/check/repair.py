@@ -218,7 +218,7 @@ def _captured(looked: Looked) -> Lsn:
     with looked.database.session() as session:
         captured = session.captured()
     if captured is None:
-        raise DataLostError("No capture instance exists any more; nothing can be read")
+        raise DataLostError("No capture instance is left; nothing can be read")
     return captured
 
 

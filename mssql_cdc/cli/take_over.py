@@ -58,7 +58,7 @@ def take_over(output: Output, *, config: Path, warehouse: str | None, offsets: P
             offset = found.get(database.catalog)
             if offset is None or offset.commit is None or offset.begins_again:
                 raise ConfigurationError(
-                    f"{offsets} has no position of {database.catalog} behind a completed snapshot. Let the other "
+                    f"{offsets} has no position of {database.catalog} after a completed snapshot. Let the other "
                     "connector finish it, or begin with a snapshot: mssql-cdc run"
                 )
             look(database)
@@ -106,7 +106,7 @@ def offsets(output: Output, *, config: Path, warehouse: str | None, target: str)
     ended = {name.casefold() for name in ends}
     for name in connector.databases:
         if name.casefold() not in ended:
-            output.line(f"{name}: {target} has no records of it, so there is no offset. A connector goes on at its own")
+            output.line(f"{name}: {target} has no records of it, so there is no offset. A connector resumes at its own")
     where = warehouse_path(warehouse)
     errors = [left_behind(connector, name, state, warehouse=where) for name, state in states.items()]
     found_errors = [error for error in errors if error is not None]

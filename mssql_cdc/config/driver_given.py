@@ -13,7 +13,7 @@ from mssql_cdc.config.driver import DriverSetting, OdbcSetting, Twin, is_freetds
 from mssql_cdc.config.secret import Secret, reveal
 
 NOT_OF_FREETDS = (
-    "FreeTDS has no keyword for it and would go on without the check, the login or the decryption that it asks for; "
+    "FreeTDS has no keyword for it and would continue without the check, the login or the decryption that it requests; "
     "use Microsoft's driver (odbc.Driver), or remove the property"
 )
 """The message about properties that FreeTDS must not drop."""

@@ -123,7 +123,7 @@ def derivable(statement: str) -> str:
     for word in words:
         depth += (word == "(") - (word == ")")
         if word == "OPTION" and depth == 0:
-            raise ValueError(f"found OPTION behind the query, which a derived table cannot have; {_DERIVED}")
+            raise ValueError(f"found OPTION after the query, which a derived table cannot have; {_DERIVED}")
     if words[:1] == ["WITH"]:
         raise ValueError(f"found WITH before SELECT, which a derived table cannot have; {_DERIVED}")
     return statement

@@ -194,7 +194,7 @@ def parse_signal(signal_id: str, signal_type: str, data: str | Mapping[str, obje
             case "schema-changes":
                 return IgnoredSignal(signal_id, "the structure of a table is read from the source, not from a signal")
             case _ if signal_type in WATERMARKS:
-                return IgnoredSignal(signal_id, "a watermark, which asks for nothing")
+                return IgnoredSignal(signal_id, "a watermark, which requests nothing")
             case _:
                 return IgnoredSignal(signal_id, f"the type {signal_type!r} is not known")
     except ValueError as error:

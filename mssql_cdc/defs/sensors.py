@@ -156,8 +156,8 @@ class Tick:
         self.runs = replace(self.runs, silent=found)
         self.silent = tuple(
             f"run {name[:8]} has shown no sign of life for {seconds / 60:.0f} min, as if its host or its container had "
-            f"ended; the sensor goes on without it, but it holds a slot of the pool {self.runs.pool(runs[name])}: end "
-            "it in the UI (Runs: Terminate, Force termination immediately)"
+            f"ended; the sensor continues without it, but it holds a slot of the pool {self.runs.pool(runs[name])}: "
+            "end it in the UI (Runs: Terminate, Force termination immediately)"
             for name, seconds in found.items()
         )
         for line in self.silent:

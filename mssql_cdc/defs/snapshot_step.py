@@ -129,7 +129,7 @@ class SnapshotStep:
             return
         if result.paused:
             names = ", ".join(table.text for table in result.paused)
-            self.left.append(f"the snapshot of {names} is paused; the action resume_snapshot of signals lets it go on")
+            self.left.append(f"the snapshot of {names} is paused; the action resume_snapshot of signals continues it")
         for table, signal in result.stopped.items():
             self.left.append(f"the snapshot of {table} was stopped by signal {signal}; the table streams on")
 

@@ -1,12 +1,12 @@
-"""Requests an incremental snapshot of a table whose rows of before lack what its next rows have (D24).
+"""Requests an incremental snapshot of a table whose earlier rows lack what its next rows have (D24).
 
-That are columns, or values that an ALTER COLUMN has rewritten (`altered_columns.py`). An update that touched only a new
-column wrote no change row before the capture instance had it, and a default added by DDL never does: only reading the
-table shows what its rows have there. The request is an ordinary signal, so it is seen, stopped and paused like any
-other. If the table could not be read, it is requested again, with growing pauses; what was stopped is not.
+They lack columns, or values that an ALTER COLUMN has rewritten (`altered_columns.py`). An update that touched only a
+new column wrote no change row before the capture instance had it, and a default added by DDL never does: only reading
+the table shows what its rows have there. The request is an ordinary signal, so it is seen, stopped and paused like any
+other. If the table could not be read, it is requested again, with growing pauses; a stopped request is not repeated.
 
-What the rows of before have is the structure that the whole table was read under last, or was requested to be: not the
-newest version, which others record before the stream comes to it (a snapshot of some rows, one that is stopped, a
+The structure of the earlier rows is the one under which the whole table was last read, or requested to be read: not the
+newest version, which others record before the stream reaches it (a snapshot of some rows, one that is stopped, a
 repair, an incremental snapshot that looks ahead).
 """
 
@@ -33,9 +33,9 @@ CHANNEL = "capture instance"
 
 
 def request_added_columns(database: Database, seen: Survey, decision: Range) -> None:
-    """Request a snapshot of each table that the range reads from a capture instance with further or altered columns.
+    """Request a snapshot of each table that the range reads from a capture instance with added or altered columns.
 
-    Called before the range is read: a run that dies in between asks again, and finds that it has asked.
+    Called before the range is read: if a run dies in between, this is called again and finds the request.
 
     Args:
         database: The database.
@@ -74,15 +74,15 @@ def _request(database: Database, table: TableId, schema: TableSchema, id_: str, 
 def added_columns(
     schema: TableSchema, versions: Sequence[TableSchema], since: Sequence[TableSchema] | None
 ) -> list[str]:
-    """The columns of a structure whose values the rows of before do not have.
+    """The columns of a structure whose values the earlier rows do not have.
 
-    Those are columns that are new, that were dropped and added again, or that continue in another Delta column.
+    These are columns that are new, that were dropped and added again, or that continue in another Delta column.
 
     Args:
         schema: The structure of the rows to come.
         versions: The table's versions, oldest first.
-        since: Those of them that the rows of before have: a column that one of them lacks begins anew behind it. None:
-            nothing is missed.
+        since: The versions that the earlier rows have: a column that one of them lacks starts over after it. None:
+            nothing is missing.
     """
     if since is None:
         return []
@@ -95,17 +95,17 @@ def added_columns(
 
 
 class _Asked:
-    """What was asked for in this epoch: behind a restore, the source gives an instance's object id to another one."""
+    """What was requested in this epoch: after a restore, the source gives an instance's object id to another one."""
 
     def __init__(self, database: Database, seen: Survey) -> None:
         self._database, self._seen, self._epoch = database, seen, seen.offsets.epoch
 
     def id_of(self, object_id: int) -> str:
-        """The id of the signal that asks for the columns of a capture instance."""
+        """The id of the signal that requests the columns of a capture instance."""
         return self._in_epoch(f"added-columns-{object_id}")
 
     def altered_id(self, object_id: int, version: int) -> str:
-        """The id of the signal that asks for the values that a capture instance has since a version."""
+        """The id of the signal that requests the values that a capture instance has had since a version."""
         return self._in_epoch(f"altered-columns-{object_id}-v{version}")
 
     def _in_epoch(self, text: str) -> str:
@@ -124,7 +124,7 @@ class _Asked:
         return load(self._database).state
 
     def holds(self, table: TableId, id_: str) -> bool:
-        """Whether this was asked for, and was read, stopped, or is still to be read.
+        """Whether this was requested, and was read or stopped, or is still to be read.
 
         Args:
             table: The table.
@@ -139,7 +139,7 @@ class _Asked:
         return not is_failed or row["_batch"] > self._state.taken or self._state.will_read(object_id, self._epoch)
 
     def columns_of(self, table: TableId, object_id: int | None) -> bool:
-        """Whether `holds` is true of the columns of a capture instance.
+        """Whether `holds` is true for the columns of a capture instance.
 
         Args:
             table: The table.
@@ -163,7 +163,7 @@ def _read(seen: Survey, decision: Range) -> Iterator[tuple[TableId, int]]:
 def _since(seen: Survey, table: TableId, schema: TableSchema, asked: _Asked) -> list[TableSchema] | None:
     """The structures of a table's rows since it was read whole, or since that was requested; None: that is to come.
 
-    A snapshot may have been ahead of the stream, which then comes through an earlier instance to that one.
+    A snapshot may have been ahead of the stream, which then reaches the snapshot's instance through an earlier one.
     """
     known, entry = seen.history.versions.get(table.text, ()), seen.tables[table].entry
     filled = entry.filled if entry is not None else None
@@ -173,25 +173,25 @@ def _since(seen: Survey, table: TableId, schema: TableSchema, asked: _Asked) -> 
         return None
     if asked.columns_of(table, own):
         return None
-    # Of a requested instance the first version: what its columns became afterwards was perhaps not read.
+    # The first version of each requested instance: what its columns became afterwards may not have been read.
     first = {one.capture_object_id: one for one in reversed(known) if one.version > whole.version}
     requested = [one for number, one in first.items() if asked.columns_of(table, number)]
     base = max([whole, *requested], key=lambda one: one.version)
     if _is_earlier(seen, table, schema, base) or base.key_fingerprint != schema.key_fingerprint:
-        return None  # Behind another key, its rows are read anyway.
+        return None  # After a key change, its rows are read anyway.
     later = [one for one in known if one.version > base.version and one.capture_object_id not in {own, None}]
     return [*([] if base.capture_object_id == own else [base]), *later]
 
 
 def _altered(seen: Survey, table: TableId, schema: TableSchema) -> tuple[TableSchema, list[str]] | None:
-    """The version since which a table's rows of before have other values than at the source, and their columns."""
+    """The version since which a table's earlier rows differ from the source, and the columns in which they do."""
     known, entry = seen.history.versions.get(table.text, ()), seen.tables[table].entry
     if not known:
         return None
     filled = entry.filled if entry is not None else None
     since = [one for one in known if one.version >= (known[-1].version if filled is None else filled)]
     if not known[-1].same_structure(schema):
-        # What is not recorded yet will get the next number.
+        # A structure that is not recorded yet will get the next number.
         since.append(replace(with_delta_columns(schema, known), version=known[-1].version + 1))
     return altered_columns(since)
 
@@ -204,6 +204,6 @@ def _is_earlier(seen: Survey, table: TableId, schema: TableSchema, base: TableSc
 
 
 def _pattern(table: TableId) -> str:
-    """The table's name as signals name it: a regular expression."""
+    """The table's name as signals contain it: a regular expression."""
     is_plain = all(re.fullmatch(r"\w+", part) for part in table.parts)
     return table.text if is_plain else re.escape(table.text)

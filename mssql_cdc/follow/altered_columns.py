@@ -1,4 +1,4 @@
-"""Which ALTER COLUMN rewrites the values of a table without a word of it in the change table (D24).
+"""Finds the ALTER COLUMN that rewrites the values of a table without leaving a trace in the change table (D24).
 
 Such values still fit their Delta column, so nothing else would notice (`schema/rewritten.py`). Only reading the table
 shows what its rows have now.
@@ -16,7 +16,7 @@ from mssql_cdc.schema.rewritten import is_rewritten
 def altered_columns(versions: Sequence[TableSchema]) -> tuple[TableSchema, list[str]] | None:
     """The last of these versions under which values were rewritten, and the columns; None: none were.
 
-    A version with another key says nothing: its table is read again anyway.
+    A version with another key does not count: its table is read again anyway.
 
     Args:
         versions: Versions of a table, oldest first.

@@ -1,4 +1,4 @@
-"""Tells when a capture instance that another one has followed is read to its end (EVO-06): it may be dropped then."""
+"""Notifies when a capture instance that has a successor has been read to its end (EVO-06): it may then be dropped."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mssql_cdc.source.values import CaptureInstance
 
 
 def tell_read_instances(database: Database, tables: Mapping[TableId, LakeTable], offsets: Offsets) -> None:
-    """Notify, once, of each instance behind whose end the change log of its table is.
+    """Notify, once, of each instance whose end the change log of its table has passed.
 
     Args:
         database: The database.
         tables: The captured tables, with the instances that the source has.
-        offsets: The offsets behind a range.
+        offsets: The offsets after a range.
     """
     ended = list(_ended(tables.values(), offsets))
     if not ended:
@@ -49,7 +49,7 @@ def tell_read_instances(database: Database, tables: Mapping[TableId, LakeTable],
 
 
 def _ended(tables: Iterable[LakeTable], offsets: Offsets) -> Iterator[tuple[TableId, CaptureInstance, Lsn, Lsn]]:
-    """Yield instances with the beginning of the next one and the position of their table, which is behind it."""
+    """Yield instances with the start of the next one and the position of their table, which is past that start."""
     for member in tables:
         if len(member.captured.instances) < 2:
             continue

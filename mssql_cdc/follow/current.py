@@ -17,7 +17,7 @@ from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.schema import TableId
 
 _NAMED = 8
-"""So many tables a line of the log names."""
+"""How many tables a log line lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def merge_due(
         tables: The captured tables.
         offsets: All offsets of the database.
         history: The schema history.
-        slow: Does what takes long, and knows what failed a moment ago; by default, this call waits for it.
+        slow: Does the slow work, and knows what failed a moment ago; by default, this call waits for the work.
     """
     behind = behind_cut(database, tables.values(), offsets, history)
     due = {table: up_to for table, up_to in behind.items() if is_due(database, tables[table])}
@@ -72,7 +72,7 @@ def merge_now(
         offsets: All offsets of the database.
         history: The schema history.
         only: Only these tables.
-        slow: Does what takes long; by default, this call waits for it.
+        slow: Does the slow work; by default, this call waits for it.
     """
     behind = behind_cut(database, tables.values(), offsets, history)
     wanted = behind if only is None else {table: up_to for table, up_to in behind.items() if table in only}
@@ -93,7 +93,7 @@ def merge_table(database: Database, table: LakeTable, history: SchemaHistory, up
     """
     current, request = _current_tables(database), _request(database, table, history, up_to)
     (result,) = current.apply_all([request])
-    if isinstance(result, FencedError):  # Another run was faster: what it has left, often nothing, is ours.
+    if isinstance(result, FencedError):  # Another run was faster: what it has left, often nothing, is ours to merge.
         (result,) = current.apply_all([request])
     if isinstance(result, OvertakenError):
         _log_overtaken(database, table.table, result)
@@ -145,7 +145,7 @@ def _merge_all(
 
 def _finish(database: Database, table: TableId, handed: Handed) -> CurrentResult:
     try:
-        # With logs of its own, since the thread that captures changes the others.
+        # With separate logs, since the capturing thread modifies the others.
         result = _current_tables(database.apart()).finish(handed)
     except OvertakenError as error:
         _log_overtaken(database, table, error)
@@ -169,7 +169,7 @@ def _current_tables(database: Database) -> CurrentTables:
 
 
 def _log(database: Database, results: Mapping[TableId, CurrentResult]) -> None:
-    """Write one line for all tables, since a line costs Dagster 25 ms, and one for each that was restored."""
+    """Write one line for all tables, since a line costs Dagster 25 ms, and one for each restored table."""
     for table, result in results.items():
         if result.restored is not None:
             database.log(

@@ -1,7 +1,7 @@
-"""Work in a daemon thread, whose result the thread that streams takes: one piece at a time, or several in turn.
+"""Work in a daemon thread, whose result the streaming thread takes: one piece at a time, or several in turn.
 
-For work that the next run repeats if the process ends within it: the end of the interpreter waits for the threads of a
-`ThreadPoolExecutor`, whatever they do. `slow_work.py` does the work of many tables in turn.
+For work that the next run repeats if the process ends during it: at exit, the interpreter waits for the threads of a
+`ThreadPoolExecutor`, whatever they are doing. `slow_work.py` does the work for many tables in turn.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DaemonWork(Generic[T]):
 
     Attributes:
         name: What the work is called, in the thread's name and in errors.
-        start: Runs the work, which stores its own result; None: in a daemon thread.
+        start: Runs the work, which stores its own result; None: a daemon thread does.
     """
 
     name: str
@@ -35,7 +35,7 @@ class DaemonWork(Generic[T]):
 
     @property
     def is_free(self) -> bool:
-        """Whether the next piece may begin: the one before has been taken."""
+        """Whether the next piece may begin: the result of the previous one has been taken."""
         return self._future is None
 
     @property
@@ -49,7 +49,7 @@ class DaemonWork(Generic[T]):
         return self._future is not None and self._future.done()
 
     def begin(self, work: Callable[[], T]) -> None:
-        """Begin a piece of work; the one before must have been taken."""
+        """Begin a piece of work; the result of the previous one must have been taken."""
         assert self._future is None, self.name
         future = self._future = Future[T]()
 
@@ -64,7 +64,8 @@ class DaemonWork(Generic[T]):
     def take(self) -> T | MssqlCdcError:
         """Return the result or the error of the work that has `ended`.
 
-        What is no error of the work, such as an interrupt, is raised: it ends the process, whichever thread it came in.
+        Anything that is not an error of the work, such as an interrupt, is raised: it ends the process, whichever
+        thread it came in.
         """
         assert self._future is not None, self.name
         future, self._future = self._future, None
@@ -86,7 +87,7 @@ class DaemonWork(Generic[T]):
 
 @dataclass
 class DaemonQueue:
-    """Does pieces of work in their order, in one thread, which begins with the first of them.
+    """Does pieces of work in order, in one thread, which starts with the first of them.
 
     Attributes:
         name: The thread's name.
@@ -99,7 +100,7 @@ class DaemonQueue:
     _begun: bool = False
 
     def submit(self, work: Callable[[], T]) -> Future[T]:
-        """Add a piece of work, and return what becomes of it."""
+        """Add a piece of work, and return the future of its result."""
         future = Future[T]()
 
         def run() -> None:
@@ -113,7 +114,7 @@ class DaemonQueue:
         return future
 
     def close(self) -> None:
-        """End the thread behind the work that waits."""
+        """End the thread after the work that waits."""
         self._waiting.put(None)
 
 

@@ -1,8 +1,8 @@
-"""The file of `signal.file` as a channel of signals: a JSON object per line (SIG-06).
+"""The file of `signal.file` as a signal channel: one JSON object per line (SIG-06).
 
-Debezium reads the file and then empties it, so that what is written in between is lost. Here a look takes the file away
-by renaming it, which nothing can come between. The bookmark says how much of which taken file is in the lake; only
-then the file is deleted. The databases of a connector share the file: each of them gets every signal.
+Debezium reads the file and then empties it, so that what is written in between is lost. Here a poll takes the file away
+by renaming it, which is atomic. The bookmark says how much of each taken file is in the lake; only when all of it is
+there is the file deleted. The databases of a connector share the file: each of them gets every signal.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mssql_cdc.follow.signal_contract import Arrived, SignalRecord
 from mssql_cdc.follow.signal_json import json_object, signal_of_json
 
 UNFINISHED_SECONDS = 10
-"""How long a last line without an end is taken for one that is being written."""
+"""How long a last line without a line ending is taken for one that is still being written."""
 _TAKEN, _READ = ".taken-", ".read-"
 
 
@@ -35,12 +35,12 @@ class SignalFile:
             path: The file, which need not exist.
             catalog: The database.
             catalogs: All databases that share the file.
-            now: Tells the time of the file system's clock.
+            now: Returns the time by the file system's clock.
         """
         self._path, self._catalog, self._catalogs, self._now = path, catalog, tuple(catalogs), now
 
     def read(self, bookmark: Any) -> Arrived | None:
-        """Return the lines behind the bookmark, which is the number of bytes that were read of each taken file.
+        """Return the lines after the bookmark, which is the number of bytes that were read from each taken file.
 
         Args:
             bookmark: What the lake holds; what it covers is deleted.
@@ -83,14 +83,14 @@ class SignalFile:
         return sorted(one for one in names if _READ not in one.name[len(prefix) :])
 
     def _end(self, content: bytes, done: int, written: float) -> int:
-        """How much can be read: a last line without an end that is no JSON yet may still be written."""
+        """How much can be read: a last line without a line ending that is not JSON yet may be unfinished."""
         end = max(content.rfind(b"\n") + 1, done)
         rest = content[end:]
         unfinished = bool(rest.strip()) and not isinstance(json_object(rest), dict)
         return end if unfinished and self._now() - written < UNFINISHED_SECONDS else len(content)
 
     def _delete(self, path: Path, size: int) -> None:
-        """Delete a file that is in the lake of every database; say that it is in this one's."""
+        """Delete a file that is in the lake of every database; mark it as being in this one's."""
         markers = {one: path.with_name(f"{path.name}{_READ}{quote(one, safe='')}") for one in self._catalogs}
         if len(markers) > 1:
             markers[self._catalog].write_text(str(size), encoding="utf-8")
@@ -109,7 +109,7 @@ def _size(marker: Path) -> int:
 
 
 def _records(name: str, content: bytes, start: int) -> Iterator[SignalRecord]:
-    """A record of each line that is not blank."""
+    """A record for each line that is not blank."""
     at = start
     for line in content[start:].splitlines(keepends=True):
         if line.strip():

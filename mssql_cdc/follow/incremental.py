@@ -1,6 +1,6 @@
-"""Incremental snapshots, a step at a time beside the ranges: signals, emission of staged chunks, then the next chunks.
+"""Incremental snapshots, step by step alongside the ranges: signals, emission of staged chunks, then the next chunks.
 
-A run that ends between two steps repeats a chunk that was not emitted, and nothing else. A chunk that cannot be read
+If a run ends between two steps, a chunk that was not emitted is repeated, and nothing else. A chunk that cannot be read
 never stops the ranges. `incremental_step.py` takes a step.
 """
 
@@ -24,14 +24,14 @@ from mssql_cdc.lake.offsets import Offsets
 
 REST_SECONDS = 10.0
 AWAY_SECONDS = 60.0
-"""How long the table that is read may be out of sight before those that are queued are read first."""
+"""How long the table being read may be out of sight before the queued ones are read first."""
 MOST_FAILURES = 5
-"""How often a table may have other columns than its stream, before it is left."""
+"""How often a table may have columns other than its stream's before it is left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What a step did: whether a snapshot is due (running and not paused), and whether it moved; the offsets then."""
+    """What a step did: whether a snapshot is due (running and not paused), whether it moved; the offsets afterwards."""
 
     offsets: Offsets
     is_due: bool = False
@@ -40,11 +40,11 @@ class Advanced:
 
 @dataclass
 class IncrementalSnapshots:
-    """The incremental snapshots of one database, as one run works on them; all that has to last is in the lake.
+    """The incremental snapshots of one database, as one run works on them; everything that has to last is in the lake.
 
     Attributes:
-        clock: The times that the budget of their reads depends on.
-        thread: Reads groups of chunks while the stream goes on; None: a step reads its own.
+        clock: The clock that the budget for their reads depends on.
+        thread: Reads groups of chunks while the stream continues; None: a step reads its own.
     """
 
     clock: Clock = field(default_factory=Clock)
@@ -56,7 +56,7 @@ class IncrementalSnapshots:
     _away: float | None = None
 
     def advance(self, database: Database, seen: Survey, offsets: Offsets, history: SchemaHistory) -> Advanced:
-        """Take the next step, if one is due. What another run has done meanwhile is met in the next step.
+        """Take the next step, if one is due. What another run has done meanwhile is found by the next step.
 
         Args:
             database: The database.
@@ -67,7 +67,7 @@ class IncrementalSnapshots:
         stored = load(database, now=self.clock.now())
         if stored.failed:
             failed = ", ".join(map(str, stored.failed))
-            self._say(database, f"{failed} was given up, and goes on when a run can read it again")
+            self._say(database, f"{failed} was given up; it continues when a run can read it again")
         if not stored.is_due or seen.facts.restored:
             return Advanced(offsets)
         gives_way = self._is_away(seen, stored.state)
@@ -96,7 +96,7 @@ class IncrementalSnapshots:
         return time.monotonic() < self._resting
 
     def _is_away(self, seen: Survey, state: State) -> bool:
-        """Whether the table that is read has not been seen for so long that others come first: it begins anew then."""
+        """Whether the table being read has not been seen for so long that others come first: it starts over then."""
         reading = state.reading
         if reading is None or unseen(seen, reading.wanted.table) is None:
             self._away = None
@@ -109,13 +109,13 @@ class IncrementalSnapshots:
         return self._budget
 
     def _say(self, database: Database, reason: str) -> None:
-        """Log why the snapshot waits, unless that was said last."""
+        """Log why the snapshot waits, unless that was logged last."""
         if reason != self._said:
             database.log(f"the incremental snapshot waits: {reason}")
         self._said = reason
 
     def _failed(self, work: Step, error: MssqlCdcError) -> None:
-        """Leave the table, or rest where waiting may help."""
+        """Leave the table, or rest if waiting may help."""
         self._failures += isinstance(error, StaleStructureError)
         if error.retriable and self._failures < MOST_FAILURES:
             self._resting = time.monotonic() + REST_SECONDS

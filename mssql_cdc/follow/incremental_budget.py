@@ -17,9 +17,9 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.protocol import SourceSession
 
 MOST_REST = timedelta(minutes=1)
-"""No rest is longer: it is that of one group, which has the rows of a second."""
+"""No rest is longer: it follows one group, which has the rows of one second."""
 LAG_SECONDS = 5.0
-"""How long the answer about the lag holds: it costs the source some queries."""
+"""How long a measured lag is used: measuring it costs the source some queries."""
 
 
 def _now() -> datetime:
@@ -28,7 +28,7 @@ def _now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time of the day, and seconds that only go forward."""
+    """The time of day, and a monotonic clock in seconds."""
 
     now: Callable[[], datetime] = _now
     seconds: Callable[[], float] = time.monotonic
@@ -36,7 +36,7 @@ class Clock:
 
 @dataclass
 class Budget:
-    """What a run may read; the state of the snapshots says until when they rest, whatever run has read last.
+    """What a run may read; the state of the snapshots says until when they rest, whichever run has read last.
 
     Attributes:
         settings: The limits.
@@ -52,11 +52,11 @@ class Budget:
 
     @property
     def most_rows(self) -> int | None:
-        """The rows of one group: no more than those of a second; None: no limit."""
+        """The maximum number of rows in one group, which is that of one second; None: no limit."""
         return self.settings.max_rows_per_second or None
 
     def rest_after(self, rows: int) -> datetime | None:
-        """Return until when the next rows wait because these were read, as the limit wants; None: they do not.
+        """Return until when the limit makes the next rows wait because these were read; None: it does not.
 
         Args:
             rows: The number of rows.
@@ -69,10 +69,10 @@ class Budget:
         Args:
             session: A session on the source.
             offsets: All offsets.
-            rest: Until when they rest.
+            rest: Until when reading rests.
         """
         now = self.clock.now()
-        # One that is further off was noted by a clock that was ahead.
+        # A rest that ends later was noted by a clock that was ahead.
         rests = self.most_rows is not None and rest is not None and now < rest <= now + MOST_REST
         if not self.settings.is_open(now) or rests:
             return False
@@ -86,7 +86,7 @@ class Budget:
         return not self._waits
 
     def _known_lag(self, session: SourceSession, offsets: Offsets) -> tuple[float, str]:
-        """How many seconds what is furthest behind is behind, as of the last question, and what that is."""
+        """The largest lag in seconds, as of the last query, and what has it."""
         now = self.clock.seconds()
         if self._lag is None or now >= self._lag[0] + LAG_SECONDS:
             entries = [one for one in offsets.present.values() if one.status == "streaming" and one.to is not None]

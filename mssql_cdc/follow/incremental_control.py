@@ -1,6 +1,6 @@
-"""Signals that start, stop, pause and resume incremental snapshots take effect in order, each once (INC-12 to 14).
+"""Applies signals that start, stop, pause and resume incremental snapshots, in order, each once (INC-12 to 14).
 
-`signals.py` has recorded them; the state of the snapshots says which of them have changed it.
+`signals.py` has recorded them; the state of the snapshots says which of them were applied to it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPES: Mapping[type[Command], str] = {
 
 
 def obey(step: Step, stored: Stored) -> None:
-    """Let signals take effect; the state behind them is saved once.
+    """Apply signals; the state after them is saved once.
 
     Args:
         step: The step that does so.
@@ -48,7 +48,7 @@ def obey(step: Step, stored: Stored) -> None:
 
 
 def begin_anew(step: Step, stored: Stored) -> None:
-    """Begin behind the newest signal: what was known of the snapshots is gone, also which signals took effect.
+    """Begin after the newest signal: what was known of the snapshots is gone, including which signals took effect.
 
     Args:
         step: The step that does so.
@@ -96,13 +96,13 @@ def _obey(step: Step, state: State, command: Command) -> State:
 
 
 def _identified(step: Step, one: Wanted) -> Wanted:
-    """The same with the table's identity, under which it is found if it is renamed before its turn."""
+    """The same with the table's identity, by which it is found if it is renamed before its turn."""
     known = step.seen.tables.get(one.table)
     return one if known is None else replace(one, object_id=known.captured.object_id, epoch=step.offsets.epoch)
 
 
 def _concerns_blocking(step: Step, command: Command) -> bool:
-    """Whether a blocking snapshot that has begun or is requested may obey it (`capture/snapshot_controls`)."""
+    """Whether a blocking snapshot that has begun or is requested may obey the signal (`capture/snapshot_controls`)."""
     ended = (row.facts for row in step.offsets.noted if isinstance(row.facts, SnapshotEnded))
     stopped = any(one.stopped == command.signal_id for one in ended)
     return stopped or bool(step.offsets.begun_snapshots or step.seen.requests)
@@ -115,14 +115,14 @@ def _refused(step: Step, command: Command, reason: str) -> None:
 
 
 def _names(step: Step) -> list[TableId]:
-    """The tables that can be snapshotted, also those that have to wait because they cannot be captured now."""
+    """The tables that can be snapshotted, including those that have to wait because they cannot be captured now."""
     filters, absent = step.database.connector.filters.tables, (one.table for one in step.seen.facts.absent)
     away = [table for table in absent if table not in step.seen.tables and unseen(step.seen, table) is not None]
     return [table for table in (*step.seen.tables, *away) if not filters.is_signal_table(*table.parts)]
 
 
 def _removed(state: State, collections: Collection[str], every: Collection[TableName]) -> list[TableId]:
-    """The tables of the snapshot that a stop names (none: all), in Debezium's order: the current one is the last."""
+    """The tables of the snapshot that a stop signal names (none: all), in Debezium's order: the current one is last."""
     by_name = {table.parts: table for table in state.tables}
     found, _ = expand_collections(collections or [".*"], sorted(by_name), every)
     current = state.reading.wanted.table if state.reading is not None else None
@@ -132,7 +132,7 @@ def _removed(state: State, collections: Collection[str], every: Collection[Table
 def wanted(action: ExecuteSnapshot, tables: Collection[TableId], every: Collection[TableName] = ()) -> list[Wanted]:
     """The tables that a signal names, with their conditions, in the order of the signal.
 
-    A name without a table is one, too, if any other has a table: it is told when its turn comes (INC-03).
+    A name without a table counts as one, too, if any other name has a table: it is reported in its turn (INC-03).
 
     Args:
         action: The signal.
@@ -162,7 +162,7 @@ def _wanted(action: ExecuteSnapshot, table: TableId, chosen: Filter | None) -> W
 
 
 def _unknown(name: str) -> TableId | None:
-    """The table that a name speaks of which matches none; None if it cannot be a name, as in Debezium."""
+    """The table meant by a name that matches none; None if it cannot be a name, as in Debezium."""
     match split_name(name):
         case (catalog, schema, table) if catalog and schema and table:
             return TableId(catalog, schema, table)

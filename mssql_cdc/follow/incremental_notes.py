@@ -1,7 +1,7 @@
 """The notifications of incremental snapshots in Debezium's words (NOT-04, NOT-07).
 
-The state that a step saves keeps what it has to tell (`kept_in`), and that is told before the next state is saved: a
-run that dies in between, or that another one overtakes, loses nothing and repeats nothing.
+The state that a step saves keeps the notifications that are due (`kept_in`), and they are sent before the next state is
+saved: a run that dies in between, or that another one overtakes, loses nothing and repeats nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mssql_cdc.source.values import Bound
 
 @dataclass
 class Notes:
-    """What one step has to tell."""
+    """The notifications of one step."""
 
     database: Database
     _collected: list[Notifier] = field(default_factory=list[Notifier])
@@ -29,7 +29,7 @@ class Notes:
         """Return the state that keeps what was collected since the last one.
 
         Args:
-            state: The state behind what happened.
+            state: The state after what happened.
         """
         notes = tuple(note for one in self._collected for note in one.collected())
         self.forget()
@@ -40,7 +40,7 @@ class Notes:
         self._collected.clear()
 
     def tell(self, state: State) -> None:
-        """Write and send what a saved state keeps, unless it was told already.
+        """Write and send the notifications that a saved state keeps, unless that was done already.
 
         Args:
             state: The state.
@@ -48,7 +48,7 @@ class Notes:
         tell_once(self.database, state.notes, behind=state.noticed)
 
     def told(self, state: State, kind: str) -> None:
-        """Something happened to all tables of the state: STARTED, PAUSED, RESUMED.
+        """Note what happened to all tables of the state: STARTED, PAUSED, RESUMED.
 
         Args:
             state: The tables.
@@ -57,7 +57,7 @@ class Notes:
         self._notifier(state).add(kind, data_collections=listed(state.tables))
 
     def aborted(self, state: State, tables: Collection[TableId]) -> None:
-        """Tables are not read on.
+        """Note that tables are no longer read.
 
         Args:
             state: What was read until now.
@@ -66,10 +66,10 @@ class Notes:
         self._notifier(state).add("ABORTED", data_collections=listed(tables))
 
     def emitted(self, state: State, reading: Reading, maximum: Bound, uppers: Sequence[Bound]) -> None:
-        """Chunks of a table were emitted.
+        """Note that chunks of a table were emitted.
 
         Args:
-            state: The state behind them.
+            state: The state after them.
             reading: The table.
             maximum: The largest key of the table, as it is shown.
             uppers: The last key of each chunk, as it is shown.
@@ -85,12 +85,12 @@ class Notes:
             )
 
     def left(self, before: State, state: State, rows: int, status: str) -> None:
-        """A table has come to its end; so has the snapshot, if it was the last.
+        """Note that a table is finished; so is the snapshot, if the table was the last.
 
         Args:
-            before: The state until now, whose first table it is.
-            state: The state behind it.
-            rows: The number of rows that were read of it.
+            before: The state until now, whose first table this is.
+            state: The state after it.
+            rows: The number of its rows that were read.
             status: What became of it.
         """
         notifier = self._notifier(before)
@@ -116,7 +116,7 @@ def listed(tables: Collection[TableId]) -> str:
 
 
 def key_text(bound: Bound) -> str:
-    """A key as Debezium shows it: its values, separated by commas; NULL has a word of its own (NOT-07)."""
+    """A key as Debezium shows it: its values, separated by commas, with a special word for NULL (NOT-07)."""
     return ",".join("<null>" if value is None else value for value in bound)
 
 

@@ -1,7 +1,7 @@
 """One step of incremental snapshots: emit what the stream has passed, then read the next chunks (correctness C).
 
 Each step saves a state that is based on the one before (`capture/incremental/store.py`). `incremental.py` decides when
-a step is taken and what an error means, `incremental_control.py` lets signals take effect.
+a step is taken and what an error means, `incremental_control.py` applies signals.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ MOST_STAGED = 8
 """How many groups may wait for the stream at a time."""
 
 _STAY = {"new", "streaming", "snapshot", "failed"}
-"""What a table is that cannot be captured for a moment, because of rights or of its change log, and goes on later."""
+"""The statuses of a table that cannot be captured for now, because of rights or its change log, but continues later."""
 
 
 @dataclass
@@ -53,9 +53,9 @@ class Step:
         offsets: All offsets; newer ones afterwards.
         history: The structures of its tables; with new versions afterwards.
         budget: Says whether chunks may be read now.
-        thread: Reads groups while the stream goes on; None: a step reads its own.
+        thread: Reads groups while the stream continues; None: a step reads its own.
         moved: Whether the state has changed.
-        has_read: Whether a group was read to its end, or a table left: that one was only begun is no success.
+        has_read: Whether a group was read to its end, or a table left; merely beginning one is no success.
     """
 
     database: Database
@@ -97,21 +97,21 @@ class Step:
             self._read(session, found)
 
     def follow_names(self) -> None:
-        """Call tables by the names that they have now (B15)."""
+        """Refer to tables by the names that they have now (B15)."""
         names = {one.captured.object_id: one.table for one in self.seen.tables.values()}
         state = self.store.state.named(names, self.offsets.epoch)
         if state != self.store.state:
             self.save(state)
 
     def _in_turn(self, state: State) -> State:
-        """The state whose first table can be captured, if one of them can: the others wait behind it."""
+        """The state with a capturable table first, if there is one: the others wait behind it."""
         away = [one for one in state.queue if self._is_away(one)]
         if away and away[0] is state.queue[0] and len(away) < len(state.queue):
             self.save(replace(state, queue=(*(one for one in state.queue if one not in away), *away)))
         return self.store.state
 
     def _making_room(self, state: State) -> State:
-        """The state whose current table streams, if that cannot be read and another one does not wait for anything."""
+        """The state, with its current table put off if that cannot be read and another one waits for nothing."""
         reading = state.reading
         if reading is None or state.paused:
             return state
@@ -123,11 +123,11 @@ class Step:
         return self.store.state
 
     def _is_away(self, one: Wanted) -> bool:
-        """Whether a table has to wait until somebody has mended something."""
+        """Whether a table has to wait until somebody has fixed something."""
         return unseen(self.seen, one.table) is not None or has_failed(self.offsets, one)
 
     def _streaming(self, name: TableId, object_id: int | None) -> Streaming | str | None:
-        """The table as its stream sees it; a text says why it is never read, None that it has to wait.
+        """The table as its stream sees it; a text says why it is never read, None means that it has to wait.
 
         Raises:
             SourceUnavailableError: It cannot be captured at the moment.
@@ -180,7 +180,7 @@ class Step:
 
     def _emit(self, session: SourceSession, table: Streaming) -> None:
         reading = self._reading
-        log = prepare(self.database, table)  # Whatever is written since then fences what is committed below.
+        log = prepare(self.database, table)  # Whatever is written from here on fences what is committed below.
         if self._has_moved(table):
             return
         found = emission.caught_up(reading, log)
@@ -200,7 +200,7 @@ class Step:
             self._read_again(log)
             return
         if stream_end(self.database, table) > table.position:
-            return  # A run ended before it could say how far it had come; the next range says so.
+            return  # A run ended before it could record how far it had come; the next range records it.
         groups = emission.passed_groups(session, reading, table.position)
         if groups and emission.was_repaired(groups, log):
             self._read_again(log)
@@ -218,7 +218,7 @@ class Step:
         self._emitted(table, reading, emission.caught_up(reading, log))
 
     def _has_moved(self, table: Streaming) -> bool:
-        """Whether a row of `_offsets` says something of the table that this step did not know when it began."""
+        """Whether a row of `_offsets` says something about the table that this step did not know when it began."""
         return table.member.entry_in(self.database.offsets()) != table.member.entry_in(self.offsets)
 
     def _read_again(self, log: TableState) -> None:
@@ -289,7 +289,7 @@ class Step:
     # -- Ends ----------------------------------------------------------------------------------------------------
 
     def leave(self, status: str, reason: str) -> None:
-        """Go on with the next table.
+        """Continue with the next table.
 
         Args:
             status: What became of this one.
@@ -312,11 +312,11 @@ class Step:
     @property
     def _reading(self) -> Reading:
         reading = self.store.state.reading
-        assert reading is not None  # the caller has looked
+        assert reading is not None  # the caller has checked
         return reading
 
     def save(self, state: State) -> None:
-        """Save the state behind this step, with what it has to tell.
+        """Save the state after this step, with the notifications that are due.
 
         Args:
             state: The state.
@@ -325,7 +325,7 @@ class Step:
         self.moved = True
 
     def end(self) -> None:
-        """Tell what the newest state keeps.
+        """Send the notifications that the newest state keeps.
 
         Raises:
             FencedError: Another run has done so, and has saved a state since.
@@ -340,7 +340,7 @@ class Step:
 
 
 def unseen(seen: Survey, table: TableId) -> str | None:
-    """Why a table cannot be captured at the moment; None if it is, or never will be.
+    """Why a table cannot be captured at the moment; None if it is captured, or never will be.
 
     Args:
         seen: The survey.
@@ -351,7 +351,7 @@ def unseen(seen: Survey, table: TableId) -> str | None:
 
 
 def _read_apart(database: Database, *, table: Streaming, reading: Reading, most: int | None) -> Group:
-    """Read a group over a session of its own."""
+    """Read a group in a separate session."""
     with database.session() as session:
         return read_group(database, session, table, reading, most=most)
 
@@ -361,5 +361,5 @@ def _has(table: Streaming, reading: Reading) -> bool:
 
 
 def _shown(database: Database, by: TableSchema, bound: Bound) -> Bound:
-    """The values of a bound as people may read them."""
+    """The values of a bound as people may see them."""
     return without_hidden(database.connector, by, database.source.shown_key(by, bound))

@@ -1,6 +1,6 @@
-"""Reads the next group of chunks in a thread of its own, while the stream goes on (INC-10).
+"""Reads the next group of chunks in a separate thread, while the stream continues (INC-10).
 
-What is read, and when, the step decides (`incremental_step.py`); it also saves the group, if it still follows what was
+The step decides what is read, and when (`incremental_step.py`); it also saves the group, if that still follows what was
 read before. A group that does not is garbage: another run was faster, or the snapshot was stopped.
 """
 
@@ -17,7 +17,7 @@ from mssql_cdc.follow.daemon_work import DaemonWork
 
 @dataclass
 class GroupThread:
-    """Reads one group at a time; what the end of the process interrupts, the next run reads again.
+    """Reads one group at a time; if the process ends during a read, the next run reads that group again.
 
     Attributes:
         work: Does the reading.
@@ -29,7 +29,7 @@ class GroupThread:
 
     @property
     def is_free(self) -> bool:
-        """Whether the next group may begin: the one before has been taken."""
+        """Whether the next group may begin: the previous one has been taken."""
         return self.work.is_free
 
     @property
@@ -38,10 +38,10 @@ class GroupThread:
         return self.work.runs
 
     def begin(self, database: Database, behind: Reading, read: Callable[[Database], Group]) -> None:
-        """Read a group; the one before must have been taken.
+        """Read a group; the previous one must have been taken.
 
         Args:
-            database: The database. The thread works on one of its own.
+            database: The database. The thread works on a separate object.
             behind: What was read before.
             read: Reads the group.
         """
@@ -50,10 +50,10 @@ class GroupThread:
         self.work.begin(lambda: read(own))
 
     def take(self, reading: Reading) -> Group | None:
-        """Return the group that was read since the last call; None: there is none, or it does not follow any more.
+        """Return the group that was read since the last call; None: there is none, or it no longer follows `reading`.
 
         Args:
-            reading: What is read by now, of whatever table.
+            reading: What has been read by now, of whatever table.
 
         Raises:
             MssqlCdcError: It could not be read.

@@ -1,7 +1,7 @@
-"""The topic of `signal.kafka.topic` as a channel of signals: messages of partition 0 with the right key (SIG-05).
+"""The topic of `signal.kafka.topic` as a signal channel: messages of partition 0 with the right key (SIG-05).
 
-The bookmark is the offset of the next message, so the lake says what was read, and the consumer group is never written
-to. Without a bookmark, the group's offset counts, where a Debezium has left one; else `auto.offset.reset`.
+The bookmark is the offset of the next message, so the lake says what was read, and no offset is ever committed to the
+consumer group. Without a bookmark, the group's offset counts, if a Debezium has left one; else `auto.offset.reset`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
 FIRST_SECONDS = 5.0
-"""How long the first look waits for the broker; later ones find what the client has fetched in between."""
+"""How long the first poll waits for the broker; later ones find what the client has fetched in between."""
 _QUIET = {"log_level": "0"}
 """What the client would write to standard error is raised instead."""
 
@@ -64,7 +64,7 @@ class SignalTopic:
             topic: The topic.
             key: The key of the messages that are signals.
             consumer: The settings of the client.
-            poll_seconds: How long a look waits for the next message.
+            poll_seconds: How long a poll waits for the next message.
             make: Makes the client; by default, that of `confluent_kafka`.
 
         Raises:
@@ -86,7 +86,7 @@ class SignalTopic:
             ) from None
 
     def read(self, bookmark: Any) -> Arrived | None:
-        """Return the messages behind the bookmark that the client has, or gets while it waits.
+        """Return the messages after the bookmark that the client has, or gets while it waits.
 
         Args:
             bookmark: The offset of the next message.
@@ -120,7 +120,7 @@ class SignalTopic:
         self._consumer.close()
 
     def _go_to(self, bookmark: int | None) -> None:
-        """Go on at the bookmark, unless the last look ended there: what it returned may not have been recorded."""
+        """Continue at the bookmark, unless the last poll ended there: what it returned may not have been recorded."""
         from confluent_kafka import OFFSET_STORED, TopicPartition
 
         if not self._assigned or bookmark != self._next:

@@ -1,6 +1,6 @@
-"""When a current table whose update failed is updated again: later each time, since its trouble costs the others time.
+"""When a current table whose update failed is updated again: later each time, since its failures cost the others time.
 
-Only what one loop remembers; `current.py` and `run/follower.py` say what failed.
+Only what one loop remembers; `current.py` and `run/follower.py` report what failed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from mssql_cdc.schema import TableId
 FIRST_SECONDS = 5.0
 MOST_SECONDS = 60.0
 MOST_OVERTAKEN = 3
-"""After so many updates in a row that other writers made impossible, that is an error of the table."""
+"""This many updates in a row that other writers made impossible are an error of the table."""
 
 
 @dataclass
@@ -25,7 +25,7 @@ class MergeRetries:
     _overtaken: dict[TableId, int] = field(default_factory=dict[TableId, int])
 
     def failed(self, table: TableId) -> None:
-        """Let the table wait, twice as long as after the failure before."""
+        """Let the table wait, twice as long as after the previous failure."""
         number = self._failed[table][0] + 1 if table in self._failed else 1
         wait = min(FIRST_SECONDS * 2 ** min(number - 1, 10), MOST_SECONDS)
         self._failed[table] = number, time.monotonic() + wait
@@ -36,7 +36,7 @@ class MergeRetries:
         self._overtaken.pop(table, None)
 
     def overtaken(self, table: TableId) -> bool:
-        """Note that another writer was faster again; whether that has happened too often in a row."""
+        """Note that another writer was faster again; return whether that has happened too often in a row."""
         number = self._overtaken.get(table, 0) + 1
         self._overtaken[table] = number % MOST_OVERTAKEN
         return number >= MOST_OVERTAKEN
@@ -46,7 +46,7 @@ class MergeRetries:
         return table in self._failed and time.monotonic() < self._failed[table][1]
 
     def note(self, *, done: Collection[TableId], failed: Collection[TableId]) -> None:
-        """Take over the outcome of updates.
+        """Note the outcome of updates.
 
         Args:
             done: The tables that were updated.

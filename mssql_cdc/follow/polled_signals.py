@@ -1,4 +1,4 @@
-"""The channels of signals beside the signal table: looked at in intervals, also while the source is idle (SIG-01).
+"""The signal channels other than the signal table: polled at intervals, also while the source is idle (SIG-01).
 
 `signals.py` applies what they deliver. A channel that fails never stops the capture of changes: the log says so once.
 """
@@ -23,13 +23,13 @@ from mssql_cdc.follow.signals import Looked, look_into
 
 
 def polled_channels(database: Database) -> dict[str, SignalChannel]:
-    """Make the channels that a database looks at in intervals; those that are connected are closed with its extensions.
+    """Make the channels that a database polls at intervals; those that are connected are closed with its extensions.
 
     Args:
         database: The database.
 
     Raises:
-        ConfigurationError: A channel of a user cannot be loaded.
+        ConfigurationError: A user's channel cannot be loaded.
     """
     return {name: _channel(database, name) for name in database.connector.signals.polled}
 
@@ -47,10 +47,10 @@ def _channel(database: Database, name: str) -> SignalChannel:
 
 @dataclass
 class PolledSignals:
-    """The polled channels of one database, as one process looks at them.
+    """The polled channels of one database, as one process polls them.
 
     Attributes:
-        clock: Tells the seconds that have passed.
+        clock: A monotonic clock, in seconds.
     """
 
     clock: Callable[[], float] = time.monotonic
@@ -59,13 +59,13 @@ class PolledSignals:
     _said: set[str] = field(default_factory=set[str])
 
     def look(self, database: Database) -> Looked | None:
-        """Return what has arrived, if `signal.poll.interval.ms` has passed since the last look.
+        """Return what has arrived, if `signal.poll.interval.ms` has passed since the last poll.
 
         Args:
             database: The database.
 
         Raises:
-            ConfigurationError: A channel of a user cannot be loaded.
+            ConfigurationError: A user's channel cannot be loaded.
         """
         settings = database.connector.signals
         if not settings.polled or (self._next is not None and self.clock() < self._next):
@@ -90,7 +90,7 @@ class _Guarded:
     said: set[str]
 
     def read(self, bookmark: Any) -> Arrived | None:
-        """Return what the channel does, or None if it fails."""
+        """Return what the channel returns, or None if it fails."""
         try:
             return _checked(self.channel.read(bookmark))
         except Exception as error:  # noqa: BLE001 - whatever a channel raises, changes are captured
@@ -102,7 +102,7 @@ class _Guarded:
 
 
 def _checked(found: Any) -> Arrived | None:
-    """What a channel delivers, if it is what its contract says and can be kept."""
+    """What a channel delivers, if it meets its contract and can be kept."""
     if found is None:
         return None
     signals: Sequence[object] = found.signals if isinstance(found, Arrived) else [None]

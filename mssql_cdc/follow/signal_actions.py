@@ -1,4 +1,4 @@
-"""Actions of users: types of signals beside the built-in ones, by the names of their entry points (SPI-07).
+"""User-defined actions: signal types besides the built-in ones, by the names of their entry points (SPI-07).
 
 A signal with such a type is recorded like any other (`signals.py`, status `requested`); then the action is called, and
 a second row of `_signals` holds what it returned. Without that row the action is called again: at least once, and not
@@ -32,7 +32,7 @@ _ANSWER = "answer to "
 
 
 def is_action(signal_type: str) -> bool:
-    """Whether an installed action of a user has this name.
+    """Whether an installed user-defined action has this name.
 
     Args:
         signal_type: The type of a signal.

@@ -1,4 +1,4 @@
-"""The signal table of the source as a channel of signals: it comes with the changes of a range (SIG-01 to SIG-04)."""
+"""The signal table of the source as a signal channel: it comes with the changes of a range (SIG-01 to SIG-04)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SourceTable:
         database: The database.
         tables: The captured tables, the signal table among them.
         offsets: How far each of them has come.
-        absent: The tables that cannot be captured now, which is told of each: signals of one of them wait.
+        absent: The tables that cannot be captured now, which is reported for each: the signals of such a table wait.
     """
 
     database: Database
@@ -32,7 +32,7 @@ class SourceTable:
     absent: Collection[TableId] = ()
 
     def read(self, bookmark: Any) -> Arrived | None:
-        """Return the rows inserted into the table but for watermarks; the bookmark is a `_batch` of its change log.
+        """Return the rows inserted into the table except watermarks; the bookmark is a `_batch` of its change log.
 
         Args:
             bookmark: The last `_batch` that was read.
@@ -60,7 +60,7 @@ class SourceTable:
         for batch in scan(home.changes, batches=BatchSlice(taken, up_to), columns=columns, storage=database.storage):
             for row in batch.to_pylist():
                 if row["op"] == "c" and row["after"]:
-                    # The columns count by their position at the source, whatever their names (SIG-03).
+                    # The columns are identified by their position at the source, whatever their names (SIG-03).
                     structure = history.version(captured.table_id, row["_schema"])
                     one = _signal(row["after"], structure.columns[:3], row["_pos"])
                     found += [one] if one.type not in WATERMARKS else []
@@ -68,7 +68,7 @@ class SourceTable:
 
 
 def _signal(after: Mapping[str, Any], columns: Sequence[Column], position: str) -> SignalRecord:
-    """The signal of a row, which may have been captured under another configuration or structure."""
+    """The signal in a row, which may have been captured under another configuration or structure."""
     problem = "the signal table had fewer than three columns when the row was captured" if len(columns) < 3 else None
     left_out = [column.name for column in columns if column.excluded]
     if left_out:

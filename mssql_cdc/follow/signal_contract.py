@@ -1,9 +1,9 @@
 """The contracts of signal channels and actions (SIG-01, SPI-06, SPI-07). Values and protocols, no code.
 
-A channel delivers signals; `signals.py` gives them their effect and records them. Built-in channels are `source`
-(`signal_channels.py`), `file` (`file_channel.py`) and `kafka` (`kafka_channel.py`). A channel of a user is an entry
-point in the group `mssql_cdc.signal_channels`, whose name stands in `signal.enabled.channels`. An action gives another
-type of signals its effect; `signal_actions.py` calls those of users.
+A channel delivers signals; `signals.py` applies and records them. Built-in channels are `source`
+(`signal_channels.py`), `file` (`file_channel.py`) and `kafka` (`kafka_channel.py`). A user's channel is an entry point
+in the group `mssql_cdc.signal_channels`, whose name is listed in `signal.enabled.channels`. An action implements
+another type of signal; `signal_actions.py` calls the actions of users.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ class SignalRecord:
 
     Attributes:
         id: Its id; need not be unique.
-        type: What is asked for, such as `execute-snapshot`.
+        type: What is requested, such as `execute-snapshot`.
         data: JSON text, or None.
-        position: Where it stood in the channel; shown, and distinguishes signals with the same id.
+        position: Where it was in the channel; shown, and distinguishes signals with the same id.
         problem: Why it cannot be read: it is recorded as ignored, with this reason.
     """
 
@@ -49,9 +49,9 @@ class SignalChannel(Protocol):
     """
 
     def read(self, bookmark: Any) -> Arrived | None:
-        """Return the signals behind the bookmark; None if there are none.
+        """Return the signals after the bookmark; None if there are none.
 
-        A bookmark that comes back is in the lake together with the signals before it: the channel may forget them.
+        A bookmark that is passed in is in the lake together with the signals before it: the channel may forget them.
 
         Args:
             bookmark: What the last recorded `Arrived` of this channel held; None if there is none yet.
@@ -61,14 +61,14 @@ class SignalChannel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalPayload:
-    """A signal as an action gets it; `data` is the object of its JSON, empty if it has none.
+    """A signal as an action gets it; `data` is its JSON object, empty if it has none.
 
     Attributes:
         id: Its id.
-        type: What is asked for: the name of the action.
+        type: What is requested: the name of the action.
         data: What it says.
         channel: The channel that delivered it.
-        position: Where it stood there.
+        position: Where it was there.
         catalog: The database.
     """
 
@@ -81,7 +81,7 @@ class SignalPayload:
 
 
 class SignalAction(Protocol):
-    """What a type of signals does, beside the built-in ones (SPI-07).
+    """What a type of signal does, besides the built-in ones (SPI-07).
 
     An entry point in the group `mssql_cdc.signal_actions`; its name is the type. The constructor gets the keyword
     argument `properties`, the connector's configuration.
@@ -90,7 +90,7 @@ class SignalAction(Protocol):
     def arrived(self, payload: SignalPayload) -> bool:
         """Act, and return whether it was done.
 
-        The signal is in the lake before. A run that dies before the result is there too makes the next one call again.
+        The signal is already in the lake. If a run dies before the result is there too, the next run calls again.
 
         Args:
             payload: The signal.

@@ -14,14 +14,14 @@ def signal_of_json(line: bytes, position: str, *, what: str) -> SignalRecord:
     """Read a signal from JSON; what cannot be read is a signal with a problem.
 
     Args:
-        line: The JSON text `{"id", "type", "data"}`, whose data are an object or JSON as text.
-        position: Where it stands in its channel.
-        what: What it is, for the problem.
+        line: The JSON text `{"id", "type", "data"}`, whose data is an object or JSON as text.
+        position: Where it is in its channel.
+        what: What it is called in the problem.
     """
     text, unique = line.decode("utf-8", "replace").strip(), str(uuid.uuid5(uuid.NAMESPACE_URL, position))
     try:
         return _signal(json_object(line), unique, text, position, what=what)
-    except RecursionError:  # What could just be read has too many levels to be written.
+    except RecursionError:  # What could barely be parsed has too many levels to be serialized.
         return SignalRecord(
             id=unique, type="", data=text, position=position, problem=f"the {what} is nested too deeply"
         )

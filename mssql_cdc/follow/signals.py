@@ -1,7 +1,7 @@
 """Signals, applied exactly once: from their channels into `_signals` (A6).
 
-The commit of `_signals` that contains the signals also records how far they were read, so a crash neither loses nor
-repeats one. `capture/requests.py` reads the snapshots that signals requested.
+The commit of `_signals` that contains the signals also records how far the channels were read, so a crash neither loses
+nor repeats one. `capture/requests.py` reads the snapshots that signals requested.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from mssql_cdc.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What channels delivered behind the bookmarks of `state`, the state of `_signals` that the commit is based on."""
+    """What channels delivered after the bookmarks of `state`, the state of `_signals` that the commit is based on."""
 
     state: TableState
     arrived: Mapping[str, Arrived]
@@ -107,7 +107,7 @@ def take_signals(
 def record_signals(database: Database, looked: Looked, tables: Collection[TableId], offsets: Offsets) -> list[str]:
     """Apply signals and record them with the bookmarks of their channels in one commit; return a line about each.
 
-    None if another run has recorded something meanwhile: what was not among that is found by the next look.
+    No line if another run has recorded something meanwhile: the next poll finds what that run did not record.
 
     Args:
         database: The database.
@@ -146,7 +146,7 @@ def _record(database: Database, looked: Looked, tables: Collection[TableId], off
 def apply_signal(
     database: Database, signal: SignalRow, tables: Collection[TableId], offsets: Offsets, *, channel: str
 ) -> str:
-    """Apply a signal that a program hands over, and record it; return a line about it.
+    """Apply a signal that a program passes in, and record it; return a line about it.
 
     Args:
         database: The database.
@@ -176,7 +176,7 @@ def _names(database: Database, tables: Collection[TableId]) -> list[TableName]:
 
 
 def _current_offset(offsets: Offsets) -> Mapping[str, object] | None:
-    """The source offset of the newest complete cut, as Debezium has it where nothing else has arrived."""
+    """The source offset of the newest complete cut, as Debezium has it when nothing else has arrived."""
     cut = offsets.last_cut()
     if cut is None or cut.to is None:
         return None
@@ -192,7 +192,7 @@ def _offset_at(position: str) -> Mapping[str, object]:
 def _applied(
     database: Database, signal: SignalRow, at: str | None, tables: list[TableName], offsets: Offsets
 ) -> tuple[str, str]:
-    """The status and the result of a signal. One that fails is ignored: it would end each later run, too.
+    """The status and the result of a signal. One that fails is ignored: it would end every later run, too.
 
     Args:
         database: The database.
@@ -207,7 +207,7 @@ def _applied(
     """
     every = database.connector.databases
     try:
-        # Other channels than the signal table are those of all databases: the one with the tables notifies of it.
+        # Channels other than the signal table serve all databases: the one with the tables sends the notification.
         parsed = parse_signal(signal.id, signal.type, signal.data)
         if at is None and not concerns(parsed, database.catalog, every):
             return IGNORED, "it names tables of other databases only"
@@ -287,7 +287,7 @@ def _asked(
 
 
 def _tell_of_nothing(database: Database, action: ExecuteSnapshot, missing: Sequence[str]) -> None:
-    """Notify of a request whose names have no table: an incremental snapshot takes each for one without a schema."""
+    """Notify of a request whose names match no table: an incremental snapshot treats each as a table without schema."""
     if action.kind == "blocking":
         notifier = Notifier(database, action.signal_id, aggregate=INITIAL)
         notifier.add("SKIPPED")

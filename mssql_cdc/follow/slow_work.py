@@ -1,4 +1,4 @@
-"""Work of seconds to minutes in a thread of its own, while ranges go on: sweeps, and long updates of current tables."""
+"""Work of seconds to minutes in a separate thread, while ranges continue: sweeps and long updates of current tables."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from mssql_cdc.spark.tasks import described
 T = TypeVar("T")
 
 END_SECONDS = 20
-"""How long work may go on after its run has ended; the next run repeats what was canceled."""
+"""How long work may continue after its run has ended; the next run repeats what was canceled."""
 FORCE_SECONDS = 5.0
-"""How long work may go on whose jobs are being canceled."""
+"""How long work may continue while its jobs are being canceled."""
 _CANCEL_SECONDS = 0.5
 REST_SECONDS = 60.0
 
@@ -32,7 +32,7 @@ class _Begun:
 
 @dataclass
 class SlowWork:
-    """The slow work of one database, one piece after another. Each table waits at most once with each kind of it.
+    """The slow work of one database, one piece after another. Each table waits at most once for each kind of it.
 
     Attributes:
         merges: The current tables whose last update failed, here or in the thread that reads the ranges.
@@ -55,7 +55,7 @@ class SlowWork:
         return any(begun.future.done() for begun in self._begun.values())
 
     def begin(self, table: TableId, kind: type[T], action: Callable[[], T], *, writes: bool = True) -> None:
-        """Let the thread work on this table, unless it already waits with this kind of work.
+        """Let the thread work on this table, unless it already waits for this kind of work.
 
         Args:
             table: The table.
@@ -70,7 +70,7 @@ class SlowWork:
         """Let the thread do something that has no result, unless such work already waits or is being done.
 
         Args:
-            action: The work; its errors are its own trouble.
+            action: The work, which has to handle its own errors.
         """
         if self._aside is None or self._aside.done():
             self._aside = self._queue.submit(action)
@@ -82,7 +82,7 @@ class SlowWork:
     def take(self, kind: type[T]) -> tuple[dict[TableId, T], dict[TableId, MssqlCdcError]]:
         """Return the results of this kind, and the errors, of the work that has ended since the last call.
 
-        What other writers made impossible is repeated, and is an error once that has happened too often in a row.
+        Work that other writers made impossible is repeated; it is an error once that has happened too often in a row.
         """
         done: dict[TableId, T] = {}
         errors: dict[TableId, MssqlCdcError] = {}
@@ -112,17 +112,17 @@ class SlowWork:
         return time.monotonic() < self._resting.get(table, 0.0)
 
     def close(self, cancel: Callable[[], None], *, patience: float = END_SECONDS) -> None:
-        """End the thread, or leave it behind: it may be in a call of its object store that nothing ends.
+        """End the thread, or abandon it: it may be in a call to its object store that nothing ends.
 
         Args:
             cancel: Cancels the Spark jobs of work that takes longer.
-            patience: How long work may go on, in seconds.
+            patience: How long work may continue, in seconds.
         """
         waiting = [begun.future for begun in self._begun.values()] + ([self._aside] if self._aside is not None else [])
         running = [future for future in waiting if not future.cancel()]
         left = wait(running, timeout=patience).not_done
         end = time.monotonic() + FORCE_SECONDS
         while left and time.monotonic() < end:
-            cancel()  # Again and again: it ends the job that is active, and the same work may begin another one.
+            cancel()  # Repeatedly: it cancels the active job, and the same work may begin another one.
             left = wait(left, timeout=_CANCEL_SECONDS).not_done
         self._queue.close()

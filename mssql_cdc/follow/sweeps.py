@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """A pending sweep: it deletes the rows below the bound of snapshot `number`, whose last rows `batch` has."""
+    """A pending sweep: deletes the rows below the bound of snapshot `number`; `batch` has that snapshot's last rows."""
 
     table: TableId
     number: int
@@ -51,7 +51,7 @@ class Due:
 
     @property
     def bound(self) -> tuple[int, Lsn, int]:
-        """What the rows that it deletes are below."""
+        """The bound below which rows are deleted."""
         return self.epoch, self.low, self.number
 
 
@@ -67,7 +67,7 @@ class Sweeps:
 class Found:
     """The deletes of a sweep: in files, for rows of structure `version`, and not yet part of the change log.
 
-    `files` is None if the current table did not have the rows that the snapshot read, so that nothing can be told.
+    `files` is None if the current table did not have the rows that the snapshot read, so that nothing can be concluded.
     """
 
     due: Due
@@ -93,15 +93,15 @@ def sweep_due(
     """Run the due sweeps, and merge the deletes that they wrote.
 
     A sweep takes three steps, each of which a later run repeats or continues: find the rows, commit their deletes, and
-    apply these to the current table. The commit belongs to the thread that reads the ranges, since it would let a range
-    of the same table fail; `slow` does the other two.
+    apply these to the current table. The commit belongs to the thread that reads the ranges, since elsewhere it would
+    make a range of the same table fail; `slow` does the other two.
 
     Args:
         database: The database.
         tables: The captured tables.
         offsets: How far each of them has come.
         history: The structures of their rows.
-        slow: Does what takes long; by default, this call waits for it.
+        slow: Does the slow steps; by default, this call waits for them.
     """
     errors: dict[TableId, MssqlCdcError] = {}
     work = _Work(database, history, slow)
@@ -129,7 +129,7 @@ def sweep_due(
 
 @dataclass
 class _Work:
-    """Takes sweeps as far as they come now. `found` and `applied` are the results of the steps that took long."""
+    """Takes sweeps as far as possible now. `found` and `applied` are the results of the slow steps."""
 
     database: Database
     history: SchemaHistory
@@ -145,7 +145,7 @@ class _Work:
             return offsets
         entry = offsets.entry(due.table.text)
         if entry is None or not self.history.is_filled(schema, entry.filled):
-            return offsets  # The key has another definition since: the next snapshot replaces the table.
+            return offsets  # The key's definition has changed since: the next snapshot replaces the table.
         batch = _committed(state, due)
         if batch is None:
             if behind_cut(database, [table], offsets, self.history):
@@ -157,7 +157,7 @@ class _Work:
             if found is None:
                 return offsets
             if found.files is None:
-                # It was restored or removed since it was found to have all rows: let the next look see that.
+                # The table was restored or removed after it was found to have all rows: let the next check see that.
                 database.caught_up.forget(table.home.current)
                 return offsets
             state = self._commit(state, due, found.files)
@@ -172,7 +172,7 @@ class _Work:
         return offsets if applied is None else _note(database, offsets, due, table.captured.object_id)
 
     def _long(self, due: Due, kind: type[T], action: Callable[[], T]) -> T | None:
-        """The result of work that takes long; None if it has only begun."""
+        """The result of slow work; None if it has only begun."""
         if self.slow is None:
             return action()
         self.slow.begin(due.table, kind, action, writes=kind is Applied)
@@ -191,7 +191,7 @@ class _Work:
 def _committed(state: TableState, due: Due) -> int | None:
     """The `_batch` of the commit that has the deletes; None: they are not committed.
 
-    The newest commit beside the stream's may be another one's: a repair, or a snapshot that was given up, has followed.
+    The newest commit besides the stream's may be a later one: that of a repair, or of a snapshot that was given up.
     """
     if (state.own or {}).get("sweep") == due.mark:
         return state.own_batch
@@ -211,12 +211,12 @@ def _find(
 ) -> Found:
     """Look for the rows to sweep in a version of the current table that has all rows up to this `_batch`.
 
-    It is looked at again, since a user may have restored or removed the table a moment ago: rows that the snapshot read
-    would look deleted.
+    The table is checked again, since a user may have restored or removed it a moment ago: rows that the snapshot read
+    would then look deleted.
     """
     sweep = Sweep(due.number, due.epoch, due.low, due.at)
     log = load_log(table.home.current, database.storage)
-    # With logs of its own, since the thread that captures changes the others.
+    # With separate logs, since the capturing thread modifies the others.
     if log is None or up_to is None or lacks_rows(database.apart(), table, log, schema, up_to):
         return Found(due, schema.version, None)
     if not may_hold_stale(log, sweep):
@@ -226,16 +226,16 @@ def _find(
 
 
 def _apply(database: Database, table: LakeTable, history: SchemaHistory, up_to: int, due: Due) -> Applied:
-    # With logs of its own, since the thread that captures changes the others.
+    # With separate logs, since the capturing thread modifies the others.
     merge_table(database.apart(), table, history, up_to)
     return Applied(due)
 
 
 def due_sweeps(identities: Mapping[TableId, int], offsets: Offsets) -> Iterator[Due]:
-    """Return the pending sweep of each open table: of several, the one with the highest bound, which holds the others.
+    """Yield the pending sweep of each open table: of several, the one with the highest bound, which covers the others.
 
-    A table is told by its object id: it may have been renamed, or have exchanged its name, since its snapshot ended
-    (B15). Under its new name it is swept once a row of `_offsets` names it so.
+    A table is identified by its object id: it may have been renamed, or have swapped names with another one, since its
+    snapshot ended (B15). It is swept under its new name once a row of `_offsets` uses that name.
 
     Args:
         identities: The captured tables with their object ids.
@@ -266,7 +266,7 @@ def due_sweeps(identities: Mapping[TableId, int], offsets: Offsets) -> Iterator[
     for table, due in newest.items():
         entry = offsets.entry(table.text)
         if due.epoch != offsets.epoch or entry is None or entry.object_id != identities[table]:
-            continue  # Of an earlier epoch: the table is read anew, and that snapshot has a sweep of its own (A7).
+            continue  # From an earlier epoch: the table is read again, and that snapshot has its own sweep (A7).
         in_cut = (
             cut is not None and (offsets.batch_at(table.text, cut.number, folder=entry.folder) or 0) >= unmerged[table]
         )

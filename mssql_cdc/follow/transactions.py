@@ -3,9 +3,9 @@
 Counts are those of the rendered records (`records/event_counts.py`). Debezium learns that a transaction has ended from
 the next one; a complete cut has whole transactions, so that both rows are written together.
 
-A table that joins the cuts late, behind failures, has its events in a transaction of its own, with the same id, as in
-the records. If `event.processing.failure.handling.mode` is `fail`, records stop at a change that cannot be rendered;
-that change counts here, unless it is an update that had to be looked at.
+A table that joins the cuts late, after failures, has its events in a separate transaction with the same id, as in the
+records. If `event.processing.failure.handling.mode` is `fail`, records stop at a change that cannot be rendered; that
+change counts here, unless it is an update whose values had to be examined.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What was counted: the rows up to `position`, of each change log up to a `_batch`; `unknown`: of the others.
+    """What was counted: the rows up to `position`, of each change log up to a `_batch`, of the others up to `unknown`.
 
     All rows of `batches` were counted. A table can be ahead of the cut: of its rows up to the batch in `ahead`, those
-    behind the position were not.
+    after the position were not.
     """
 
     position: str = ""
@@ -138,7 +138,7 @@ def count_transactions(
 class _Reader:
     """Reads the rows of one change log that were not counted, up to the cut; `whole` is the last batch without others.
 
-    Rows of snapshots and sweeps are no events.
+    Rows of snapshots and sweeps are not events.
     """
 
     database: Database
@@ -174,7 +174,7 @@ class _Reader:
 
 
 def _extensions(database: Database) -> Extensions | None:
-    """Return the extensions of records; None if records cannot be rendered, which is no trouble of capture."""
+    """Return the extensions of records; None if records cannot be rendered, which is no problem for capture."""
 
     def load() -> Extensions | None:
         try:
@@ -189,7 +189,7 @@ def _extensions(database: Database) -> Extensions | None:
 def _rows(counts: pa.Table) -> tuple[pa.RecordBatch, Counted]:
     """Return the rows of transactions, BEGIN before END, from `event_counts.COUNTED` in order."""
     aggregates: list[Any] = [("commit_lsn", "min"), ("first", "min"), ("last", "max"), ("at", "max"), ("events", "sum")]
-    # Groups come in no order that is promised.
+    # The order of groups is not guaranteed.
     groups: pa.Table = counts.group_by("transaction").aggregate([*aggregates, ([], "count_all")]).sort_by("transaction")
     count = groups.num_rows
     sizes: Numbers = groups.column("count_all").to_numpy()

@@ -1,6 +1,6 @@
-"""Compacts `_offsets`, to which each step appends a file: beside the ranges, or else when a step has done its work.
+"""Compacts `_offsets`, to which each step appends a file: alongside the ranges, or else when a step has done its work.
 
-Compaction changes no row. Another run's appends go on meanwhile, and one that it hinders is repeated (A3).
+Compaction changes no row. Another run's appends continue meanwhile, and one that it conflicts with is repeated (A3).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mssql_cdc.lake.offset_commits import COMPACT_ROWS, offsets_table
 
 @dataclass(slots=True)
 class Upkeep:
-    """When one process compacts the offsets of a database: whenever they have reached a multiple of some rows."""
+    """When one process compacts the offsets of a database: whenever they have reached a multiple of `COMPACT_ROWS`."""
 
     _number: int | None = None
 
@@ -27,7 +27,7 @@ class Upkeep:
             database: The database.
             before: The number of the newest row before the step.
             after: The number afterwards.
-            slow: Does it beside the ranges; None: this call waits for it.
+            slow: Does it alongside the ranges; None: this call waits for it.
         """
         known = before if self._number is None else self._number  # Snapshots write rows between the steps, too.
         self._number = max(known, after)
@@ -41,7 +41,7 @@ class Upkeep:
 
 
 def compact_offsets(database: Database) -> None:
-    """Compact the small files of `_offsets`; a failure is logged, and the next time is soon.
+    """Compact the small files of `_offsets`; a failure is logged, and the next attempt comes soon.
 
     Args:
         database: The database.

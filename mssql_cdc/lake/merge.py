@@ -187,6 +187,6 @@ def _read_back(home: TableHome, app_id: str, facts: dict[str, Any], storage: Sto
         if found and found.get("mark") == facts["mark"]:
             return Merged(table.version(), facts["rows"])
     raise FencedError(
-        f"Another run merged into {home.current} at the same time (it stands at batch "
+        f"Another run merged into {home.current} at the same time (it is at batch "
         f"{table.transaction_version(app_id)}); this run wrote nothing"
     )

@@ -174,7 +174,7 @@ def _unscaled(value: Decimal, scale: int) -> int:
     try:
         whole = value.scaleb(scale, context=_EXACT).quantize(Decimal(1), context=_EXACT)
     except Inexact:
-        raise UnfitValueError(f"found a Decimal with more than {scale} digits behind the point") from None
+        raise UnfitValueError(f"found a Decimal with more than {scale} digits after the decimal point") from None
     except DecimalException:
         raise UnfitValueError(f"found a Decimal that is no number of at most {_EXACT.prec} digits") from None
     return int(whole)

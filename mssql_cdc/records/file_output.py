@@ -160,7 +160,7 @@ def _require_closed(path: Path, kept: _Kept) -> None:
     """Check that a missing file had nothing beyond its progress."""
     if kept.open is not None:
         raise StorageError(
-            f"{path} was moved away behind a run that was killed: what stands in it behind {kept.size} bytes is not "
+            f"{path} was moved away after a run that was killed: what it contains after {kept.size} bytes is not "
             "kept, and would be written again. Put it back, and run once, which cuts that off. Or cut it off where it "
             f'is (truncate -s {kept.size} FILE), and take "open" out of {_progress_path(path)}'
         )

@@ -44,7 +44,7 @@ class KnownStructures:
             if known is None:
                 yield f"{table}: the schema history does not have it"
             elif what := _difference(known, table_structure(schema)):
-                yield f"{table}: {what}; a schema change says so where the records go on"
+                yield f"{table}: {what}; a schema change says so where the records continue"
 
 
 def read_history(path: Path, connector: Connector, offsets: Mapping[str, SourceOffset]) -> KnownStructures:

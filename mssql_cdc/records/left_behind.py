@@ -47,7 +47,7 @@ def left_behind(
     kind = DataLostError if any(entry.status == "lost" for entry in behind.values()) else NotCaughtUpError
     return kind(
         f"{database}: the records end at {end[1]}, and lack changes of tables that stand before it: {names}. A "
-        "connector that goes on at this offset never gets them. Bring the tables up to date first (mssql-cdc run "
+        "connector that resumes at this offset never gets them. Bring the tables up to date first (mssql-cdc run "
         "--until-caught-up; of one that is lost, take a blocking snapshot), then write their records, too (mssql-cdc "
         "records), and ask again"
     )

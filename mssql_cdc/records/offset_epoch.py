@@ -63,10 +63,10 @@ def epoch_of(view: DatabaseView, offset: SourceOffset, commit: Lsn, database: st
         newest = spans[view.epoch]
         begins = newest[0] if newest is not None else commit.text
         raise ConfigurationError(
-            f"{database}: the offset {commit.text} lies both before and behind a restore of the source, whose LSNs "
+            f"{database}: the offset {commit.text} lies both before and after a restore of the source, whose LSNs "
             f"come again, and nothing tells which of both it is of (epochs {', '.join(map(str, found))}). Leave the "
             "offsets out (with --state-dir, remove committed-offsets.json there): then all records come. Or, for what "
-            f"happened behind the restore alone, write to another output with mssql-cdc records --from {begins}"
+            f"happened only after the restore, write to another output with mssql-cdc records --from {begins}"
         )
     return found[0] if found else view.epoch
 

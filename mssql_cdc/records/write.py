@@ -60,7 +60,7 @@ def write_records(
     progress = begin(output, connector.topic_prefix, selection.of_records)
     if selection.start is not None and progress.databases:
         raise ConfigurationError(
-            "The output goes on where its records end. Leave the start out, or name another output"
+            "The output continues where its records end. Leave the start out, or name another output"
         )
     names = databases if databases is not None else connector.databases
     _require_tables(connector, names, selection, warehouse)

@@ -1,4 +1,4 @@
-"""The errors of several tables or databases, of which each is done whatever becomes of the others."""
+"""The errors of several tables or databases, each of which is processed even if others fail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mssql_cdc.spark.tasks import described
 
 @dataclass
 class Collected:
-    """Errors by the name of what failed, until all is done: the worst is raised then, and names the others.
+    """Errors by the name of what failed, kept until everything is done; then the worst is raised with all texts.
 
     Attributes:
         errors: What has failed, and why.
@@ -24,11 +24,11 @@ class Collected:
 
     @contextmanager
     def of(self, name: str) -> Generator[None]:
-        """Keep the error of the block as that of `name`; what is none of the project's becomes one.
+        """Keep the block's error under `name`; convert an error that is not one of the project's to one that is.
 
         Raises:
             LoginRefusedError: The server refuses the login: another attempt may lock the account.
-            KeyboardInterrupt: Ctrl+C ended a call of a driver or of Spark: nothing is wrong, and nothing goes on.
+            KeyboardInterrupt: Ctrl+C ended a call to a driver or to Spark: nothing is wrong, and nothing continues.
         """
         self._tried.add(name)
         try:

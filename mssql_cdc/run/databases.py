@@ -71,17 +71,17 @@ def open_databases(
 
 
 def real_names(connector: Connector, *, warehouse: str | None = None) -> Connector:
-    """Return the connector with the databases' names as the server has them (PRE-11).
+    """Return the connector with the databases' names as the server spells them (PRE-11).
 
-    A database whose lake exists under the configured name has that name: the server is not asked again. What is wrong
-    with a database, or with the server, is said by those who read from it (`preflight`, `survey`).
+    If a database's lake exists under the configured name, that is its name: the server is not queried again. Problems
+    of a database, or of the server, are reported by the code that reads from it (`preflight`, `survey`).
 
     Args:
         connector: The configuration.
         warehouse: Overrides `delta.warehouse`.
 
     Raises:
-        LoginRefusedError: The server refuses the login; whoever reads next would only repeat the attempt.
+        LoginRefusedError: The server refuses the login; the next read would only repeat the attempt.
     """
     source, storage, found = open_source(connector), Storage(dict(connector.delta.storage)), list[str]()
     for name in connector.databases:
@@ -100,14 +100,14 @@ def real_names(connector: Connector, *, warehouse: str | None = None) -> Connect
 
 
 def require_lake(connector: Connector, *, warehouse: str | None = None) -> None:
-    """Refuse a place without a lake, which would look like an empty one.
+    """Refuse a location without a lake, which would look like an empty lake.
 
     Args:
         connector: The configuration, with the databases' real names.
         warehouse: Overrides `delta.warehouse`.
 
     Raises:
-        StorageError: Nothing of any database was ever captured there.
+        StorageError: Nothing was ever captured there from any of the databases.
     """
     place, storage = warehouse or connector.delta.warehouse, Storage(dict(connector.delta.storage))
     layouts = [Layout(place, connector.topic_prefix, name) for name in connector.databases]
@@ -119,14 +119,14 @@ def require_lake(connector: Connector, *, warehouse: str | None = None) -> None:
 
 
 def _begin_early(databases: Sequence[Database], spark: LazySpark) -> None:
-    """Start Spark if there is a large first snapshot to take. The caller meets every error of the source itself."""
+    """Start Spark if there is a large first snapshot to take. The caller will hit any error of the source itself."""
     with suppress(MssqlCdcError):
         if any(_has_large_tables(database) for database in databases):
             spark.begin()
 
 
 def _has_large_tables(database: Database) -> bool:
-    """Whether the lake is new, and the source has more than a process reads while Spark starts."""
+    """Whether the lake is new and the source has more than a process can read while Spark starts."""
     if database.offsets().entries:
         return False
     with database.session() as session:

@@ -67,7 +67,7 @@ def write_table_list(connector: Connector, config: Path, *, warn: Callable[[str]
 def read_since(config: Path) -> datetime | None:
     """Return when the list was first written, which is where Dagster's windows begin; None if there is no list yet.
 
-    A list of an earlier version does not say: then it is when the file was changed last.
+    A list of an earlier version does not record this; then it is when the file was last changed.
     """
     path = table_list_path(config)
     try:
@@ -80,7 +80,7 @@ def read_since(config: Path) -> datetime | None:
 
 
 def read_table_list(config: Path) -> dict[str, list[TableSchema]]:
-    """Read the stored list: maps each database to its tables.
+    """Read the stored list, which maps each database to its tables.
 
     Raises:
         ConfigurationError: The list is missing or invalid; the message names the command that writes it.

@@ -44,8 +44,8 @@ class Done:
         merged: The current tables that were updated, and those whose merge failed.
         transactions: The transactions that were written to `_transactions`.
         signals: A line about each signal that took effect.
-        gaps: The tables whose loss was recorded in the ledger now.
-        chunks: What became of the incremental snapshots; None: they are not this step's business.
+        gaps: The tables whose loss was recorded in the ledger by this step.
+        chunks: What was done for the incremental snapshots; None: this step does not handle them.
         error: The error that the caller must raise after it has shown the rest.
     """
 
@@ -110,9 +110,9 @@ def execute(
         decision: The decision.
         merge: Update current tables and run due sweeps after a range; otherwise the caller does so later.
         progress: Called with the progress of a snapshot.
-        slow: Does what takes long of current tables, such as changes of structure and sweeps; by default, this call
-            waits for it.
-        chunks: The incremental snapshots, which go on beside ranges; None: not here.
+        slow: Does the slow work on current tables, such as structure changes and sweeps; by default, this call waits
+            for it.
+        chunks: The incremental snapshots, which advance alongside ranges; None: they are not advanced here.
 
     Raises:
         SourceUnavailableError, SourceError: The source could not be queried; everything committed so far stays.
@@ -141,14 +141,14 @@ def execute(
 
 
 def take_own_signals(database: Database, seen: Survey, offsets: Offsets) -> list[str]:
-    """`take_signals` of the captured signal table; those of one that cannot be captured now wait for it.
+    """Run `take_signals` on the captured signal table; if it cannot be captured now, its signals wait.
 
     Args:
         database: The database.
         seen: The survey.
         offsets: The offsets, which may be newer.
     """
-    # Where another table has taken the name of an absent one, that one is the signal table.
+    # If another table has taken the name of an absent one, that other table is the signal table.
     absent = [one.table for one in seen.facts.absent if one.former is None]
     return take_signals(database, seen.tables, offsets, absent=absent)
 
@@ -158,7 +158,7 @@ def refresh_current(database: Database, seen: Survey | None = None) -> Merged:
 
     Args:
         database: The database.
-        seen: A whole look at it; None: it is taken now.
+        seen: A whole survey of it; None: one is taken now.
     """
     seen = seen or survey(database)
     return execute(database, seen, Merge(seen.facts.behind, seen.facts.cut_number, "a refresh")).merged
@@ -196,7 +196,7 @@ def _merge(database: Database, seen: Survey, decision: Merge, slow: SlowWork | N
 
 
 def _advanced(database: Database, done: Done, chunks: IncrementalSnapshots | None) -> Done:
-    """Let the incremental snapshots take a step behind what was done."""
+    """Let the incremental snapshots take a step after what was done."""
     if chunks is None:
         return done
     advanced = chunks.advance(database, done.seen, done.offsets, done.history)

@@ -1,4 +1,4 @@
-"""One database being followed: survey, decide, execute; what the planner remembers between steps, and retries."""
+"""Follows one database: survey, decide, execute; keeps the planner's memory between steps, and retries."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from mssql_cdc.spark.session import cancel_jobs
 ShowSnapshot = Callable[[Progress], None]
 LOOK_AGAIN = timedelta(seconds=60)
 """How often even a quiet database is surveyed, since CDC may have been enabled on another table; and how often the
-change logs of quiet tables are looked at, which another program may have changed (A5)."""
+change logs of quiet tables are checked, since another program may have changed them (A5)."""
 MOST_FENCED = 3
-"""How many ranges in a row may be planned anew at once because another run was faster."""
+"""How many ranges in a row may be planned again immediately because another run was faster."""
 
 
 @dataclass
@@ -56,23 +56,23 @@ class Follower:
         snapshots: Take snapshots too; otherwise another run takes them.
         merge: Also update current tables.
         progress: Receives the progress of snapshots.
-        slow: Does what takes long of current tables (`follow/slow_work`) while ranges go on; by default, a step waits
+        slow: Does the slow work on current tables (`follow/slow_work`) while ranges continue; by default, a step waits
             for it.
-        beside: Takes snapshots in a thread, while the other tables stream; by default, a step takes them to their end.
-        chunks: Reads the chunks of incremental snapshots beside the ranges; None: other runs do.
-        signals: The channels of signals beside the signal table.
+        beside: Takes snapshots in a thread, while the other tables stream; by default, a step completes them.
+        chunks: Reads the chunks of incremental snapshots alongside the ranges; None: other runs do.
+        signals: The signal channels other than the signal table.
         seen: The last survey.
-        offsets: The offsets behind the last step.
-        errors: The tables that could not be read when that was last tried.
-        unmerged: The tables whose current table could not be updated or swept when that was last tried.
-        failure: The last attempt's error if waiting may end it.
-        broken: The last attempt's error if an operator has to act.
+        offsets: The offsets after the last step.
+        errors: The tables that could not be read when last tried.
+        unmerged: The tables whose current table could not be updated or swept when last tried.
+        failure: The last attempt's error, if waiting may resolve it.
+        broken: The last attempt's error, if an operator has to act.
         starts: The connector starts with the next attempt (`start_database`).
         ready: `preflight` has found no fault.
-        require_tables: That no table is captured is a fault.
+        require_tables: It is a fault if no table is captured.
         persists: Once a survey has succeeded, every error of the source is retried, as Debezium retries every
-            SQLException (ERR-02): a server says much in passing that `classify` does not know.
-        saw: Is told of each survey.
+            SQLException (ERR-02): a server reports many transient errors that `classify` does not know.
+        saw: Called with each survey.
     """
 
     database: Database
@@ -110,10 +110,10 @@ class Follower:
     _upkeep: Upkeep = field(default_factory=Upkeep)
 
     def attempt(self) -> Done | None:
-        """Take a step, unless the last one failed a moment ago; None if none was taken or it failed.
+        """Take a step, unless the last one failed a moment ago; return None if none was taken or it failed.
 
-        The first attempt begins with the start and with `preflight`, and so does the one behind a `SourceError` that is
-        retried. Other errors that a retry would meet again propagate, and so does the error that exceeds
+        The first attempt begins with the start and with `preflight`, which the attempt after a retried `SourceError`
+        repeats. Other errors that a retry would hit again propagate, and so does the error that exceeds
         `errors.max.retries`.
         """
         require_uninterrupted()
@@ -138,7 +138,7 @@ class Follower:
             if isinstance(error, SourceError):
                 if not self.persists or self.seen is None:
                     raise
-                self.ready = False  # `preflight` names what an operator has to mend.
+                self.ready = False  # `preflight` reports what an operator has to fix.
             self._due = time.monotonic() + retries.wait_seconds(error, self.database.log)
             self.failure = error
             return None
@@ -149,18 +149,18 @@ class Follower:
 
     @property
     def idle_seconds(self) -> float:
-        """The pause before the next step when there is nothing to do: no longer than until signals are due."""
+        """The pause before the next step when there is nothing to do: no longer than until signals are polled."""
         settings, pause = self.database.connector.signals, self.database.connector.streaming.poll_seconds
         return min(pause, settings.poll_interval_ms / 1000) if settings.polled else pause
 
     @property
     def reads_chunks(self) -> bool:
-        """Whether chunks of an incremental snapshot are being read beside the ranges."""
+        """Whether chunks of an incremental snapshot are being read alongside the ranges."""
         thread = self._group_thread
         return thread is not None and thread.reads
 
     def pause(self, seconds: float) -> None:
-        """Wait before the next step; no longer than until chunks of an incremental snapshot have been read."""
+        """Wait before the next step, but no longer than until chunks of an incremental snapshot have been read."""
         thread = self._group_thread
         if thread is not None and thread.reads:
             thread.wait(seconds)
@@ -176,16 +176,16 @@ class Follower:
         self._due, self.ready = time.monotonic() + seconds, False
 
     def _say_alarm(self) -> None:
-        """Log once that the source's capture stands still, until it continues."""
+        """Log that the source's capture has stalled, once until it continues."""
         alarm = isinstance(self.decision, Wait) and self.decision.alarm
         if alarm and not self._alarmed:
             self.database.log(f"{self.database.catalog}: {getattr(self.decision, 'reason', '')}")
         self._alarmed = alarm
 
     def step(self) -> Done:
-        """Survey, decide and execute; a quiet source is only asked whether it has captured anything.
+        """Survey, decide and execute; for a quiet source, only check whether it has captured anything.
 
-        The errors of `survey` and `execute` propagate; the result contains the errors of single tables.
+        The errors of `survey` and `execute` propagate; the result contains the errors of individual tables.
         """
         now = datetime.now(UTC)
         if self.seen is not None and self.seen.offsets.number:
@@ -214,7 +214,7 @@ class Follower:
             decision = decision.because_of(seen.stalled)
         self.decision = decision
         self.cursor = next_cursor(facts, decision)
-        # A step that dies behind its range leaves the signals to the next one, which may find nothing to read.
+        # A step that dies after its range leaves the signals to the next one, which may find nothing to read.
         self._owes_signals = isinstance(decision, Range)
         try:
             done = execute(
@@ -236,7 +236,7 @@ class Follower:
         self._upkeep.step(self.database, before=seen.offsets.number, after=done.offsets.number, slow=self.slow)
         if isinstance(decision, Range):
             self._tried([m.table for m in facts.members] if decision.complete else [*decision.tables, *decision.idle])
-            # What a complete range neither reads nor gives up, another run has read, or it has nothing.
+            # A table that a complete range neither reads nor gives up was read by another run, or has no changes.
             streams = {member.table for member in facts.members if member.status == "streaming"}
             reached = streams.difference(decision.give_up) if decision.complete else set[TableId]()
             self._note({*decision.tables, *reached}, done.failed)
@@ -250,7 +250,7 @@ class Follower:
         return done
 
     def _signalled(self, now: datetime, looked: Looked | None) -> Survey:
-        """Survey with what signals ask for: those of the channels, and those that a step left which has died."""
+        """Survey with what signals request: those of the channels, and those left by a step that died."""
         seen = self._survey(now)
         lines = record_signals(self.database, looked, seen.tables, seen.offsets) if looked is not None else []
         if self._owes_signals:
@@ -270,7 +270,7 @@ class Follower:
         return Runs(self.beside.active if self.beside is not None else (), self._outcomes | self._last_range)
 
     def _take(self) -> Taken | None:
-        """Look at the result of the snapshot that has ended beside the stream."""
+        """Take the result of the snapshot that has ended alongside the stream."""
         taken = self.beside.take() if self.beside is not None else None
         if taken is None:
             return None
@@ -284,7 +284,7 @@ class Follower:
         self.errors = kept | dict(failed)
 
     def _note_merged(self, merged: Merged, seen: Survey) -> None:
-        """Remember what fails of current tables until it has been done; a sweep that fails lets updates go on."""
+        """Remember what failed for current tables until it has been done; a failed sweep does not stop updates."""
         done = set(merged.tables) & self.unmerged.keys()
         done -= self._sweeps(seen) if done else set()
         kept = {table: error for table, error in self.unmerged.items() if table not in done}
@@ -295,16 +295,16 @@ class Follower:
         return {due.table for due in due_sweeps(identities, self.offsets or seen.offsets)}
 
     def _note_range(self, decision: Range, failed: Mapping[TableId, MssqlCdcError]) -> None:
-        """Tell the planner whether the range is finished; else its tables wait for a retry.
+        """Tell the planner whether the range is finished; if not, its tables wait for a retry.
 
-        What another run has moved on, or has begun to snapshot, is planned anew at once, but not again and again.
+        Tables that another run has advanced, or has begun to snapshot, are planned again at once, but not endlessly.
         """
         fenced = all(isinstance(error, FencedError) for error in failed.values())
         self._fenced = self._fenced + 1 if failed and fenced else 0
         self._last_range = {decision.key: Outcome(succeeded=fenced and self._fenced <= MOST_FENCED)}
 
     def _note_snapshot(self, decision: Snapshot, failed: Mapping[TableId, MssqlCdcError]) -> None:
-        """What fails waits before it is read again; everything else goes on meanwhile."""
+        """Note the result: what failed waits before it is read again; everything else continues meanwhile."""
         self._note(decision.tables, failed)
         failures = decision.attempt if failed else 0
         self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
@@ -314,7 +314,7 @@ class Follower:
         self._given_up = (self._given_up or set()).difference(tables)
 
     def _survey(self, now: datetime, *, whole: bool = False) -> Survey:
-        """Survey the database; while it has changes, the logs of quiet tables are looked at once in a while only."""
+        """Survey the database; while it has changes, the logs of quiet tables are checked only once in a while."""
         seen = self.seen = survey(
             self.database,
             cursor=self.cursor,
@@ -348,7 +348,7 @@ class Follower:
         return Done(wait, seen, offsets)
 
     def _left_alone(self, table: TableId) -> bool:
-        """Whether the current table is being updated in the background, or failed to be a moment ago."""
+        """Whether the current table is being updated in the background, or its update failed a moment ago."""
         return self.slow is not None and (table in self.slow.tables or self.slow.merges.waits(table))
 
     def _with_slow(self, done: Done) -> Done:
@@ -361,7 +361,7 @@ class Follower:
         return replace(done, merged=merged)
 
     def close(self, *, patience: float = END_SECONDS) -> None:
-        """End what runs in the background, after so many seconds by force: the next run repeats it."""
+        """End the background work, by force after `patience` seconds; the next run repeats it."""
         end = time.monotonic() + patience
         if self.slow is not None and self.seen is not None:  # What fails from now on may fail because it is ended.
             done, errors = self.slow.take(CurrentResult)
@@ -376,7 +376,7 @@ class Follower:
             self._group_thread.wait(max(end - time.monotonic(), 0.0))
 
     def _cancel_jobs(self) -> None:
-        """Cancel the jobs of the session if there is one; what does not answer runs none that could be waited for."""
+        """Cancel the session's jobs, if there is one; one that does not answer runs no job worth waiting for."""
         with suppress(Exception):
             session = running(self.database.spark)
             if session is not None:
@@ -397,14 +397,14 @@ class Follower:
 
     @property
     def failing(self) -> dict[TableId, MssqlCdcError]:
-        """Captured tables that could not be read when that was last tried, whether a retry may help or not."""
+        """Captured tables that could not be read when last tried, whether a retry may help or not."""
         seen = self.seen
         known = {member.table for member in seen.facts.members} if seen is not None else set[TableId]()
         return {table: error for table, error in without_fences(self.errors).items() if table in known}
 
     @property
     def outdated(self) -> dict[TableId, MssqlCdcError]:
-        """Tables whose current table still lacks what could not be done when that was last tried."""
+        """Tables whose current table still lacks what could not be done when last tried."""
         seen, offsets = self.seen, self.offsets
         if not self.unmerged or seen is None or offsets is None:
             return {}
@@ -413,7 +413,7 @@ class Follower:
 
 
 def without_fences(errors: Mapping[TableId, MssqlCdcError]) -> dict[TableId, MssqlCdcError]:
-    """Return the errors but those of tables on which another run was faster."""
+    """Return the errors, except those of tables on which another run was faster."""
     return {table: error for table, error in errors.items() if not isinstance(error, FencedError)}
 
 

@@ -22,7 +22,7 @@ def beat(database: Database, last: datetime | None, now: datetime) -> datetime |
         When the statement last ran.
 
     Raises:
-        SourceUnavailableError, SourceError: The statement failed, and so does the poll.
+        SourceUnavailableError, SourceError: The statement failed, which makes the poll fail.
     """
     settings = database.connector.streaming
     if not is_due(settings.heartbeat_interval_ms, last, now) or settings.heartbeat_query is None:
@@ -33,7 +33,7 @@ def beat(database: Database, last: datetime | None, now: datetime) -> datetime |
 
 
 def is_due(interval_ms: int, last: datetime | None, now: datetime) -> bool:
-    """Whether a heartbeat is due; a clock that was set back delays none.
+    """Whether a heartbeat is due; setting the clock back does not delay it.
 
     Args:
         interval_ms: The interval in milliseconds; 0 disables heartbeats.

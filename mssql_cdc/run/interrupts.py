@@ -1,8 +1,8 @@
-"""Ctrl+C and SIGTERM, noted: an ODBC call that one interrupts may raise the driver's error, no KeyboardInterrupt.
+"""Notes Ctrl+C and SIGTERM: an ODBC call that they interrupt may raise the driver's error, not KeyboardInterrupt.
 
-pyodbc builds that error in C, where the pending KeyboardInterrupt is lost; a retry would then go on as if nothing had
-happened. SIGTERM is how a service manager ends a process; as the first process of a container, one without a handler
-does not even receive it.
+pyodbc builds that error in C, where the pending KeyboardInterrupt is lost; a retry would then continue as if nothing
+had happened. SIGTERM is how a service manager ends a process; without a handler, the first process of a container does
+not even receive it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SIGNALS = signal.SIGINT, signal.SIGTERM
 
 
 class Interrupts:
-    """A handler of SIGINT and SIGTERM that remembers the first one that it was called for."""
+    """A handler for SIGINT and SIGTERM that remembers the first one it was called for."""
 
     def __init__(self) -> None:
         self.noted: signal.Signals | None = None
@@ -30,7 +30,7 @@ class Interrupts:
 
 @contextmanager
 def noted_interrupts() -> Generator[Interrupts]:
-    """Note each signal until the block ends; other threads than the main one receive none."""
+    """Note each signal until the block ends; threads other than the main one receive none."""
     interrupts = Interrupts()
     if threading.current_thread() is not threading.main_thread():
         yield interrupts
@@ -44,7 +44,7 @@ def noted_interrupts() -> Generator[Interrupts]:
 
 
 def require_uninterrupted() -> None:
-    """Raise KeyboardInterrupt if a signal was noted: for those who handle an error of the source."""
+    """Raise KeyboardInterrupt if a signal was noted: for code that handles an error of the source."""
     handler = signal.getsignal(signal.SIGINT)
     if isinstance(handler, Interrupts) and handler.noted:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""The lags of a database's tables by what its source said last, for a process that asks from time to time."""
+"""The lags of a database's tables by its source's last answer, for a process that queries them from time to time."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from mssql_cdc.source.values import CaptureHealth
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """Up to which commit time capture had every change at a moment, both by the clock of this process.
+    """The commit time up to which capture had every change at a given moment, both by this process's clock.
 
-    A step that begins later and finds nothing to read has read everything up to then. `until` is None if that cannot
-    be told.
+    A step that begins later and finds nothing to read has read everything up to `until`, which is None if it cannot be
+    determined.
     """
 
     at: datetime
@@ -33,11 +33,11 @@ class Captured:
 
     @classmethod
     def of(cls, health: CaptureHealth, at: datetime) -> Captured:
-        """Translate what the source has answered.
+        """Translate the source's answer.
 
         Args:
             health: The answer, by the source's clock.
-            at: When it was asked.
+            at: When the source was queried.
         """
         until = captured_until(health)
         return cls(at, None if until is None else at - (health.now - until))
@@ -45,7 +45,7 @@ class Captured:
 
 @dataclass
 class KnownLags:
-    """The lags, as of the last question.
+    """The lags, as of the last query.
 
     Attributes:
         database: The database.
@@ -59,7 +59,7 @@ class KnownLags:
     _positions: Mapping[str, Lsn | None] = field(default_factory=dict[str, "Lsn | None"])
 
     def ask(self, offsets: Offsets) -> None:
-        """Ask how capture does. While the source does not answer, nothing is known of the time since it did."""
+        """Query the state of capture. While the source does not answer, nothing is known of the time since it did."""
         now = self.clock()
         try:
             with self.database.session() as session:
@@ -69,7 +69,7 @@ class KnownLags:
         if self._answer is not None:
             answer, at = self._answer
             self._health = answer if at == now else without_answer(answer, now - at)
-        # Of a table whose structure is lost, only `_offsets` has the name.
+        # If a table's structure is lost, only `_offsets` has its name.
         entries = {**offsets.present, **entries_by_name(offsets, self._looking.history().versions)}
         self._positions = {name: position_of(entry, offsets) for name, entry in entries.items()}
 
@@ -80,11 +80,11 @@ class KnownLags:
 
     @property
     def captured(self) -> Captured | None:
-        """Up to where capture had come when it was asked last; None: the source has not answered yet."""
+        """How far capture had come at the last answer; None: the source has not answered yet."""
         return Captured.of(*self._answer) if self._answer is not None else None
 
     def unread(self, table: TableId) -> float | None:
-        """The lag of a table's change log by which it is judged, in seconds; None: unknown."""
+        """The lag by which a table's change log is judged, in seconds; None: unknown."""
         return None if self._health is None else unread_lag(self._positions.get(table.text), self._health)
 
     def log(self, table: TableId) -> float | None:
@@ -92,7 +92,7 @@ class KnownLags:
         return self._lag(self._positions.get(table.text)).log
 
     def current(self, table: TableId, home: TableHome, newest: TableSchema) -> float | None:
-        """The lag of its current table in seconds; None: unknown.
+        """The lag of a table's current table in seconds; None: unknown.
 
         Args:
             table: The table.
@@ -102,12 +102,12 @@ class KnownLags:
         try:
             times = unmerged_since(self._looking, home, newest)
         except StorageError:
-            return None  # Its update says what is wrong with it.
+            return None  # Its update reports what is wrong with it.
         return self._lag(self._positions.get(table.text), times.oldest_after).current
 
     @property
     def logs(self) -> CurrentLogs:
-        """The logs of the current tables, for the thread that asks for lags."""
+        """The logs of the current tables, for the thread that queries the lags."""
         return self._looking.current_logs
 
     def largest(self) -> float | None:
@@ -120,5 +120,5 @@ class KnownLags:
 
     @cached_property
     def _looking(self) -> Database:
-        """The database with logs of its own, since the thread that captures changes the others."""
+        """The database with separate logs, since the capturing thread modifies the others."""
         return self.database.apart()

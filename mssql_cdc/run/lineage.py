@@ -1,6 +1,6 @@
-"""Reports a run of a connector to OpenLineage: START, RUNNING with its tables and as a sign of life, COMPLETE or FAIL.
+"""Reports a run of a connector to OpenLineage: START, RUNNING with its tables and as a keep-alive, COMPLETE or FAIL.
 
-Whoever follows databases does so inside `reported`. What events say is in `lineage_events.py`, how they are sent in
+Code that follows databases does so inside `reported`. What events say is in `lineage_events.py`, how they are sent in
 `lineage_sender.py`.
 """
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 ALIVE_SECONDS = 60.0
 _END_SECONDS, _INTERRUPTED_SECONDS = 5.0, 1.0
-"""How long the end waits for the transport. A process that is told to end has to be quick."""
+"""How long the end of a run waits for the transport. A process that is told to end has to be quick."""
 
 Saw = Callable[[Database, Survey], None]
-"""Is told of each survey of a database."""
+"""Called with each survey of a database."""
 
 
 @contextmanager
 def reported(databases: Sequence[Database], *, currents: bool = True) -> Generator[Saw]:
-    """Report the block as a run, if the connector wants it; what is yielded has to be told of each survey.
+    """Report the block as a run, if the connector enables that; what is yielded must be called with each survey.
 
     Args:
         databases: The databases of one connector.
@@ -64,7 +64,7 @@ def _ignore(database: Database, seen: Survey) -> None:
 
 
 class _Run:
-    """What has been told of the tables in this run."""
+    """What has been reported of the tables in this run."""
 
     def __init__(self, events: LineageEvents, *, currents: bool) -> None:
         self._events, self._currents = events, currents
@@ -77,15 +77,15 @@ class _Run:
         return tuple(self._known.values())
 
     def event(self, state: str, tables: Sequence[TableLineage] = (), error: str | None = None) -> Make:
-        """What builds an event that happens now."""
+        """Return a callable that builds an event that happens now."""
         return partial(self._events.build, state, datetime.now(UTC), tables, error)
 
     def alive(self) -> RunEvent:
-        """The sign of life of this moment."""
+        """The keep-alive event of this moment."""
         return self.event("RUNNING")()
 
     def saw(self, sender: LineageSender, database: Database, seen: Survey) -> None:
-        """Report the tables that are new, or have another structure than before."""
+        """Report the tables that are new, or whose structure has changed."""
         if not self._is_running:
             self._is_running = True
             sender.send(self.event("RUNNING"))

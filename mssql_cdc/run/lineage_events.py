@@ -1,4 +1,4 @@
-"""The run events of OpenLineage: what they say of a connector, its runs and its tables. Nothing is sent here.
+"""The run events of OpenLineage: what they say about a connector, its runs and its tables. Nothing is sent here.
 
 Datasets are named as OpenLineage names SQL Server's tables, files and objects.
 """
@@ -36,7 +36,7 @@ class TableLineage:
 
 
 def source_namespace(connection: Connection) -> str:
-    """The namespace of the server's tables; a named instance without a port stands behind the host."""
+    """The namespace of the server's tables; a named instance without a port follows the host."""
     if connection.port is None and connection.instance is not None:
         return f"sqlserver://{connection.hostname}/{connection.instance}"
     return f"sqlserver://{connection.hostname}:{connection.port}"
@@ -151,5 +151,5 @@ class LineageEvents:
 
 
 def _facet(make: Callable[..., _Facet], **values: Any) -> _Facet:
-    """A facet that says who made it, under a name that attrs has without its underscore."""
+    """A facet that says who made it, in an argument that attrs names without the field's underscore."""
     return make(**values, producer=_PRODUCER)

@@ -1,4 +1,4 @@
-"""Sends run events with OpenLineage's client, in a thread of its own: capture never waits for a transport."""
+"""Sends run events with OpenLineage's client, in its own thread: capture never waits for a transport."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def open_client(file: str, log: Callable[[str], None]) -> OpenLineageClient:
 
 
 class LineageSender:
-    """Sends what it is given, in order; and a sign of life whenever there was nothing to send for some time."""
+    """Sends what it is given, in order; and a keep-alive event whenever there was nothing to send for some time."""
 
     def __init__(
         self, client: OpenLineageClient, *, alive: Make, alive_seconds: float, log: Callable[[str], None]
@@ -73,7 +73,7 @@ class LineageSender:
 
         Args:
             client: The client.
-            alive: Builds the sign of life.
+            alive: Builds the keep-alive event.
             alive_seconds: The time without an event after which it is sent.
             log: Receives the first of a series of errors.
         """
@@ -92,11 +92,11 @@ class LineageSender:
             self._log(f"OpenLineage: {_MOST_WAITING} events wait for the transport; further ones are dropped")
 
     def close(self, last: Make, *, patience: float) -> None:
-        """Send a last event behind those that wait, and end the thread; what is not sent in time is dropped.
+        """Send a last event after those that wait, and end the thread; what is not sent in time is dropped.
 
         Args:
             last: Builds the event.
-            patience: The most seconds to wait.
+            patience: The maximum number of seconds to wait.
         """
         self._waiting.put(last)
         self._waiting.put(None)
@@ -122,7 +122,7 @@ class LineageSender:
             self._client.emit(make())
         except Exception as error:  # noqa: BLE001 (any: lineage must not end capture)
             if not self._failed:
-                self._log(f"OpenLineage: events cannot be sent; capture goes on without them: {error}")
+                self._log(f"OpenLineage: events cannot be sent; capture continues without them: {error}")
             self._failed = True
         else:
             self._failed = False

@@ -47,7 +47,7 @@ from mssql_cdc.source.values import LogMark
 from mssql_cdc.spark.tasks import described
 
 Watch = Callable[[Follower, Done | None], bool]
-"""Called after each attempt at a step with its result, None if there is none; whether the loop has to end."""
+"""Called after each attempt at a step with its result, None if there is none; returns whether the loop has to end."""
 
 
 def run_for(
@@ -60,7 +60,7 @@ def run_for(
     require_tables: bool = True,
     beside: bool = False,
 ) -> None:
-    """Follow the databases in turn, and retry after retriable errors; after any of the source once one was surveyed.
+    """Follow the databases in turn; retry after retriable errors, and after any source error once one was surveyed.
 
     A database that cannot be followed does not stop the others; it is retried every minute. A refused login ends all of
     them: another attempt may lock the account.
@@ -69,16 +69,16 @@ def run_for(
         databases: The databases.
         seconds: How long; None: until interrupted.
         progress: Receives the progress of snapshots.
-        watch: Is told of every attempt.
+        watch: Called after every attempt.
         merge: Update current tables, too.
-        require_tables: A database without captured tables cannot be followed; otherwise they may come later.
-        beside: Take snapshots in threads, while other tables stream (C22); otherwise ranges wait for them, as a
-            consumer expects who gets the records of a snapshot before all others.
+        require_tables: A database without captured tables cannot be followed; otherwise tables may appear later.
+        beside: Take snapshots in threads, while other tables stream (C22); otherwise ranges wait for them, as expected
+            by a consumer that gets the records of a snapshot before all others.
 
     Raises:
         DataLostError: Tables lost changes, or the source no longer shows them.
-        NotCaughtUpError: Tables failed too often, or still fail when the time is over, or their current tables do.
-        MssqlCdcError: No database can be followed, or one could not be when the time ran out.
+        NotCaughtUpError: Tables failed too often, or they or their current tables still fail when the time is up.
+        MssqlCdcError: No database can be followed, or one could not be followed when the time ran out.
     """
     with reported(databases, currents=merge) as saw:
         followers = _followers(
@@ -114,7 +114,7 @@ def _followers(
 
 
 def _run_for(followers: Sequence[Follower], end: float | None, watch: Watch | None) -> None:
-    """Take steps until the time, or the watch, ends them; raise what then differs from the source."""
+    """Take steps until the time is up or `watch` ends them; then raise what differs from the source."""
     ended = False
     try:
         _guard(followers, end)
@@ -154,13 +154,13 @@ def _finding(follower: Follower) -> Iterator[MssqlCdcError]:
 
 
 def _pause(followers: Sequence[Follower]) -> None:
-    """Wait; no longer than until chunks have been read of the first database that reads some."""
+    """Wait, but no longer than until the first database that is reading chunks has read them."""
     first = next((one for one in followers if one.reads_chunks), followers[0])
     first.pause(min(follower.idle_seconds for follower in followers))
 
 
 def _close(followers: Sequence[Follower], *, patience: float) -> None:
-    """Close every follower; one that fails to be closed neither holds the others open nor hides why the run ends."""
+    """Close every follower; a failure to close one neither keeps the others open nor hides why the run ends."""
     for follower in followers:
         try:
             follower.close(patience=patience)
@@ -188,13 +188,13 @@ def _guard(followers: Sequence[Follower], end: float | None) -> None:
 
 
 def _follow(follower: Follower) -> Done | None:
-    """Attempt one step of one database; return its result. The follower keeps its error."""
+    """Attempt one step of one database and return its result; the follower keeps its error."""
     try:
         return follower.attempt()
     except LoginRefusedError:
         raise
     except MssqlCdcError as error:
-        require_uninterrupted()  # A signal ended a call of the driver: nothing is wrong with the source.
+        require_uninterrupted()  # A signal ended a call to the driver: nothing is wrong with the source.
         follower.broken = error
         follower.postpone(LOOK_AGAIN.total_seconds())
         follower.database.log(f"{follower.database.catalog} is left out for a minute: {error}")
@@ -202,7 +202,7 @@ def _follow(follower: Follower) -> Done | None:
 
 
 def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSnapshot | None = None) -> None:
-    """Follow each database until everything that is in its log now is in change logs and current tables.
+    """Follow each database until everything that is in its log now is in the change logs and current tables.
 
     The goal is what was captured when a log scan had passed E, the end of the log at the time of the call. It is
     reached when every streaming table has reached it, no incremental snapshot is due, and the current tables are at a
@@ -210,11 +210,11 @@ def catch_up(databases: Sequence[Database], *, timeout: float, progress: ShowSna
 
     Args:
         databases: The databases.
-        timeout: For how many seconds one database may wait without coming nearer to its goal.
+        timeout: How many seconds one database may wait without getting closer to its goal.
         progress: Receives the progress of snapshots.
 
     Raises:
-        SourceUnavailableError: Nothing has moved for so long; the message says what was missing.
+        SourceUnavailableError: Nothing has moved for that long; the message says what was missing.
         DataLostError: The tables in the message lost changes at the source.
         NotCaughtUpError: Tables failed too often.
         MssqlCdcError: One of the databases could not be followed.
@@ -254,7 +254,7 @@ def _catch_up(follower: Follower, patience: Patience) -> None:
         done = follower.attempt()
         if done and _give_up(follower, done):
             continue
-        # A range that begins behind the goal is as good as a wait: a busy source gives no reason to wait.
+        # A range that begins past the goal is as good as a wait: a busy source gives no reason to wait.
         settled = isinstance(follower.decision, Wait | Range)
         reached = goal if done and goal and settled and has_reached(done.seen, goal, follower.hopeless) else None
         if done:
@@ -279,11 +279,11 @@ def _catch_up(follower: Follower, patience: Patience) -> None:
             )
         if done is None or done.idle:
             time.sleep(follower.idle_seconds)
-    _raise_findings(follower)  # What fails in a range behind the goal, and may be retried, is left to the next call.
+    _raise_findings(follower)  # What fails in a range past the goal, and may be retried, is left to the next call.
 
 
 def _incremental_waits(database: Database) -> str | None:
-    """What an incremental snapshot that is due has not read yet, and why; None: there is none."""
+    """What a due incremental snapshot has not read yet, and why; None: there is nothing."""
     found = snapshot_status(database, database.offsets())
     tables = found.state.tables if load(database).is_due else ()
     settings = database.connector.snapshot.incremental
@@ -299,9 +299,9 @@ def _is_cut(done: Done, goal: Lsn) -> bool:
 
 
 def _give_up(follower: Follower, done: Done) -> bool:
-    """Let complete cuts go on without the tables that cannot be read; whether there were any.
+    """Let complete cuts continue without the tables that cannot be read; return whether there were any.
 
-    The next start tries them again. What was lost at the source is written down as such.
+    The next start tries them again. What was lost at the source is recorded as lost.
     """
     streaming = {member.table for member in done.seen.facts.members if member.status == "streaming"}
     wanted = {
@@ -320,7 +320,7 @@ def goal_behind(database: Database, mark: LogMark) -> Lsn | None:
 
 
 def goal_or_why(database: Database, mark: LogMark) -> tuple[Lsn | None, str | None]:
-    """`goal_behind`; until then also what may hold capture back, if something else than the log does."""
+    """Return `goal_behind`; until then also what may hold capture back, if it is something other than the log."""
     with database.session() as session:
         return (session.captured(), None) if session.passed(mark) else (None, session.held_back())
 
@@ -349,7 +349,7 @@ def _raise_findings(
 
     Args:
         follower: The database.
-        failing: The tables that could not be read, besides those of which a retry would not help.
+        failing: The tables that could not be read, besides those for which a retry would not help.
         outdated: Those whose current table could not be updated.
 
     Raises:

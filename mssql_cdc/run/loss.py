@@ -54,7 +54,7 @@ def write_restore(database: Database, seen: Survey) -> list[TableId]:
 
 
 def _reached(seen: Survey) -> dict[TableId, Reached]:
-    """The positions of all tables in this epoch, of those too that the source no longer shows or has made anew."""
+    """The positions of all tables in this epoch, including those that the source no longer shows or has re-created."""
     epoch, known = seen.facts.epoch, entries_by_name(seen.offsets, seen.history.versions)
     names = {name: seen.history.versions[name][-1].table_id for name in known}
     found: dict[TableId, Reached] = {}
@@ -109,7 +109,7 @@ class Acknowledged:
 
     @property
     def lines(self) -> list[str]:
-        """A line for each of them; none if nothing has changed."""
+        """One line for each gap and table; none if nothing has changed."""
         given_up = sorted(table.text for table in self.given_up)
         return [gap.text for gap in self.gaps] + [f"{name}: given up" for name in given_up]
 
@@ -118,7 +118,7 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
     """Acknowledge the open gaps of these tables.
 
     Tables that the source no longer captures are excluded permanently: if they are captured again later, they start
-    with a snapshot. So are those of whose first snapshot a part was read: nothing else would end it.
+    with a snapshot. So are those whose first snapshot was partly read: nothing else would end that snapshot.
 
     Args:
         database: The database.
@@ -128,21 +128,21 @@ def acknowledge(database: Database, tables: Collection[TableId] | None, *, by: s
     names = None if tables is None else {table.text for table in tables}
     found = database.acknowledge_gaps(names, by=by)
     seen = survey(database, quick=True, currents=False)
-    # What does not fit as it is, is captured still: `left` has only tables that the source does not show any more.
+    # A table that does not fit as it is, is still captured: `left` has only tables that the source no longer shows.
     lost = {absent.table: absent.reason for absent in seen.facts.absent if _is_gone(absent)}
     gone = {table: f"{reason}; acknowledged by {by}" for table, reason in lost.items() if table in seen.left}
     retired = {table: reason for table, reason in gone.items() if names is None or table.text in names}
     if retired:
         mark_status(database, seen, retired, "excluded")
-        database.log(f"{', '.join(sorted(table.text for table in retired))}: given up; it begins anew if it comes back")
+        database.log(f"{', '.join(sorted(table.text for table in retired))}: given up; it starts over if it comes back")
     return Acknowledged(found, retired.keys())
 
 
 def leave_excluded(database: Database) -> list[str]:
-    """Give up the snapshots of tables that the filters do not let through any more; return the names of the tables.
+    """Give up the snapshots of tables that the filters no longer let through; return the names of the tables.
 
-    Records wait for the end of a snapshot. Once such a table is let through again, its next snapshot is another one: of
-    this one, outputs have the rows that were read until now.
+    Records wait for the end of a snapshot. Once such a table is let through again, its next snapshot is a new one;
+    outputs have the rows of this one that were read until now.
 
     Args:
         database: The database.
@@ -168,9 +168,9 @@ def leave_excluded(database: Database) -> list[str]:
 
 
 def _is_gone(absent: Absent) -> bool:
-    """Whether nothing of the table is missing any more once its loss is acknowledged.
+    """Whether nothing of the table is missing once its loss is acknowledged.
 
-    One that streamed before its snapshot began is called lost first (`write_loss`).
+    A table that streamed before its snapshot began is first recorded as lost (`write_loss`).
     """
     never_streamed = absent.status == "snapshot" and absent.position is None
     return absent.status == "lost" or (never_streamed and absent.lost)
@@ -192,7 +192,7 @@ def acknowledge_named(database: Database, names: Collection[str], *, by: str) ->
 
 
 def unknown_names(database: Database, names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of these names and regular expressions that match no table in the lake."""
+    """Return the names and regular expressions that match no table in the lake."""
     return expand_collections(names, [versions[-1].table_id.parts for versions in _history(database).values()])[1]
 
 

@@ -1,7 +1,7 @@
 """Maintains a database's tables: compacts small files and removes files that no retained version needs.
 
-It is safe while capture runs: it changes no row, no position and no fence (rule A5 allows these operations). Only in
-S3, where Spark does not put its commits if absent, capture has to stop first; a line says so (A10).
+It is safe while capture runs: it changes no row, no position and no fence (rule A5 allows these operations). Only on
+S3, where Spark does not commit with put-if-absent, capture has to stop first; a log line says so (A10).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OWN_TABLES = (
 class Maintained:
     """The result for one table: the number of compacted files before and after.
 
-    `busy`: another run was writing to the table, so it was skipped until the next time. `error`: why it was not done.
+    `busy`: another run was writing to the table, so it was skipped until the next time. `error`: why it failed.
     """
 
     name: str
@@ -63,7 +63,7 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
     Tables with source rows are maintained with Spark because current tables have deletion vectors.
 
     Raises:
-        MssqlCdcError: Tables could not be maintained; all others were.
+        MssqlCdcError: Some tables could not be maintained; all others were.
     """
     collected, storage = Collected(), database.storage
     warning = storage_warning(database.layout.warehouse)
@@ -87,7 +87,7 @@ def maintain(database: Database, *, retain_hours: int) -> Iterator[Maintained]:
 
 
 def _row_tables(database: Database) -> dict[str, str]:
-    """The change logs and current tables, by what they are called, with their folders."""
+    """The folders of the change logs and current tables, by display name."""
     found: dict[str, str] = {}
     known = database.history().versions
     entries = entries_by_name(database.offsets(), known)
@@ -107,7 +107,7 @@ def _maintain(database: Database, uri: str, retain_hours: int) -> tuple[int, int
 def _done(
     database: Database, collected: Collected, name: str, uri: str, work: Callable[[], tuple[int, int]]
 ) -> Maintained | None:
-    """Maintain one table, whose error ends nothing; None: it does not exist."""
+    """Maintain one table, whose error does not stop the others; None: it does not exist."""
     with collected.of(name):
         try:
             return Maintained(name, *work()) if exists(uri, database.storage) else None

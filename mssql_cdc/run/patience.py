@@ -1,4 +1,4 @@
-"""How long a loop that is to reach a goal goes on without coming nearer to it."""
+"""How long a loop that has to reach a goal continues without getting closer to it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from mssql_cdc.schema import TableId
 
 @dataclass
 class Patience:
-    """The time since a loop came nearer to its goal the last time.
+    """The time since a loop last got closer to its goal.
 
-    What lies behind the goal is no progress, so that a source that never rests ends a wait as well. Nor is what is
-    read again after it failed.
+    Reading past the goal is no progress, so that a wait ends even if the source never rests. Neither is reading again
+    what failed.
 
     Attributes:
         seconds: How long it may be.
         show: Receives the progress of snapshots.
-        clock: Seconds that only go forward.
+        clock: A monotonic clock, in seconds.
     """
 
     seconds: float
@@ -44,7 +44,7 @@ class Patience:
         """Whether nothing has moved for too long.
 
         Args:
-            done: What the last step has done: the next one's survey shows whether it was progress.
+            done: What the last step has done; the next step's survey shows whether it was progress.
         """
         over = self.clock() > self._since + self.seconds
         if over and done is not None and not done.idle and not self._waived:
@@ -53,7 +53,7 @@ class Patience:
         return over
 
     def moved(self) -> None:
-        """Note that the loop has come nearer to its goal."""
+        """Note that the loop has come closer to its goal."""
         self._since, self._waived = self.clock(), False
 
     def progress(self, found: Progress) -> None:
@@ -70,7 +70,7 @@ class Patience:
             self.show(found)
 
     def look(self, done: Done, goal: Lsn | None, hopeless: Collection[TableId]) -> None:
-        """Note what a step has left to do.
+        """Note what is left to do after a step.
 
         Args:
             done: What the step has done.
@@ -84,7 +84,7 @@ class Patience:
 
 
 def has_reached(seen: Survey, goal: Lsn, hopeless: Collection[TableId]) -> bool:
-    """Whether every streaming member has reached the goal and no snapshot is open but those that are paused.
+    """Whether every streaming member has reached the goal and no snapshot is open, except paused ones.
 
     Args:
         seen: The survey.

@@ -1,7 +1,7 @@
-"""The faults that keep a connector from its changes, named before anything is read.
+"""Reports the faults that keep a connector from its changes, before anything is read.
 
-`mssql-cdc discover`, `run`, `check` and the sensor ask the same, so that each says the same. Faults of the connection
-are named by `source/`, on the way.
+`mssql-cdc discover`, `run`, `check` and the sensor make the same checks, so that each reports the same. Faults of the
+connection are reported by `source/` on the way.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WRITES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the source shows: the database's name in its case, and the tables that the filters let through."""
+    """What the source shows: the database's name in its own case, and the tables that the filters let through."""
 
     name: str
     tables: Sequence[CapturedTable]
@@ -36,18 +36,18 @@ class Found:
 def preflight(
     connector: Connector, source: Source, catalog: str, *, warn: Callable[[str], None], begun: bool = False
 ) -> Found:
-    """Look at a database, and name what is wrong.
+    """Check a database, and report what is wrong.
 
     Args:
         connector: its configuration.
         source: where changes come from.
         catalog: the database.
-        warn: takes a line about what does not keep tables from being read.
-        begun: that no table is captured is a warning only: the lake has tables that the filters let through (a loss,
-            which the run finds), or tables may still come.
+        warn: receives a line about what does not keep tables from being read.
+        begun: only warn if no table is captured: the lake has tables that the filters let through (a loss, which the
+            run detects), or tables may still appear.
 
     Raises:
-        ConfigurationError: CDC is off, no table can be captured, the signal table is missing or not captured, the
+        ConfigurationError: CDC is off, no table can be captured, the signal table is missing or not captured, or the
             table of `heartbeat.action.query` is missing.
         SourceUnavailableError: the server cannot be reached.
     """
@@ -88,7 +88,7 @@ def _no_table(
     instances: Sequence[str],
     unstarted: Sequence[str],
 ) -> str:
-    """Why no table is left: unfit, hidden, left out by the filters, not captured yet, or none is under CDC."""
+    """Why no table is left: unfit, hidden, excluded by the filters, not captured yet, or none is enabled for CDC."""
     filters = [n for n, _ in connector.properties if re.match(r"(schema|table)\.(include|exclude)\.list", n)]
     hidden = f"; {_hidden(instances)}" if instances else ""
     if unreadable:
@@ -114,7 +114,7 @@ def _no_table(
 
 
 def _hidden(instances: Sequence[str]) -> str:
-    """The server hides the names of such tables; an instance is called <schema>_<table> unless it was named."""
+    """The server hides the names of such tables; an instance is called <schema>_<table> unless it was given a name."""
     one = len(instances) == 1
     tables = "1 capture instance belongs to a table" if one else f"{len(instances)} capture instances belong to tables"
     whose = "its" if one else "their"
@@ -146,7 +146,7 @@ def _require_signal_table(
 def _check_heartbeat(
     connector: Connector, session: SourceSession, captured: Sequence[str], warn: Callable[[str], None]
 ) -> None:
-    """The table that `heartbeat.action.query` writes to; a query that none is read from is left alone."""
+    """Check the table that `heartbeat.action.query` writes to; skip a query in which no table is recognized."""
     query = connector.streaming.heartbeat_query
     named = _WRITES.search(query) if query and connector.streaming.heartbeat_interval_ms else None
     if named is None:

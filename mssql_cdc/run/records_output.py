@@ -1,7 +1,7 @@
-"""Writes the records of one database to the connector's output (`delta.records.output`), beside the run that captures.
+"""Writes the records of one database to the connector's output (`delta.records.output`), alongside the capturing run.
 
-A thread of its own renders what complete cuts have brought, so that an output that is slow or broken delays nothing.
-The output is open only while it is written to: the run that follows writes on.
+A separate thread renders what complete cuts have brought, so that a slow or broken output delays nothing. The output is
+open only while it is written to: the run that follows continues writing.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from mssql_cdc.records.state import StreamState
 from mssql_cdc.records.write import database_records
 
 AGAIN_SECONDS = 1.0
-"""So soon an output is tried again that another run has open; each further pause is twice as long."""
+"""How soon an output that another run has open is tried again; each further pause is twice as long."""
 MOST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What an attempt at writing led to.
+    """The result of an attempt to write.
 
     Attributes:
-        count: the records that it wrote.
-        total: the records of the database in the output; None: unknown.
+        count: the number of records that it wrote.
+        total: the number of the database's records in the output; None: unknown.
         commit_lsn: the commit position of the last one.
         lag_seconds: the age of the oldest complete cut whose records the output lacks.
         error: why it ended early; None: the output has everything up to the last complete cut.
@@ -67,17 +67,17 @@ class RecordsOutput:
         self._thread: Thread | None = None
 
     def wake(self) -> None:
-        """Tell that there may be a new cut."""
+        """Signal that there may be a new cut."""
         if self._thread is None or not self._thread.is_alive():
             self._thread = Thread(target=self._run, name="records", daemon=True)
             self._thread.start()
         self._due.set()
 
     def close(self, patience: float) -> None:
-        """Let the thread write what is there, and wait; afterwards it ends with the batch that it writes.
+        """Let the thread write what is there, and wait; after that, it ends with the batch that it is writing.
 
         Args:
-            patience: The most seconds to wait for what is there, and then again for that batch.
+            patience: The maximum number of seconds to wait for what is there, and then again for that batch.
         """
         if self._thread is not None:
             self._is_last = True
@@ -89,7 +89,7 @@ class RecordsOutput:
             self._extensions.post_processors.close()
 
     def write(self) -> Written:
-        """Write everything up to the last complete cut now, in this thread; tell of it, and return it."""
+        """Write everything up to the last complete cut now, in this thread; report the result and return it."""
         found = self._write()
         if not isinstance(found.error, BusyOutputError | FencedError):  # Another run writes the same records.
             self._tell(found)
@@ -104,7 +104,7 @@ class RecordsOutput:
             busy = isinstance(self.write().error, BusyOutputError | FencedError)
             if last or self._is_stopped:
                 return
-            # What has the output open may have read the cuts before the newest one, and no other wakes this thread.
+            # The run that has the output open may have missed the newest cut, and nothing else wakes this thread.
             pause = min((pause or AGAIN_SECONDS / 2) * 2, MOST_SECONDS) if busy else None
 
     def _write(self) -> Written:
@@ -153,5 +153,5 @@ class RecordsOutput:
         try:
             lacking = first_behind(Cuts(self._database.offsets().recorded), position)
         except MssqlCdcError:
-            return 0.0  # The lake cannot be read; the tables' own lags tell it.
+            return 0.0  # The lake cannot be read; the tables' own lags show that.
         return 0.0 if lacking is None else round((datetime.now(UTC) - lacking.at).total_seconds(), 3)

@@ -1,8 +1,8 @@
 """Rebuilds a lost schema history at a start, without reading a row (SNP-06): `snapshot.mode=recovery` and the like.
 
-The structure that the source has now takes the number of the one that is lost. That is right only if the table was not
-altered since its last rows were written, which is checked as far as the source and the lake can tell. Structures that
-older rows were written under are not rebuilt: reading such rows says so.
+The structure that the source has now takes the number of the lost one. That is right only if the table was not altered
+since its last rows were written, which is checked as far as the source and the lake can tell. Structures under which
+older rows were written are not rebuilt: reading such rows reports that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WRITTEN = ("streaming", "snapshot", "failed")
 
 
 def recover_history(database: Database) -> list[str]:
-    """Rebuild what the schema history lacks, if `snapshot.mode` does that; return the names of the tables.
+    """Rebuild what the schema history lacks, if `snapshot.mode` calls for that; return the names of the tables.
 
     Args:
         database: The database.
@@ -42,7 +42,7 @@ def recover_history(database: Database) -> list[str]:
     offsets = database.offsets()
     lost = _lost(offsets, database.history())
     if not lost or not policy(database, offsets).on_schema_error:
-        return []  # `load_tables` says what is lost.
+        return []  # `load_tables` reports what is lost.
     with database.session() as session:
         tables = session.tables()
         found = {name: _captured(name, entry, tables) for name, entry in lost.items()}
@@ -60,7 +60,7 @@ def recover_history(database: Database) -> list[str]:
 
 
 def require_recoverable(database: Database) -> None:
-    """Raise ConfigurationError if `snapshot.mode=recovery` has nothing to go on from.
+    """Raise ConfigurationError if `snapshot.mode=recovery` has nothing to continue from.
 
     Args:
         database: The database.
@@ -88,7 +88,7 @@ def _captured(name: str, entry: Entry, tables: Sequence[CapturedTable]) -> Captu
     for table in tables:
         if table.object_id == entry.object_id:
             return table
-    raise SchemaError(f"The schema history of {name} is lost, and the source does not show the table any more")
+    raise SchemaError(f"The schema history of {name} is lost, and the source no longer shows the table")
 
 
 def _require_unaltered(session: SourceSession, lost: Mapping[str, Entry]) -> None:
@@ -99,7 +99,7 @@ def _require_unaltered(session: SourceSession, lost: Mapping[str, Entry]) -> Non
 
 
 def _structure(name: str, entry: Entry, table: CapturedTable) -> TableSchema:
-    """The structure of the instance that was read last, under the number that the lake's rows have."""
+    """The structure of the instance that was read last, with the number that the lake's rows have."""
     for instance in table.instances:
         if instance.identity == entry.instance:
             return replace(
@@ -109,7 +109,7 @@ def _structure(name: str, entry: Entry, table: CapturedTable) -> TableSchema:
                 key_since=entry.filled or entry.schema or 1,
                 from_lsn=instance.start_lsn.text,
             )
-    raise _refused(name, "the capture instance that was read last does not exist any more")
+    raise _refused(name, "the capture instance that was read last no longer exists")
 
 
 def _require_same(name: str, schema: TableSchema, log: pa.Schema) -> None:
@@ -118,7 +118,7 @@ def _require_same(name: str, schema: TableSchema, log: pa.Schema) -> None:
     known = {after.field(n).name: after.field(n).type for n in range(after.num_fields)}
     names = {column.name.lower() for column in schema.columns}
     for found in known:
-        # The history says which of a column's Delta columns its rows are in; it is lost.
+        # Only the history, which is lost, says which of a column's Delta columns its rows are in.
         base, _, number = found.rpartition("_")
         if number.isdigit() and base.lower() in names and found.lower() not in names:
             raise _refused(name, f"its column {base} may continue in the Delta column {found}")

@@ -1,7 +1,7 @@
 """Reads what the sensor or an operator requested: the rest of a range, or everything up to a commit time.
 
 Changes that the requested tables have lost are recorded first, as the stream does (A9): without that, nothing would
-be left to read of them.
+be left to read from these tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mssql_cdc.schema import TableId
 
 Choose = Callable[[Survey], Collection[TableId]]
 FENCED_ATTEMPTS = 5
-"""A range is surveyed anew so many times in a row because another run has committed what this one has read, too."""
+"""How many times in a row a range is surveyed again because another run has also committed what this one has read."""
 
 
 def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bool) -> list[Done]:
@@ -67,7 +67,7 @@ def read_range(database: Database, key: str, choose: Choose, *, retry_failed: bo
 
 
 def read_given_up(database: Database, key: str) -> list[Done]:
-    """Read the tables that were given up to the end of the range `key`, in ranges of the configured size.
+    """Read the given-up tables, up to the end of the range `key`, in ranges of the configured size.
 
     Args:
         database: The database to read from and write to.
@@ -85,9 +85,9 @@ def read_given_up(database: Database, key: str) -> list[Done]:
 
 
 def read_until(database: Database, until: datetime, choose: Choose) -> list[Done]:
-    """Read on, in ranges of the configured size, to the newest change that was committed before `until`.
+    """Continue reading, in ranges of the configured size, up to the newest change that was committed before `until`.
 
-    Tables with status `failed` are treated as streaming, because an operator asks.
+    Tables with status `failed` are treated as streaming, because an operator requested the read.
 
     Args:
         database: The database to read from and write to.
@@ -108,9 +108,9 @@ def read_until(database: Database, until: datetime, choose: Choose) -> list[Done
 
 
 def _read_to(database: Database, end: Lsn | None, choose: Choose) -> tuple[list[Done], Survey]:
-    """Read these tables to a position, those with status `failed` like the others, until one fails; the last survey.
+    """Read these tables up to a position, including `failed` ones, until one fails; also return the last survey.
 
-    What another run reads at the same time is its part.
+    What another run reads at the same time is left to that run.
     """
     results: list[Done] = []
     fences = _Fences()
@@ -138,7 +138,7 @@ class _Fences:
         """Read the range, or record the loss; None: another run has written its offsets meanwhile.
 
         Raises:
-            FencedError: That was so too often.
+            FencedError: That has happened too often.
         """
         try:
             done = execute(database, seen, decision, chunks=IncrementalSnapshots())
@@ -150,10 +150,10 @@ class _Fences:
         return done
 
     def met(self, failed: Mapping[TableId, MssqlCdcError]) -> bool:
-        """Whether nothing failed but what another run has committed meanwhile.
+        """Whether nothing failed except what another run has committed meanwhile.
 
         Raises:
-            FencedError: That was so too often.
+            FencedError: That has happened too often.
         """
         if not all(isinstance(error, FencedError) for error in failed.values()):
             return False
@@ -177,7 +177,7 @@ def _lost(seen: Survey, tables: Collection[TableId]) -> Lost | None:
 
 
 def _next_key(seen: Survey, end: Lsn | None) -> str | None:
-    """Return the key of the next range to `end` of at most the configured size; None if nothing is captured."""
+    """Return the key of the next range toward `end`, of at most the configured size; None if nothing is captured."""
     facts = seen.facts
     bounds = [one for one in (end, facts.captured, facts.row_bound, facts.transaction_bound) if one is not None]
     if end is None or facts.captured is None:
@@ -188,7 +188,7 @@ def _next_key(seen: Survey, end: Lsn | None) -> str | None:
 
 
 def _with_last(database: Database, results: list[Done], seen: Survey, what: str) -> list[Done]:
-    """Return the results; behind a fence or a loss, or without any, with what the last survey shows: all is read."""
+    """Return the results; after a fence or a loss, or if there are none, add that of the last survey: all is read."""
     failed = results[-1].failed if results else {}
     fenced = bool(failed) and all(isinstance(error, FencedError) for error in failed.values())
     ends = bool(results) and not fenced and not isinstance(results[-1].decision, Lost)

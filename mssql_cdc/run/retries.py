@@ -1,7 +1,7 @@
-"""How a loop goes on after errors that a second try may mend: waits and their number (ERR-02).
+"""How a loop continues after errors that a retry may resolve: waits and their number (ERR-02).
 
 `errors.max.retries` counts attempts without a success in between; `retriable.restart.connector.wait.ms` is the pause
-before each. What an attempt does is the loop's business.
+before each. What an attempt does is up to the loop.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Retries:
     failed: int = 0
 
     def succeeded(self) -> None:
-        """Begin to count anew."""
+        """Restart the count."""
         self.failed = 0
 
     def wait_seconds(self, error: MssqlCdcError, log: Callable[[str], None]) -> float:
-        """How long to wait before the next attempt, which `log` is told; raises the error when there is to be none."""
+        """Return how long to wait before the next attempt, and log it; raise the error if there is to be none."""
         require_uninterrupted()
         self.failed += 1
         most = self.settings.max_retries

@@ -1,4 +1,4 @@
-"""What `mssql-cdc status` says of snapshots and of signals that wait: from the lake alone."""
+"""What `mssql-cdc status` shows about snapshots and waiting signals, from the lake alone."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class SnapshotStatus:
     """The snapshots of a database, and the ids of signals that have not taken effect.
 
     Attributes:
-        state: The tables that are read or wait, and whether they are paused.
+        state: The tables that are being read or wait, and whether they are paused.
         signals: The ids, oldest first.
-        is_open: Whether it is one of the hours at which chunks may be read.
+        is_open: Whether chunks may be read at this hour.
         paused: The tables (`TableId.text`) whose initial or blocking snapshot is paused.
     """
 
@@ -30,7 +30,7 @@ class SnapshotStatus:
     paused: frozenset[str] = frozenset()
 
     def of(self, table: TableId) -> str | None:
-        """What an incremental snapshot does with a table; None: it has nothing to do with it.
+        """What an incremental snapshot is doing with a table; None: it does not include the table.
 
         Args:
             table: The table.

@@ -1,6 +1,6 @@
-"""Takes a snapshot beside a stream that moves its tables on meanwhile: in a run of its own, or in a thread of this one.
+"""Takes a snapshot alongside a stream that keeps advancing its tables: in a separate run, or in a thread of this one.
 
-What a snapshot does is in `capture/snapshot`; which one is due, `plan/` decides.
+What a snapshot does is in `capture/snapshot`; `plan/` decides which one is due.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mssql_cdc.run.execute import Done, execute
 from mssql_cdc.schema import TableId
 
 ATTEMPTS = 20
-"""A run that streams moves the tables on all the time, until the snapshot has begun."""
+"""A streaming run keeps advancing the tables until the snapshot has begun."""
 
 
 def take_snapshot(
     database: Database, decision: Snapshot, *, progress: Callable[[Progress], None] | None = None
 ) -> Done:
-    """Start or resume the snapshot, also if another run moves its tables on meanwhile.
+    """Start or resume the snapshot, even if another run advances its tables meanwhile.
 
     Args:
         database: The database.
@@ -83,7 +83,7 @@ class SnapshotThread:
 
     @property
     def active(self) -> tuple[Activity, ...]:
-        """The snapshot that is being taken, or whose result was not looked at yet."""
+        """The snapshot that is being taken, or whose result has not been taken yet."""
         if self._decision is None:
             return ()
         seconds = time.monotonic() - self._begun
@@ -95,19 +95,19 @@ class SnapshotThread:
         return self._work.ended
 
     def begin(self, decision: Snapshot) -> None:
-        """Start the thread; what the end of the process interrupts, the next start resumes (A6).
+        """Start the thread; if the process ends before the snapshot does, the next start resumes it (A6).
 
         Args:
-            decision: The snapshot; the one before must have been taken.
+            decision: The snapshot; the result of the previous one must have been taken.
         """
         self._decision, self._begun = decision, time.monotonic()
-        # Nothing is shared with the thread that streams but the source, the session of Spark and the log.
+        # Only the source, the Spark session and the log are shared with the streaming thread.
         self._work.begin(lambda: take_snapshot(self.database.apart(), decision, progress=self._show))
 
     def take(self) -> Taken | None:
         """Return the result of the snapshot that has ended since the last call; None: there is none.
 
-        What is no error of the snapshot, such as an interrupt, is raised here.
+        Anything that is not an error of the snapshot, such as an interrupt, is raised here.
         """
         decision = self._decision
         if decision is None or not self._work.ended:
@@ -117,7 +117,7 @@ class SnapshotThread:
         return Taken(decision, error=found) if isinstance(found, MssqlCdcError) else Taken(decision, found)
 
     def close(self, cancel: Callable[[], None], *, patience: float) -> None:
-        """End behind the group of chunks that is being read; the next start goes on from there.
+        """End after the group of chunks that is being read; the next start continues from there.
 
         Args:
             cancel: Cancels the Spark jobs of a group that takes longer.
@@ -136,4 +136,4 @@ class SnapshotThread:
 
 
 class _StoppedError(Exception):
-    """The process ends; what was committed stays."""
+    """The process is ending; what was committed stays."""

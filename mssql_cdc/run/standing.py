@@ -17,8 +17,8 @@ class Standings:
     """Tables (`TableId.text`) whose rows in the lake may differ from the source's, with the reason.
 
     `missing` tables lost changes or are no longer shown by the source; `failed` ones failed several attempts,
-    or could not be captured at all. `absent` are those of both which cannot be captured now: the source does not show
-    them, or they do not fit as they are. The reason says what to do about it.
+    or could not be captured at all. `absent` are the tables of both that cannot be captured now: the source does not
+    show them, or they do not fit as they are. The reason says what to do about it.
     """
 
     missing: Mapping[str, str]
@@ -32,11 +32,11 @@ def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
     Args:
         seen: The survey.
         listed: Tables that were captured when the table list was written: one of them may have disappeared before
-            anything of it was read, and then neither the lake nor the source knows it.
+            anything of it was read, and then neither the lake nor the source knows about it.
     """
     entries = entries_by_name(seen.offsets, seen.history.versions)
     known_ids = {entry.object_id for entry in entries.values()}
-    # Of tables whose structures are lost, only `_offsets` has the names.
+    # If the structures of tables are lost, only `_offsets` has their names.
     left = seen.offsets.present.items()
     entries = {name: one for name, one in left if one.object_id not in known_ids} | entries
     unread = {absent.shown.text: absent.reason for absent in seen.facts.absent if absent.status == "new"}
@@ -49,11 +49,11 @@ def standings(seen: Survey, listed: Collection[TableId] = ()) -> Standings:
 
 
 def loss_text(missing: Mapping[str, str], absent: Collection[str]) -> str:
-    """What to say of tables whose rows may be missing: the reasons, and what repairs them.
+    """What to say about tables whose rows may be missing: the reasons, and what repairs them.
 
     Args:
         missing: The tables (`TableId.text`) with their reasons.
-        absent: Those that cannot be captured now, of which no snapshot can be read either.
+        absent: The tables that cannot be captured now, and of which no snapshot can be read either.
     """
     held = [name for name in missing if name in absent]
     shown = [name for name in missing if name not in absent]
@@ -66,7 +66,7 @@ def loss_text(missing: Mapping[str, str], absent: Collection[str]) -> str:
 
 
 def restored(seen: Survey) -> MssqlCdcError | None:
-    """What a source that went back in time (A7) stands for: `run` stops, or begins another epoch; None: it did not.
+    """The error for a source that went back in time (A7): `run` stops, or begins another epoch; None: it did not.
 
     Args:
         seen: The survey.

@@ -1,4 +1,4 @@
-"""The start of a connector: looks for faults, counts its tables, requests the snapshot of `snapshot.mode=always`.
+"""The start of a connector: checks for faults, counts its tables, requests the snapshot of `snapshot.mode=always`.
 
 A start is an operator's action: calling `mssql-cdc run` or turning the sensor on. Neither a restart of the Dagster
 daemon nor a new Dagster run is a start.
@@ -35,7 +35,7 @@ def start(databases: Sequence[Database]) -> None:
 
 
 def guard_tables(databases: Sequence[Database]) -> None:
-    """`guard` for the tables of these databases, which are all of a connector; it counts them if there is a limit.
+    """Run `guard` for the tables of these databases, all those of a connector; count them if there is a limit.
 
     Raises:
         ConfigurationError: The connector has more tables than `guardrail.collections.max` allows.
@@ -46,17 +46,17 @@ def guard_tables(databases: Sequence[Database]) -> None:
 
 
 def start_database(database: Database) -> None:
-    """What a start does in one database: `require_recoverable` and `snapshot_at_start`."""
+    """Do what a start does in one database: `require_recoverable` and `snapshot_at_start`."""
     require_recoverable(database)
     snapshot_at_start(database)
 
 
 def look(database: Database, *, require_tables: bool = True) -> Found:
-    """`preflight` of a database that may have a lake, `recover_history`, `leave_excluded`; it raises what these raise.
+    """Run `preflight` on a database that may have a lake, `recover_history`, `leave_excluded`; raise what these raise.
 
     Args:
         database: The database.
-        require_tables: Of a database whose lake has no table yet, that no table is captured is an error, not a warning.
+        require_tables: If the lake has no table yet, it is an error, not a warning, that no table is captured.
     """
     followed = _follows_a_table(database)
     begun = not require_tables if followed is None else followed
@@ -67,9 +67,9 @@ def look(database: Database, *, require_tables: bool = True) -> Found:
 
 
 def _follows_a_table(database: Database) -> bool | None:
-    """Whether the filters let one of the lake's tables through, so that a survey misses it; None: the lake has none.
+    """Whether the filters let one of the lake's tables through (a survey notices its loss); None: the lake has none.
 
-    The signal table, which they always let through, does not count. One whose loss was acknowledged is not missed.
+    The signal table, which they always let through, does not count. A table whose loss was acknowledged is not missed.
     """
     tables, entries = database.connector.filters.tables, database.offsets().present
     versions = database.history().versions
@@ -78,7 +78,7 @@ def _follows_a_table(database: Database) -> bool | None:
     missed = [name for name, entry in own.items() if entry.status != "excluded"]
     if not missed:
         return True if own else None
-    # A table whose structure is lost counts, too: what is lost is told behind this.
+    # A table whose structure is lost counts, too: what is lost is reported after this.
     return any(name not in names or tables.matches(*names[name]) for name in missed)
 
 
@@ -120,7 +120,7 @@ def guard(connector: Connector, tables: int, *, warn: Callable[[str], None]) -> 
 def snapshot_at_start(database: Database) -> None:
     """Request a snapshot of the tables that the lake knows; all other tables get their initial snapshot anyway.
 
-    `snapshot.include.collection.list` limits it as it limits that (SNP-25).
+    `snapshot.include.collection.list` limits this snapshot as it limits the initial one (SNP-25).
     """
     offsets = database.offsets()
     if not policy(database, offsets).at_start:

@@ -52,9 +52,9 @@ class TableStatus:
         table: The table.
         status: `new`, `snapshot`, `closed`, `streaming`, `lost`, `failed` or `excluded`. The current table of a
             `closed` table waits until capture has passed the end of the snapshot.
-        detail: The reason of the status, or the progress of the snapshot.
-        position: Up to where the change log has been read.
-        newest: The commit time of its newest row.
+        detail: The reason for the status, or the progress of the snapshot.
+        position: The position up to which the table's changes have been read.
+        newest: The commit time of the change log's newest row.
         lag: Its lags; unknown if the source does not answer.
         recent_rows: The rows that were read in the last `RECENT`.
         open_gaps: The losses that are not acknowledged.
@@ -78,7 +78,7 @@ class TableStatus:
 class DatabaseStatus:
     """The status of a database.
 
-    `error` is why the source could not be asked, `restored` what it stands for that it went back in time.
+    `error` is why the source could not be queried, `restored` the error for a source that went back in time.
     """
 
     database: str
@@ -90,7 +90,7 @@ class DatabaseStatus:
 
     @property
     def finding(self) -> MssqlCdcError | None:
-        """The worst that was found, as the error with which `run` would end; None if all is well."""
+        """The worst finding, as the error with which `run` would end; None if all is well."""
         lost = {one.table.text: one.detail or "" for one in self.tables if one.status == "lost"}
         if lost:
             return DataLostError(loss_text(lost, {one.table.text for one in self.tables if one.absent}))
@@ -105,16 +105,16 @@ class DatabaseStatus:
 
     @property
     def refusal(self) -> LoginRefusedError | None:
-        """The refusal of the login, if that is why: each further attempt would bring its lock nearer."""
+        """The refusal of the login, if that is the error: each further attempt would bring a lockout closer."""
         return self.error if isinstance(self.error, LoginRefusedError) else None
 
 
 def read_status(database: Database, *, refusal: LoginRefusedError | None = None) -> DatabaseStatus:
-    """Return the status of a database, as far as source and lake can be asked.
+    """Return the status of a database, as far as source and lake can be queried.
 
     Args:
         database: The database.
-        refusal: The server has just refused the login: it is not asked again.
+        refusal: The server has just refused the login: it is not queried again.
 
     Raises:
         StorageError: The lake cannot be read.
@@ -128,7 +128,7 @@ def read_status(database: Database, *, refusal: LoginRefusedError | None = None)
         with database.session() as session:
             health = session.capture_health(positions(offsets))
     except StorageError:
-        raise  # It is the lake's, not the source's.
+        raise  # It is the lake's error, not the source's.
     except MssqlCdcError as error:
         return DatabaseStatus(database.catalog, _of_lake(database, offsets, None), None, error, snapshots)
     found = standings(seen)
@@ -152,7 +152,7 @@ def read_lags(database: Database) -> Mapping[TableId, Lag]:
     """Return the lags of the tables that the lake has, without a survey.
 
     Raises:
-        SourceUnavailableError, SourceError: The source cannot be asked.
+        SourceUnavailableError, SourceError: The source cannot be queried.
     """
     offsets = database.offsets()
     with database.session() as session:
@@ -161,7 +161,7 @@ def read_lags(database: Database) -> Mapping[TableId, Lag]:
 
 
 def positions(offsets: Offsets) -> set[Lsn]:
-    """The different positions of all tables."""
+    """The distinct positions of all tables."""
     return {position for entry in offsets.present.values() if (position := position_of(entry, offsets)) is not None}
 
 
@@ -229,7 +229,7 @@ def _of_lake(database: Database, offsets: Offsets, health: CaptureHealth | None)
 
 
 def _readable_times(database: Database, home: TableHome) -> CommitTimes | None:
-    """The commit times of a change log whatever its current table is like; None: it cannot be read either."""
+    """The commit times of a change log, whatever its current table is like; None: the log cannot be read either."""
     try:
         return commit_times(home.changes, after=0, storage=database.storage)
     except StorageError:

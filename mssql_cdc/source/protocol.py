@@ -257,7 +257,7 @@ class SourceSession(Protocol):
         ...
 
     def nth_transaction(self, after: Lsn, count: int, to: Lsn) -> Lsn | None:
-        """The commit position of the `count`-th transaction after `after`, or of the last one up to `to`; None: there is none.
+        """The commit position of the `count`-th transaction after `after`, or of the last one; None: there is none.
 
         Args:
             after: The position after which to count.

@@ -1,4 +1,4 @@
-"""A run that a dead host or a replaced container leaves STARTED: the sensor goes on without it, and says so."""
+"""A run that a dead host or a replaced container leaves STARTED: the sensor continues without it, and says so."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_a_paused_snapshot_ends_its_run_as_canceled_until_it_is_resumed(location
     after_groups(1, lambda: ask(location, "pause-snapshot"))
     before = len(location.materializations(location.snapshots))
     done = canceled(location, request)
-    assert "orders is paused; the action resume_snapshot of signals lets it go on" in str(reason(done))
+    assert "orders is paused; the action resume_snapshot of signals continues it" in str(reason(done))
     assert len(location.materializations(location.snapshots)) == before, "the partition was not read"
     assert not snapshots_requested(location)
     location.shop.run("INSERT INTO dbo.people VALUES (5, N'five')")

@@ -228,14 +228,14 @@ def test_what_was_found_of_the_rows_stands_when_the_change_log_cannot_be_looked_
         file.unlink()
     found = result(orders, capsys, "orders", code=2)
     assert (found["result"], found["source_rows"], found["lake_rows"]) == ("error", 2, 2)
-    assert "the change log could not be looked at" in found["error"]
+    assert "the change log could not be examined" in found["error"]
     orders.sql("INSERT INTO dbo.orders VALUES (3, N'three')")
     orders.settle()
     assert orders.catch_up() == 0
     spark.sql(f"UPDATE delta.`{orders.uri('orders')}` SET name = 'wrong' WHERE id = 1").collect()
     found = result(orders, capsys, "orders", code=5)
     assert (found["result"], found["differences"]) == ("differs", ["key 1: differs in name"])
-    assert "the change log could not be looked at" in found["error"]
+    assert "the change log could not be examined" in found["error"]
 
 
 def test_a_renamed_table_that_was_written_to_during_its_snapshot_stays_equal(

@@ -55,7 +55,7 @@ def test_recovery_rebuilds_the_history_without_reading_a_row(orders: Place, prop
     ("change", "reason"),
     [
         ("ALTER TABLE dbo.orders ADD note nvarchar(9) NULL", "it was altered since its last rows were written: ALTER"),
-        ("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "does not show the table any more"),
+        ("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "no longer shows the table"),
     ],
 )
 def test_recovery_refuses_a_table_that_was_altered_since(

@@ -373,7 +373,7 @@ def test_databases_are_taken_over_all_or_none_and_a_repetition_goes_on(
     path = place.folder / "offsets.json"
     path.write_text(offsets_text("shop", {place.database: offset}))
     assert place.command("take-over", "--offsets", str(path)) == 2
-    assert f"no position of {other} behind a completed snapshot" in capsys.readouterr().err
+    assert f"no position of {other} after a completed snapshot" in capsys.readouterr().err
     assert not (place.warehouse / "shop").exists()
 
     place.configure()
@@ -395,7 +395,7 @@ def test_offsets_of_a_snapshot_that_is_not_finished_are_refused(place: Place, ca
     offset = {"snapshot": "INITIAL", "snapshot_completed": False, "commit_lsn": "00000027:00000090:0004"}
     path = _offsets_file(place, offset)
     assert place.command("take-over", "--offsets", str(path)) == 2
-    assert "behind a completed snapshot" in capsys.readouterr().err
+    assert "after a completed snapshot" in capsys.readouterr().err
 
 
 def test_changes_that_cleanup_has_removed_are_named_and_nothing_is_written(

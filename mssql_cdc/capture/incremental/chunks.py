@@ -297,6 +297,6 @@ def _low_mark(session: SourceSession, table: Streaming) -> tuple[Lsn, Lsn]:
     """
     standing = session.standing()
     if standing.captured is None:
-        raise DataLostError("No capture instance exists any more; nothing can be read")
+        raise DataLostError("No capture instance is left; nothing can be read")
     seen = max(standing.captured, standing.settled or standing.captured, table.instance.start_lsn)
     return (table.position if seen < table.position and session.is_primary() else seen), seen

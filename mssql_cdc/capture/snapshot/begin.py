@@ -280,7 +280,7 @@ def _table_plan(
     """One table's plan, which has no chunks yet. A table that cannot be read fails here."""
     captured = session.captured()
     if captured is None:
-        raise DataLostError("No capture instance exists any more; nothing can be read")
+        raise DataLostError("No capture instance is left; nothing can be read")
     member = survey.tables[table]
     schema = member.captured.newest.schema
     reached = member.furthest(survey.offsets, wanted.epoch)

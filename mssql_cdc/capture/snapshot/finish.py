@@ -45,7 +45,7 @@ def end_table(run: Run, table_plan: TablePlan, minimum: Lsn, oldest: Lsn) -> Non
         return
     if outcome.gap and table_plan.select is not None:
         # A part of the rows cannot replace changes that were removed: the next survey finds the loss (A9).
-        _stop_table(run, table, by=CHANGES_WENT, why="changes that it was to go on from were removed")
+        _stop_table(run, table, by=CHANGES_WENT, why="changes that it was to continue from were removed")
         return
     _fence_groups(run, table, {"ended": True})
     mark = marked(run.database, run.session)
@@ -101,7 +101,7 @@ def tell_paused(run: Run) -> None:
         return
     run.notes.paused()
     names = ", ".join(table.text for table in left)
-    run.database.log(f"{run.plan.id} is paused: {names} wait; it goes on after a resume-snapshot")
+    run.database.log(f"{run.plan.id} is paused: {names} wait; it continues after a resume-snapshot")
 
 
 def _say_refused(run: Run, table: TableId, line: str) -> None:
@@ -187,7 +187,7 @@ def give_back(run: Run) -> None:
             if table.text in entries:
                 _fence_groups(run, table, {"given_back": True})
         _append(run, status_changed(run.database.stamp(run.epoch), entries))
-        run.database.log(f"{', '.join(sorted(entries))}: the requested snapshot is given up, streaming goes on")
+        run.database.log(f"{', '.join(sorted(entries))}: the requested snapshot is given up, streaming continues")
 
 
 def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
@@ -212,7 +212,7 @@ def _record_gap(run: Run, table_plan: TablePlan, ended: Ended) -> None:
     if not ended.gap or table_plan.held is None:
         return
     reason = (
-        f"changes that {run.plan.id} was to go on from were removed, by CDC cleanup or with their capture instance; "
+        f"changes that {run.plan.id} was to continue from were removed, by CDC cleanup or with their capture instance; "
         "its rows replace them"
     )
     gap = Gap(table, run.epoch, table_plan.held.text, ended.position.text, reason)

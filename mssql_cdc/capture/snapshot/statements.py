@@ -47,7 +47,7 @@ def _must_be_whole(known: LakeTable, member: Member, held: Lsn | None) -> str | 
     if known.entry is None or known.entry.filled is None:
         return None  # It never streamed: it was neither read whole nor begun without rows.
     if held is None:
-        return "its stream does not go on from what the lake has of it"
+        return "its stream does not continue from what the lake has of it"
     if not known.captured.newest.schema.key_columns:
         return "it has no key, so that its rows cannot be told from those that the lake has already (C21)"
     return None

@@ -192,7 +192,7 @@ def test_an_order_that_decides_nothing_is_left_out_of_a_statement(statement: str
     ("statement", "found"),
     [
         ("WITH last AS (SELECT 1 AS x) SELECT * FROM dbo.orders", "WITH before SELECT"),
-        ("SELECT * FROM dbo.orders WHERE id > 5 OPTION (MAXDOP 1);", "OPTION behind the query"),
+        ("SELECT * FROM dbo.orders WHERE id > 5 OPTION (MAXDOP 1);", "OPTION after the query"),
     ],
 )
 def test_an_override_that_no_derived_table_can_be_is_refused_with_the_remedy(statement: str, found: str) -> None:

@@ -488,7 +488,7 @@ def test_an_output_belongs_to_one_connector_and_selection(tmp_path: Path, kind: 
     run(lake, target(kind, tmp_path), tables=("dbo.a",))
     with pytest.raises(StorageError, match=r"dbo\.a"):
         run(lake, target(kind, tmp_path))
-    with pytest.raises(ConfigurationError, match="goes on where its records end"):
+    with pytest.raises(ConfigurationError, match="continues where its records end"):
         run(lake, target(kind, tmp_path), tables=("dbo.a",), start=lsn(2).text)
     other = Lake(tmp_path, {"topic.prefix": "other"})
     with pytest.raises(StorageError, match="server1"), open_output(target(kind, tmp_path), other.connector) as output:

@@ -203,7 +203,7 @@ def test_an_offset_that_both_histories_have_is_refused(tmp_path: Path):
     records = lake.records()
     offsets = [one["sourceOffset"] for one in records]
     assert offsets[4] == offsets[7]
-    with pytest.raises(ConfigurationError, match=r"before and behind a restore.*--from 0+:0+:0003"):
+    with pytest.raises(ConfigurationError, match=r"before and after a restore.*--from 0+:0+:0003"):
         behind(lake, offsets[4])
     assert keys_of(behind(lake, offsets[2]), "a") == keys_of(records[3:], "a"), "only the former history has it"
     assert keys_of(behind(lake, offsets[9]), "a") == [19], "only the new one has it"
@@ -217,7 +217,7 @@ def test_an_offset_without_an_event_that_may_be_of_two_histories_is_refused(tmp_
     """As that of a heartbeat: it tells nothing but its position."""
     lake = restored(tmp_path)
     offset = {"commit_lsn": lsn(5).text, "change_lsn": "NULL", "snapshot": None, "snapshot_completed": False}
-    with pytest.raises(ConfigurationError, match="before and behind a restore"):
+    with pytest.raises(ConfigurationError, match="before and after a restore"):
         behind(lake, offset)
     later = {**offset, "commit_lsn": lsn(7).text}
     assert keys_of(behind(lake, later), "a") == [19]

@@ -22,7 +22,7 @@ from mssql_cdc_tests.unit.config.observed.world import World, world
 from mssql_cdc_tests.unit.config.samples import MINIMAL, connector_with
 
 NONE: list[str] = []
-IN_VAIN = "OpenLineage: events cannot be sent; capture goes on without them: "
+IN_VAIN = "OpenLineage: events cannot be sent; capture continues without them: "
 
 
 def connector(file: str, **given: object) -> Connector:
