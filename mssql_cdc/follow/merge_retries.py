@@ -25,7 +25,7 @@ class MergeRetries:
     _overtaken: dict[TableId, int] = field(default_factory=dict[TableId, int])
 
     def failed(self, table: TableId) -> None:
-        """Let the table wait, twice as long as after the previous failure."""
+        """Let the table wait, twice as long as after the previous failure, up to `MOST_SECONDS`."""
         number = self._failed[table][0] + 1 if table in self._failed else 1
         wait = min(FIRST_SECONDS * 2 ** min(number - 1, 10), MOST_SECONDS)
         self._failed[table] = number, time.monotonic() + wait

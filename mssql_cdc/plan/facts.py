@@ -43,8 +43,8 @@ class Member:
     when the table reached `position`. `closed_until` is the largest log end of its snapshot while the stream has not
     passed it (C18); `snapshot` the partition key of a snapshot that has begun but not ended. `rekeyed`: its key's
     definition has changed since its rows were last read (B15). `tampered`: its change log may lack rows, or contain
-    some twice (A5). `revived`: it was given up, and is being retried. `signals`: it is the signal table, which is never
-    read.
+    some twice (A5). `revived`: it was given up, and is being retried. `signals`: it is the signal table, of which
+    no snapshot is taken.
     """
 
     table: TableId
@@ -217,7 +217,7 @@ class Facts:
     transaction that is followed by a newer row; all three were read in the order settled, scanned, captured.
     `row_bound` and `transaction_bound` are the largest commit LSNs which the configured sizes of a range allow (None:
     no bound below `captured`). `cut` is the end of the newest complete cut and `cut_number` its row, `idle_for` the age
-    of the newest `_offsets` row. `absent` are tables that the source no longer shows, `snapshots` the keys of snapshots
+    of the newest `_offsets` row. `absent` are tables that cannot be captured now, `snapshots` the keys of snapshots
     that have begun, `paused` those of them that must not continue. `behind` are the tables whose current table lacks
     rows of the newest cut, `due` those of them whose interval has passed. `restored` says what the witness found when
     the source went back in time (A7), `held_back` why capture may be further behind than an idle log suggests.

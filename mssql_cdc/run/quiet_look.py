@@ -16,7 +16,7 @@ from mssql_cdc.plan.decisions import Wait
 
 
 def quiet_look(database: Database) -> tuple[Wait | None, Offsets]:
-    """Return the reason to wait if nothing has happened since the last complete cut, else None; and the offsets.
+    """Return the reason to wait if certainly nothing has happened since the last cut, else None; and the offsets.
 
     Raises:
         SourceUnavailableError, SourceError: The source could not be queried.

@@ -35,7 +35,7 @@ class Written:
         total: the number of the database's records in the output; None: unknown.
         commit_lsn: the commit position of the last one.
         lag_seconds: the age of the oldest complete cut whose records the output lacks.
-        error: why it ended early; None: the output has everything up to the last complete cut.
+        error: why it ended early; None: the output has everything up to the last complete cut, or was closed before.
     """
 
     count: int = 0

@@ -58,7 +58,7 @@ class SnapshotResult:
 
     @property
     def completed(self) -> bool:
-        """Whether every table that was not stopped was read, and at least one was."""
+        """Whether every table that was not stopped was read; not if all of them were stopped."""
         return not (self.failed or self.paused or (self.stopped and not self.rows))
 
     def raise_failure(self) -> None:
