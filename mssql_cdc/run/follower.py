@@ -73,6 +73,7 @@ class Follower:
         persists: Once a survey has succeeded, every error of the source is retried, as Debezium retries every
             SQLException (ERR-02): a server reports many transient errors that `classify` does not know.
         saw: Called with each survey.
+        clock: Tells the time: looks recur and retries wait by it.
     """
 
     database: Database
@@ -96,6 +97,7 @@ class Follower:
     require_tables: bool = True
     persists: bool = False
     saw: Callable[[Survey], None] | None = None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
     _outcomes: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _last_range: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
     _fenced: int = 0
@@ -187,7 +189,7 @@ class Follower:
 
         The errors of `survey` and `execute` propagate; the result contains the errors of individual tables.
         """
-        now = datetime.now(UTC)
+        now = self.clock()
         if self.seen is not None and self.seen.offsets.number:
             self._beaten = beat(self.database, self._beaten, now)
         looked, taken = self.signals.look(self.database), self._take()
@@ -307,7 +309,7 @@ class Follower:
         """Note the result: what failed waits before it is read again; everything else continues meanwhile."""
         self._note(decision.tables, failed)
         failures = decision.attempt if failed else 0
-        self._outcomes[decision.id] = Outcome(failures, datetime.now(UTC) if failures else None)
+        self._outcomes[decision.id] = Outcome(failures, self.clock() if failures else None)
 
     def _tried(self, tables: Collection[TableId]) -> None:
         """Each table that was given up before this run is tried again once."""

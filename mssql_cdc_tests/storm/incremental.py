@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -39,7 +39,7 @@ from mssql_cdc_tests.spark.model_source import ModelReader
 from mssql_cdc_tests.storm.emitted import emitted_rows_are_in_the_cut, emitted_rows_are_true
 from mssql_cdc_tests.storm.lake import Killed, change_log, connector_for, happening_at, killed_at, rows_by_the_log
 from mssql_cdc_tests.storm.model import ModelWorld
-from mssql_cdc_tests.storm.schedule import CHANGES, PLACES
+from mssql_cdc_tests.storm.schedule import CHANGES, LOOK, PLACES
 from mssql_cdc_tests.storm.worlds import KEYED, Change
 
 MANY_KEYS = st.integers(0, 9)
@@ -90,7 +90,7 @@ class Incremental(RuleBasedStateMachine):
             self.stack.enter_context(patch(f"mssql_cdc.capture.incremental.{name}", value))
         for name, value in (("incremental_step.MOST_STAGED", 2), ("incremental.REST_SECONDS", 0)):
             self.stack.enter_context(patch(f"mssql_cdc.follow.{name}", value))
-        self.signals = 0
+        self.signals, self.now = 0, datetime.now(UTC)
         self.followers = [self._follower(0), self._follower(1)]
 
     def teardown(self) -> None:
@@ -101,7 +101,7 @@ class Incremental(RuleBasedStateMachine):
         """A run; the first one reads groups beside its steps, which end before a later step looks at them."""
         thread = GroupThread(DaemonWork("incremental snapshot", start=lambda work: work())) if number == 0 else None
         database = self.world.database.named(f"run {number}").apart()
-        return Follower(database, merge=False, chunks=IncrementalSnapshots(thread=thread))
+        return Follower(database, merge=False, chunks=IncrementalSnapshots(thread=thread), clock=lambda: self.now)
 
     # -- the source -------------------------------------------------------------------------------------------
 
@@ -294,6 +294,7 @@ class Incremental(RuleBasedStateMachine):
 
     def _step(self, number: int) -> None:
         self.world.interruption.opened = 0
+        self.now += LOOK
         with contextlib.suppress(MssqlCdcError):
             self.followers[number].step()
 

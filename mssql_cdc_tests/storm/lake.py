@@ -60,7 +60,7 @@ def connector_for(folder: Path, **properties: str) -> Connector:
         "database.names": "shop",
         "topic.prefix": "server1",
         "delta.warehouse": str(folder),
-        "retriable.restart.connector.wait.ms": "1",  # A wait means that nothing is left to do.
+        "retriable.restart.connector.wait.ms": "1000",  # By the clock of the schedule, not by the machine.
         "dagster.max.attempts": "2",
         "incremental.snapshot.added.columns": "false",  # It would mend what a schedule wants to see; some draw it.
         "incremental.snapshot.chunk.size": "1",

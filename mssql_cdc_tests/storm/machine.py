@@ -79,7 +79,7 @@ class Storm(Beside):
         if properties:
             self.world.configure(**properties)
             self.database = self.world.database
-        self.follower = self._follower()
+        self.follower = self.new_follower()
         for one in changes:
             self.world.change(*one)
         if denied is not None:

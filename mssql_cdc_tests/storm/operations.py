@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from unittest.mock import patch
 
 from hypothesis import strategies as st
@@ -498,7 +498,7 @@ class Operations(Schedule):
     def decided(self, run: Database, later: int = 0) -> tuple[Survey, Decision] | None:
         """What another run sees and decides, by a clock that is so many seconds ahead; None: it cannot look."""
         try:
-            seen = survey(run, now=datetime.now(UTC) + timedelta(seconds=later), currents=self.world.merges)
+            seen = survey(run, now=self.now + timedelta(seconds=later), currents=self.world.merges)
         except MssqlCdcError:
             return None
         return seen, plan(seen.facts)

@@ -9,10 +9,10 @@ import contextlib
 import json
 import shutil
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -65,6 +65,8 @@ WITHIN = st.just(0) | st.integers(1, 12)
 """How many further calls of a session it makes before."""
 ENOUGH = 60
 """Looks that must do for the lake to come to rest; one that reads further than all before is none of them."""
+LOOK, LONG = timedelta(seconds=1), timedelta(minutes=1)
+"""How far a look advances the clock, and how far it goes when a schedule comes to rest and a retry has to wait."""
 MOST_STEPS = 240
 """A defect may let every look read further, or chunks, for ever."""
 SMALL: Mapping[str, int] = {
@@ -114,7 +116,9 @@ class Schedule(RuleBasedStateMachine):
         self.stack.enter_context(self.world.open())
         for name, value in SMALL.items():
             self.stack.enter_context(patch(f"mssql_cdc.{name}", value))
-        self.follower = self._follower()
+        self.now = datetime.now(UTC)
+        """The clock of the runs: schedules must not depend on how fast the machine is."""
+        self.follower = self.new_follower()
         self.repairs = self.played = 0
         self.restored = self.cleaned = self.controlled = self.has_renamed = False
         self.tampered: set[str] = set()
@@ -127,10 +131,11 @@ class Schedule(RuleBasedStateMachine):
         with self.stack:
             self.come_to_rest()
 
-    def _follower(self) -> Follower:
+    def new_follower(self) -> Follower:
+        """A run that knows nothing yet."""
         beside = snapshots_between(self.database) if self.beside else None
         chunks = chunks_between() if self.beside else IncrementalSnapshots()
-        return Follower(self.database, merge=self.world.merges, beside=beside, chunks=chunks)
+        return Follower(self.database, merge=self.world.merges, beside=beside, chunks=chunks, clock=lambda: self.now)
 
     @invariant()
     def rest_between_rules(self) -> None:
@@ -230,7 +235,7 @@ class Schedule(RuleBasedStateMachine):
             try:
                 self.look()
             except Killed:
-                self.follower = self._follower()
+                self.follower = self.new_follower()
 
     # -- what has to hold -------------------------------------------------------------------------------------
 
@@ -320,7 +325,7 @@ class Schedule(RuleBasedStateMachine):
         return False
 
     def _run_until_idle(self) -> None:
-        follower = self.follower = self._follower()
+        follower = self.follower = self.new_follower()
         looks = waits = 0
         furthest: tuple[int, Lsn] | None = None
         beats = iter(range(ENOUGH // 4))
@@ -336,10 +341,12 @@ class Schedule(RuleBasedStateMachine):
             match follower.decision:
                 case Wait(until=None):
                     waits = 0 if is_due else waits + 1
-                case Wait():  # Something is left: a retry is held back for milliseconds.
-                    time.sleep(0.001)
+                case Wait():  # Something is left: a retry is held back.
+                    pass
                 case _:
                     waits = 0
+            if follower.errors or (isinstance(follower.decision, Wait) and follower.decision.until):
+                self.now += LONG
             match follower.decision:
                 case Range(range=read) if furthest is None or (read.epoch, read.to) > furthest:
                     furthest = read.epoch, read.to
@@ -353,6 +360,7 @@ class Schedule(RuleBasedStateMachine):
         earlier = follower.decision
         paused = self._paused(follower)
         self.world.interruption.opened = 0
+        self.now += LOOK
         tolerated(follower.step)
         self._opened_tables_are_read()
         if paused is not None:

@@ -17,11 +17,10 @@ from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.decisions import Snapshot
-from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loss import acknowledge
 from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc.run.standing import standings
-from mssql_cdc.schema import TableSchema
+from mssql_cdc.schema import TableId, TableSchema
 from mssql_cdc.source.values import CaptureInstance
 from mssql_cdc_tests.lake_kit import lsn
 from mssql_cdc_tests.storm.lake import happening_at, opened_snapshots, unopened
@@ -243,7 +242,7 @@ def test_snapshot_says_that_the_recovery_fork_is_hidden(storm: Storm, *, hidden:
     """Then nothing shows that a restore has taken back what only the snapshot has read (A7)."""
     lines = list[str]()
     storm.database = replace(storm.database, log=lines.append)
-    storm.follower = Follower(storm.database, merge=False)
+    storm.follower = storm.new_follower()
     if hidden:
         storm.recovery_fork_is_hidden()
     storm.come_to_rest()
@@ -277,7 +276,8 @@ def test_gap_of_a_restore_begins_behind_what_a_run_committed_before_it_died(stor
 def test_bounded_range_does_not_end_below_a_table_while_another_stands_beyond_capture(storm: Storm):
     """`people` is read on while `orders` is given up; the snapshot of `notes` ends behind what is captured."""
     storm.world.configure(**{"max.iteration.transactions": "1"})
-    storm.database, storm.follower = storm.world.database, Follower(storm.world.database, merge=False)
+    storm.database = storm.world.database
+    storm.follower = storm.new_follower()
     storm.come_to_rest()
     storm.snapshot_while_capture_lags("people", "orders", 5, [], anew=True, early=True)
     storm.come_to_rest()
@@ -514,7 +514,8 @@ def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restore
 def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(storm: Storm):
     """Capture has passed the end of the snapshot, but the stream has read the first of three changes before it only."""
     storm.world.configure(**{"max.iteration.transactions": "1"})
-    storm.database, storm.follower = storm.world.database, Follower(storm.world.database, merge=False)
+    storm.database = storm.world.database
+    storm.follower = storm.new_follower()
     storm.come_to_rest()
     storm.snapshot_while_capture_lags("orders", "orders", 3, [], looks=1)
     for _ in range(4):

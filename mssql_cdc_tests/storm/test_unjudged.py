@@ -17,7 +17,6 @@ from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.plan.decisions import Lost, Snapshot
 from mssql_cdc.records.source_offsets import SourceOffset
 from mssql_cdc.run.execute import execute
-from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc.schema import TableId
 from mssql_cdc_tests.lake_kit import lsn
@@ -105,7 +104,7 @@ def test_a_table_goes_on_behind_a_change_of_its_log_that_was_noticed(storm: Stor
     """Its position was taken again without the log as it is now: loss and position alternated for ever."""
     storm.world.configure(**{"snapshot.mode": "when_needed_no_data"})
     storm.database = storm.world.database
-    storm.follower = Follower(storm.database, merge=False)
+    storm.follower = storm.new_follower()
     events(storm, "orders", 3, looks=3)
     storm.user_restores_a_change_log("orders", 1)
     change(storm, "orders", 3, "c")
