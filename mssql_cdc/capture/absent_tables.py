@@ -31,22 +31,22 @@ class _Missing:
         table: Its last name.
         number: Its object id; None: another table has it now (after a restore).
         entry: Its newest entry.
+        epoch: The epoch of the survey; the entry may belong to an earlier one.
         former: Whether another table has its name now.
-        earlier: Whether its entry belongs to an earlier epoch, whose positions mean nothing in this one (A7).
         gap: The status of its gap in that case; None: it has none.
     """
 
     table: TableId
     number: int | None
     entry: Entry
+    epoch: int
     former: bool = False
-    earlier: bool = False
     gap: Literal["open", "acknowledged"] | None = None
 
     @property
     def position(self) -> Lsn | None:
         """Its position in this epoch. A table that never streamed and has no name of its own has lost everything."""
-        known = self.entry.to if not self.earlier else None
+        known = self.entry.to_in(self.epoch)
         return Lsn.parse(known) if known else Lsn(bytes(10)) if self.former else None
 
     def absent(self, absence: Absence) -> Absent:
@@ -56,7 +56,7 @@ class _Missing:
             reason = f"another table has the name of this one (object id {former}) now; {reason}"
         lost = absence.lost and self.gap is None
         # The restore that began the epoch has recorded the gap of a table that was not captured then.
-        status = "lost" if lost and self.earlier else self.entry.status
+        status = "lost" if lost and self.entry.epoch != self.epoch else self.entry.status
         return Absent(self.table, status, self.position, reason, lost, former)
 
 
@@ -102,7 +102,8 @@ def unfit_tables(offsets: Offsets, problems: Mapping[TableId, str]) -> Iterator[
     """
     for table, reason in problems.items():
         entry = offsets.entry(table.text)
-        position = Lsn.parse(entry.to) if entry is not None and entry.to else None
+        to = entry.to_in(offsets.epoch) if entry is not None else None
+        position = Lsn.parse(to) if to else None
         yield Absent(table, entry.status if entry is not None else "new", position, reason, lost=False)
 
 
@@ -143,8 +144,7 @@ def _under_their_names(
         table, number = newest.table_id, newest.object_id
         if database.connector.filters.tables.matches(*table.parts):
             # After a restore, another table may have its identity; a table that was renamed has its versions.
-            earlier = entry.epoch != offsets.epoch
-            yield _Missing(table, None if number in present else number, entry, earlier=earlier)
+            yield _Missing(table, None if number in present else number, entry, offsets.epoch)
 
 
 def _under_former_names(
@@ -168,7 +168,7 @@ def _under_former_names(
     last = {found[number][0].text: number for number in in_order}
     for number, (table, entry) in found.items():
         is_taken = table.text in shown or table.text in history.versions
-        one = _Missing(table, number, entry, former=is_taken or last[table.text] != number)
+        one = _Missing(table, number, entry, offsets.epoch, former=is_taken or last[table.text] != number)
         if one.former:
             one = replace(one, gap=told.get((table.text, entry.epoch, str(one.position))))
         if one.gap != "acknowledged":

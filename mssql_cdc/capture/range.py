@@ -143,8 +143,7 @@ def mark_status(database: Database, survey: Survey, reasons: Mapping[TableId, st
         known = survey.tables.get(table)
         entry = known.new_entry() if known is not None else survey.left[table]
         position = survey.position(table)
-        known_to = entry.to if entry.epoch == survey.facts.epoch else None  # Earlier ones mean nothing now (A7).
-        to = position.text if position is not None else known_to
+        to = position.text if position is not None else entry.to_in(survey.facts.epoch)
         entries[table.text] = replace(entry, status=status, reason=redact(reason), epoch=survey.facts.epoch, to=to)
     row = status_changed(database.stamp(survey.facts.epoch), entries)
     return append_offsets(database.layout, row, seen=survey.offsets, storage=database.storage)

@@ -79,8 +79,9 @@ class Fence:
         """
         offsets = self.database.offsets()
         entry = member.entry_in(offsets)
-        if self.restored is None and entry is not None and entry.to is not None and entry.epoch == offsets.epoch:
-            to, end = Lsn.parse(entry.to), time.monotonic() + PATIENCE
+        known = entry.to_in(offsets.epoch) if entry is not None and self.restored is None else None
+        if known is not None:
+            to, end = Lsn.parse(known), time.monotonic() + PATIENCE
             self._until(lambda: session.shows(to) or None, end, f"the server that is read shows {to}, as the lake does")
 
     def follow(self, until: Callable[[], bool], table: TableId, what: str) -> None:
@@ -121,7 +122,8 @@ class Fence:
         if entry is None or entry.status not in {"streaming", "failed"}:
             status = entry.status if entry else "unknown"
             raise DataLostError(f"{member.table} is not streaming: its status is {status}")
-        return entry.to is not None and entry.epoch == offsets.epoch and Lsn.parse(entry.to) >= goal
+        to = entry.to_in(offsets.epoch)
+        return to is not None and Lsn.parse(to) >= goal
 
     def _until(self, look: Callable[[], T | None], end: float, what: str) -> T:
         while True:

@@ -55,9 +55,10 @@ def _ended(tables: Iterable[LakeTable], offsets: Offsets) -> Iterator[tuple[Tabl
             continue
         instances = sorted(member.captured.instances, key=lambda one: one.start_lsn)
         entry = member.entry_in(offsets)
-        if entry is None or entry.to is None or entry.status != "streaming" or entry.epoch != offsets.epoch:
+        to = entry.to_in(offsets.epoch) if entry is not None and entry.status == "streaming" else None
+        if to is None:
             continue
-        reached = Lsn.parse(entry.to)
+        reached = Lsn.parse(to)
         for older, newer in pairwise(instances):
             if newer.start_lsn < reached:
                 yield member.table, older, newer.start_lsn, reached

@@ -89,8 +89,8 @@ class Budget:
         """The largest lag in seconds, as of the last query, and what has it."""
         now = self.clock.seconds()
         if self._lag is None or now >= self._lag[0] + LAG_SECONDS:
-            entries = [one for one in offsets.present.values() if one.status == "streaming" and one.to is not None]
-            positions = {Lsn.parse(one.to) for one in entries if one.to is not None and one.epoch == offsets.epoch}
+            entries = [one for one in offsets.present.values() if one.status == "streaming"]
+            positions = {Lsn.parse(to) for one in entries if (to := one.to_in(offsets.epoch)) is not None}
             health = session.capture_health(positions)
             unread = (unread_lag(one, health) or 0.0 for one in positions)
             stream = max(health.behind.total_seconds(), *unread)

@@ -151,10 +151,10 @@ class Step:
         entry = member.entry_in(self.offsets)
         if known.status in {"lost", "excluded"}:
             return f"its status is {known.status}; take a blocking snapshot of it"
-        streams = entry is not None and entry.status == "streaming" and entry.epoch == self.offsets.epoch
-        if known.rekeyed or entry is None or entry.to is None or not streams:
+        to = entry.to_in(self.offsets.epoch) if entry is not None and entry.status == "streaming" else None
+        if known.rekeyed or to is None:
             return None
-        position = Lsn.parse(entry.to)
+        position = Lsn.parse(to)
         instance = known.instance_at(position)
         if instance is None:
             return None

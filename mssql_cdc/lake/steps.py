@@ -61,6 +61,10 @@ class Entry:
         """The position of the table in this entry."""
         return None if self.to is None else Reached(self.epoch, self.to)
 
+    def to_in(self, epoch: int) -> str | None:
+        """The table's position in an epoch; None: it has none there. One of another epoch means nothing (A7)."""
+        return self.to if self.epoch == epoch else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:

@@ -167,8 +167,8 @@ def positions(offsets: Offsets) -> set[Lsn]:
 
 def position_of(entry: Entry, offsets: Offsets) -> Lsn | None:
     """A table's position in the current epoch; None before it streams."""
-    streams = entry.status in {"streaming", "failed", "lost"} and entry.epoch == offsets.epoch
-    return Lsn.parse(entry.to) if streams and entry.to is not None else None
+    to = entry.to_in(offsets.epoch) if entry.status in {"streaming", "failed", "lost"} else None
+    return Lsn.parse(to) if to is not None else None
 
 
 def unmerged_since(database: Database, home: TableHome, newest: TableSchema) -> CommitTimes:

@@ -17,7 +17,7 @@ from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lsn import Lsn, LsnRange
 from mssql_cdc.plan.decisions import Snapshot
-from mssql_cdc.run.loss import acknowledge
+from mssql_cdc.run.loss import acknowledge, go_on_after_restore
 from mssql_cdc.run.snapshots import take_snapshot
 from mssql_cdc.run.standing import standings
 from mssql_cdc.schema import TableId, TableSchema
@@ -838,6 +838,23 @@ def test_position_of_an_earlier_epoch_does_not_count_for_a_table_that_is_lost_wh
     storm.disable("orders")
     storm.look(4)
     storm.transaction([("orders", 0, "while it was off")])
+    storm.come_to_rest()
+    for value in ("a", "b"):
+        storm.change_arrives([("orders", 0, value)])
+        storm.come_to_rest()
+
+
+def test_position_of_an_earlier_epoch_does_not_count_for_a_table_that_was_given_up_in_a_new_one(storm: Storm):
+    """Acknowledging its loss gave it that position in the new epoch."""
+    storm.come_to_rest()
+    storm.back_up()
+    storm.backlog("orders", 200)
+    storm.come_to_rest()
+    storm.restore()
+    storm.disable("orders")
+    go_on_after_restore(storm.database, by="the storm")
+    assert acknowledge(storm.database, [TableId("shop", "dbo", "orders")], by="the storm").given_up
+    storm.enable("orders")
     storm.come_to_rest()
     for value in ("a", "b"):
         storm.change_arrives([("orders", 0, value)])

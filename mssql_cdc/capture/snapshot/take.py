@@ -281,7 +281,7 @@ def _take_positions(database: Database, survey: Survey, decision: Snapshot, tabl
 def _furthest(offsets: Offsets, epoch: int) -> Lsn | None:
     """The largest position of a table or a cut in this epoch; None: nothing streams yet."""
     cut = offsets.last_cut()
-    reached = [entry.to for entry in offsets.entries.values() if entry.status == "streaming" and entry.epoch == epoch]
+    reached = [entry.to_in(epoch) for entry in offsets.entries.values() if entry.status == "streaming"]
     reached += [cut.to] if cut is not None and cut.epoch == epoch else []
     return max((Lsn.parse(to) for to in reached if to), default=None)
 
