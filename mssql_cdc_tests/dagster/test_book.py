@@ -260,7 +260,7 @@ def test_an_idle_step_says_nothing_of_what_was_captured_after_it_began(watch):
 
 
 @pytest.mark.parametrize("scanned", [0, 1])
-def test_a_window_by_hand_is_not_complete_before_capture_has_scanned_behind_it(watch, scanned):
+def test_a_window_by_hand_is_not_complete_before_capture_has_scanned_after_it(watch, scanned):
     """A commit of 10:59:59 is captured at 11:00:04; the operator asked at 11:00:02."""
     watch.settle()
     window = watch.location.setup.windows.start(watch.book.clock())

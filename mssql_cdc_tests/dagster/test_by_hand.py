@@ -66,7 +66,7 @@ def test_a_window_that_ended_before_capture_stood_still_is_reported_complete(sta
 
 
 @pytest.mark.parametrize("patience", [180, 0])
-def test_a_window_that_has_just_ended_is_read_when_capture_has_scanned_behind_it(streaming, monkeypatch, patience):
+def test_a_window_that_has_just_ended_is_read_when_capture_has_scanned_after_it(streaming, monkeypatch, patience):
     """A commit of 10:59:59 is captured at 11:00:04; the operator asks at 11:00:02."""
     since = datetime.now(UTC) - timedelta(minutes=50)
     location = streaming.reloaded(dagster_window="15 minutes", since=since)

@@ -23,7 +23,7 @@ def begun(shop, locate, seconds: int) -> Location:
 
 
 @pytest.mark.parametrize("seconds", [0, 3600])
-def test_no_run_is_requested_behind_the_snapshot_and_its_own_run_ends(shop, locate, seconds):
+def test_no_run_is_requested_after_the_snapshot_and_its_own_run_ends(shop, locate, seconds):
     location = begun(shop, locate, seconds)
     for looked in (location.cursor, None):
         location.cursor = looked
@@ -35,7 +35,7 @@ def test_no_run_is_requested_behind_the_snapshot_and_its_own_run_ends(shop, loca
         assert location.tick().run_requests == []
 
 
-def test_windows_behind_the_snapshot_are_not_reported(shop, locate):
+def test_windows_after_the_snapshot_are_not_reported(shop, locate):
     location = begun(shop, locate, 0).reloaded(dagster_max_run_seconds=3600)
     request = ask(location.reloaded(snapshot_mode="initial"))
     shop.run("INSERT INTO dbo.orders VALUES (1)")

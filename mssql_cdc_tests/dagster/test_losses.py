@@ -71,7 +71,7 @@ def test_the_loss_of_a_table_that_is_not_selected_is_left_to_the_stream(streamin
     assert streaming.checks("people")[0] is False
 
 
-def test_a_loss_behind_the_tick_is_recorded_by_the_run_that_reads_its_range(streaming, spark):
+def test_a_loss_after_the_tick_is_recorded_by_the_run_that_reads_its_range(streaming, spark):
     streaming.shop.run("INSERT INTO dbo.people VALUES (1, N'Ann')")
     request = ask(streaming)
     lose_changes(streaming, ["orders"])

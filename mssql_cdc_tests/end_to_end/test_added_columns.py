@@ -142,7 +142,7 @@ def test_a_table_without_a_key_is_told_once_to_need_a_snapshot(place: Place, cap
 
 
 @pytest.mark.feature("EVO-09")
-def test_the_rest_of_a_table_gets_its_added_column_behind_a_snapshot_of_some_rows(orders: Place):
+def test_the_rest_of_a_table_gets_its_added_column_after_a_snapshot_of_some_rows(orders: Place):
     """The snapshot reads the new instance before the stream does, so that the lake knows its structure by then."""
     place = orders
     add_amount(place)
@@ -154,7 +154,7 @@ def test_the_rest_of_a_table_gets_its_added_column_behind_a_snapshot_of_some_row
 
 
 @pytest.mark.feature("EVO-09")
-def test_the_rest_of_a_table_gets_its_added_column_behind_a_snapshot_that_is_stopped(orders: Place):
+def test_the_rest_of_a_table_gets_its_added_column_after_a_snapshot_that_is_stopped(orders: Place):
     place = orders
     add_amount(place)
     assert place.command("snapshot", "--table", "dbo.orders") == 0
@@ -240,7 +240,7 @@ def test_an_instance_that_adds_nothing_asks_for_nothing(orders: Place):
 
 @pytest.mark.sandbox
 @pytest.mark.feature("EVO-09")
-def test_an_added_column_is_read_again_behind_a_restore(orders: Place):
+def test_an_added_column_is_read_again_after_a_restore(orders: Place):
     """The server gives the same object ids again: the instance is another one that looks like the first."""
     place = orders
     place.settle()

@@ -154,7 +154,7 @@ def images(place: Place, output: Path) -> list[dict[str, Any]]:
     ],
     ids=["default", "nullability", "collation", "length"],
 )
-def test_what_changes_under_the_same_instance_takes_effect_behind_the_rows_of_before(
+def test_what_changes_under_the_same_instance_takes_effect_after_the_rows_of_before(
     narrow: Place, tmp_path: Path, altered: str, announced: list[str]
 ):
     """Review, D1: the new structure began where the instance did, so that its record came before all older events."""

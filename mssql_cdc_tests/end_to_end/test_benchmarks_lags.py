@@ -9,7 +9,7 @@ from mssql_cdc_tests.benchmarks.stream_lag import Delivery, Span, lags
 DELIVERIES = [Delivery(11.0, 10.2), Delivery(11.5, 10.2), Delivery(14.0, 13.9)]
 
 
-def test_each_transaction_counts_from_its_commit_to_the_first_delivery_behind_it():
+def test_each_transaction_counts_from_its_commit_to_the_first_delivery_after_it():
     assert lags([10.0, 10.2, 13.0], DELIVERIES, [Span(0, 20)]) == pytest.approx([0.8, 1.0, 1.0])
 
 

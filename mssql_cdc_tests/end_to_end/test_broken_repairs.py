@@ -64,7 +64,7 @@ BREAKS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 
 
 @pytest.mark.parametrize("name", BREAKS)
-def test_a_check_behind_a_broken_repair_lists_the_rows_that_are_wrong(
+def test_a_check_after_a_broken_repair_lists_the_rows_that_are_wrong(
     spoiled: Place, capsys: pytest.CaptureFixture[str], name: str
 ):
     """It took the rows of the change log for those of the current table, and called it equal."""

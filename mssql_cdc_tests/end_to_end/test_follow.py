@@ -59,7 +59,7 @@ def test_headers_name_the_task(items: Place):
 
 
 @pytest.mark.long
-def test_follow_goes_on_behind_the_offset_of_any_record(items: Place, tmp_path: Path):
+def test_follow_continues_after_the_offset_of_any_record(items: Place, tmp_path: Path):
     items.sql(
         "BEGIN TRAN; INSERT INTO dbo.items VALUES (3, N'c'), (4, N'd'); UPDATE dbo.items SET name = N'x'; COMMIT",
     )
@@ -201,7 +201,7 @@ def test_a_command_that_is_none_is_refused_and_nothing_ends(items: Place):
         assert found.end() == 0
 
 
-def test_initial_only_ends_by_itself_behind_its_snapshot(items: Place):
+def test_initial_only_ends_by_itself_after_its_snapshot(items: Place):
     items.configure(snapshot_mode="initial_only")
     with followed(items) as found:
         assert found.ended() == 0

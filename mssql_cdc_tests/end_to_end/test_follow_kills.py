@@ -33,7 +33,7 @@ LARGE = 30_000
 @pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.feature("STR-04", "STR-22", "ERR-06")
-def test_output_that_is_cut_behind_the_last_committed_record_is_complete_and_ordered(place: Place):
+def test_output_that_is_cut_after_the_last_committed_record_is_complete_and_ordered(place: Place):
     place.configure(**{"provide.transaction.metadata": METADATA, "message.key.columns": "dbo.texts:mark"})
     create(place)
     place.create("texts", "id int NOT NULL PRIMARY KEY, mark int NOT NULL, body nvarchar(max) NOT NULL")

@@ -615,7 +615,7 @@ def test_a_staged_row_that_a_repair_has_deleted_meanwhile_does_not_come_back(sig
     assert place.check() == 0
 
 
-def test_the_deletes_of_a_sweep_are_written_once_although_a_repair_commits_behind_them(signalled: Place, spark: Any):
+def test_the_deletes_of_a_sweep_are_written_once_although_a_repair_commits_after_them(signalled: Place, spark: Any):
     """The current table does not have them yet, and the newest commit beside the stream's is not the sweep's."""
     place = signalled
     table = f"delta.`{place.uri('orders')}`"

@@ -33,7 +33,7 @@ def test_a_loss_ends_with_code_4_and_is_acknowledged_by_name(orders: Place, caps
 
 
 @pytest.mark.feature("SIG-02")
-def test_a_signal_table_that_lost_changes_streams_on_behind_a_gap(signalled: Place, capsys: pytest.CaptureFixture[str]):
+def test_a_signal_table_that_lost_changes_continues_after_a_gap(signalled: Place, capsys: pytest.CaptureFixture[str]):
     """It stayed lost: no snapshot reads it, so that the one that was advised could not repair it."""
     place = signalled
     assert place.catch_up() == 0

@@ -84,7 +84,7 @@ KINDS = {
         *(pytest.param(kind, "false", id=kind, marks=pytest.mark.long) for kind in ("padded", "replaced", "finer")),
     ],
 )
-def test_a_row_that_changes_behind_the_alter_breaks_no_story(place: Place, kind: str, wanted: str):
+def test_a_row_that_changes_after_the_alter_breaks_no_story(place: Place, kind: str, wanted: str):
     """Its before image has the rewritten value, the image that precedes it the one of before."""
     place.configure(incremental_snapshot_added_columns=wanted)
     before, after, value = KINDS[kind]

@@ -27,7 +27,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.mark.feature("SIG-05")
 @pytest.mark.parametrize("killed", [None, pytest.param(False, marks=pytest.mark.long), True])
-def test_signals_in_a_topic_are_done_once_also_behind_a_kill(place: Place, broker: Broker, killed: bool | None):  # noqa: FBT001
+def test_signals_in_a_topic_are_done_once_also_after_a_kill(place: Place, broker: Broker, killed: bool | None):  # noqa: FBT001
     place.configure(
         signal_enabled_channels="kafka",
         signal_kafka_bootstrap_servers=broker.servers,

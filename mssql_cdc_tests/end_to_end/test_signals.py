@@ -105,7 +105,7 @@ def test_a_requested_snapshot_that_cannot_be_read_is_given_up_and_its_table_stre
 
 @pytest.mark.feature("SIG-02")
 @pytest.mark.parametrize("after", [False, True])
-def test_a_signal_whose_run_was_killed_behind_its_range_is_taken_by_the_next_one(after: bool, signalled: Place):  # noqa: FBT001
+def test_a_signal_whose_run_was_killed_after_its_range_is_taken_by_the_next_one(after: bool, signalled: Place):  # noqa: FBT001
     """On a quiet source it waited for the next change of any table."""
     signalled.signal("s1", type="blocking", **{"data-collections": [f"{signalled.database}.dbo.orders"]})
     signalled.settle()

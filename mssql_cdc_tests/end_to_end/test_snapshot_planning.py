@@ -68,7 +68,7 @@ def test_the_first_rows_are_in_the_lake_before_a_large_table_is_planned(tables: 
         pytest.param("mssql_cdc.capture.snapshot.chunk_groups.commit", 3, True, marks=pytest.mark.long),
     ],
 )
-def test_planning_goes_on_behind_the_chunks_that_are_committed(tables: Place, target: str, call: int, *, after: bool):
+def test_planning_continues_after_the_chunks_that_are_committed(tables: Place, target: str, call: int, *, after: bool):
     """What was planned and not read is planned again, with rows that have come and gone meanwhile."""
     with killed_at(target, call, after=after), pytest.raises(Killed):
         tables.catch_up()

@@ -429,7 +429,7 @@ def test_an_offset_of_a_history_that_a_restore_took_back_is_refused(place: Place
     assert not (place.warehouse / "shop").exists()
 
 
-def test_a_restore_right_behind_a_take_over_is_noticed(place: Place, capsys: pytest.CaptureFixture[str]):
+def test_a_restore_right_after_a_take_over_is_noticed(place: Place, capsys: pytest.CaptureFixture[str]):
     path = _offsets_file(place, _offset_that_a_restore_takes_back(place))
     assert place.command("take-over", "--offsets", str(path)) == 0
     place.sql("EXEC sandbox.restore_database", "INSERT INTO dbo.a VALUES (4, 1)")

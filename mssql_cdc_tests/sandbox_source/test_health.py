@@ -130,7 +130,7 @@ def test_a_capture_job_that_is_behind_is_seen_by_the_age_of_what_it_found_last(s
 
 
 @pytest.mark.feature("STR-14")
-def test_a_scan_behind_an_outage_does_not_count_as_one_of_now(shop: Shop) -> None:
+def test_a_scan_after_an_outage_does_not_count_as_one_of_now(shop: Shop) -> None:
     """It is the first one in an hour, and far from the log's end: the lag was zero until it had ended."""
     shop.create("t", "id int NOT NULL PRIMARY KEY")
     shop.run("INSERT dbo.t VALUES (1)")

@@ -144,7 +144,7 @@ def test_the_end_of_the_log_is_passed_on_a_secondary_that_shows_no_scans(seconda
 
 @pytest.mark.feature("HA-01")
 @pytest.mark.parametrize("platform", ["shop", "azure"])
-def test_the_end_of_a_secondarys_own_log_is_at_or_behind_all_that_it_shows(
+def test_the_end_of_a_secondarys_own_log_is_at_or_after_all_that_it_shows(
     platform: str, request: pytest.FixtureRequest
 ) -> None:
     """sys.dm_db_log_stats shows no end there, and a savepoint writes: each snapshot failed at its begin."""

@@ -145,7 +145,7 @@ def test_empty_scans_of_a_group_prove_nothing_about_what_a_secondary_lacks(group
 
 
 @pytest.mark.feature("HA-01")
-def test_two_empty_scans_behind_what_all_secondaries_have_hardened_are_proof(grouped: Shop) -> None:
+def test_two_empty_scans_after_what_all_secondaries_have_hardened_are_proof(grouped: Shop) -> None:
     """A resting database of a group, whose secondaries are complete, does not wait for the next transaction."""
     grouped.run("CREATE TABLE dbo.untracked (id int)")
     seen, known = log_end.SeenLog(), log_end.mark(grouped.control)

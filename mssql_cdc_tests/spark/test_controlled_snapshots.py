@@ -253,7 +253,7 @@ def test_a_run_killed_while_it_stops_a_table_leaves_the_stop_to_the_next(
     assert told(database)[before:] == [("STARTED", None), ("ABORTED", ORDERS)], "nothing is told twice"
 
 
-def test_a_run_killed_behind_a_recorded_pause_leaves_the_snapshot_paused(database, source, after_groups):
+def test_a_run_killed_after_a_recorded_pause_leaves_the_snapshot_paused(database, source, after_groups):
     write_some(source)
     settled(database, source)
     before = len(told(database))

@@ -48,7 +48,7 @@ DROPPED = [f"ALTER TABLE {{}} DROP FEATURE {one}" for one in ("inCommitTimestamp
     ],
     ids=["clustered", "numbered", "supported"],
 )
-def test_change_log_goes_on_with_spark_behind_an_alter_that_changes_no_row(
+def test_change_log_goes_on_with_spark_after_an_alter_that_changes_no_row(
     spark: SparkSession, tmp_path: Path, alter: str, features: set[str]
 ):
     home, schema = home_in(tmp_path), orders(column("id", "int"))
@@ -79,7 +79,7 @@ def test_change_log_goes_on_with_spark_behind_an_alter_that_changes_no_row(
     ],
     ids=["clustered", "widening", "numbered"],
 )
-def test_offsets_go_on_behind_the_remedy_that_the_error_names(
+def test_offsets_continue_after_the_remedy_that_the_error_names(
     spark: SparkSession, tmp_path: Path, alter: str, remedy: list[str]
 ):
     layout = Layout(str(tmp_path), "server1", "shop")

@@ -53,7 +53,7 @@ def give_up(database: Database, source: ModelSource, table: str) -> None:
     assert entry.status == "failed"
 
 
-def test_a_table_that_was_given_up_is_read_behind_the_others_once_it_streams_again(
+def test_a_table_that_was_given_up_is_read_after_the_others_once_it_streams_again(
     database: Database, source: ModelSource
 ):
     write_some(source)

@@ -92,7 +92,7 @@ def test_other_tables_stream_while_a_snapshot_reads(database: Database, source: 
     assert [op for op, _, _ in changes(database, "people")].count("r") == 4
 
 
-def test_a_table_streams_on_behind_its_snapshot_without_the_wait_of_a_retry(
+def test_a_table_continues_after_its_snapshot_without_the_wait_of_a_retry(
     database: Database, source: ModelSource, held: threading.Event
 ):
     """Until it did, no cut was complete, and every current table stood still for ten seconds (make demo)."""
@@ -154,7 +154,7 @@ def test_a_snapshot_that_fails_is_the_trouble_of_its_tables(database: Database, 
         steps(follower, lambda: ("c", 7, "seven") in changes(database, "people"))
 
 
-def test_a_snapshot_ends_behind_its_group_when_the_loop_ends_and_is_resumed(
+def test_a_snapshot_ends_after_its_group_when_the_loop_ends_and_is_resumed(
     database: Database, source: ModelSource, spark: SparkSession, held: threading.Event
 ):
     write_some(source)

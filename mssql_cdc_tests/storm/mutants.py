@@ -96,7 +96,7 @@ MUTANTS = (
         "if later and (scan.session_id, scan.empty_scans) > (known.session_id, before):",
     ),
     Mutant(
-        "words", "one empty scan is proof, though it may have begun before the mark",
+        "words", "one empty scan proves a mark, though it may have begun before it",
         "source.sqlserver.log_end:proven", "before + 2", "before + 1",
     ),
     Mutant(
@@ -141,28 +141,28 @@ MUTANTS = (
         "in ():",
     ),
     Mutant(
-        "A7", "a restore behind the commits of a run that has died is not noticed",
+        "A7", "a restore to before the commits of a dead run is not noticed",
         "capture.source_history:restore_behind_commits", "session.require_witness(witness)", "pass",
     ),
     Mutant(
-        "A5", "what a snapshot meets behind its look counts as judged",
+        "A5", "a changed log that a snapshot finds after its survey counts as recorded",
         "capture.members:_as_judged", "replace(state, checked=judged)", "state",
     ),
     Mutant(
-        "A5", "a snapshot by hand of a log that was changed leaves no gap",
+        "A5", "a requested snapshot of a changed log records no gap",
         "capture.snapshot.take:capture_snapshot",
         "note_tampered(database, (survey.tables[table] for table in tables), survey.facts.epoch)", "pass",
     ),
     Mutant(
-        "A7", "a row that copies the position of a commit speaks for it",
+        "A7", "a row that only repeats the position of a commit counts as its own",
         "capture.members:LakeTable.is_as_recorded", " and not self._has_unrecorded", "",
     ),
     Mutant(
-        "A7", "commits that no row tells of are not asked for behind a survey",
+        "A7", "commits without a row in `_offsets` are not looked up after a survey",
         "capture.source_history:witness_of", "restore_behind_commits(session, offsets, tables)", "None",
     ),
     Mutant(
-        "A7", "transactions that come where capture had passed are not noticed behind a read",
+        "A7", "transactions that appear below what was captured are not noticed after a read",
         "capture.source_history:_require_nothing_between", "captured < witness.start_lsn <= scanned", "False",
     ),
     Mutant(
@@ -170,7 +170,7 @@ MUTANTS = (
         "check.story:log_start", "if facts.stopped is None:", "if facts.stopped is None and not start:",
     ),
     Mutant(
-        "A1", "a table's position is the one of the cut, not its own",
+        "A1", "a table's position is that of the cut, not its own",
         "capture.members:LakeTable.reached", "known = [self.own(), self.entry.reached if self.entry else None]",
         "known = [self.entry.reached if self.entry else None]",
     ),
@@ -193,15 +193,15 @@ MUTANTS = (
         "capture.snapshot.chunk_commits:groups_done", 'facts.get("snapshot") == snapshot', "False",
     ),
     Mutant(
-        "A7", "no witness is looked at",
+        "A7", "no witness is checked",
         "capture.source_history:_require_history", "session.require_witness(offsets.witness)", "pass",
     ),
     Mutant(
-        "A7", "transactions that come below a complete cut are not noticed",
+        "A7", "transactions that appear below a complete cut are not noticed",
         "capture.source_history:_require_history", "session.require_complete(Lsn.parse(cut.to), cut.witness)", "pass",
     ),
     Mutant(
-        "A7", "a restore behind a snapshot's end is not noticed",
+        "A7", "a restore after a snapshot's end is not noticed",
         "capture.source_history:_require_history", "offsets.unwitnessed_marks", "offsets.begun_marks",
     ),
     Mutant(
@@ -218,7 +218,7 @@ MUTANTS = (
         "capture.survey:_member", " and lake.entry.epoch == offsets.epoch", "",
     ),
     Mutant(
-        "A7", "a restore is no gap of tables that were made anew or are not captured",
+        "A7", "a restore records no gap for tables that were re-created or are not captured",
         "run.loss:_reached", "table in dict.fromkeys((*seen.tables, *names.values())):",
         "table in (m.table for m in seen.facts.members if m.position is not None):",
     ),
@@ -227,7 +227,7 @@ MUTANTS = (
         "lake.offset_commits:_check_own", "if now.epoch > seen.epoch:", "if False:",
     ),
     Mutant(
-        "A9", "changes that were cleaned up are not missed by the planner",
+        "A9", "the planner does not notice changes that were cleaned up",
         "plan.planner:_loss",
         "if not instance.min_lsn or follows or instance.min_lsn <= position.increment():",
         "if True:",
@@ -255,7 +255,7 @@ MUTANTS = (
         "capture.snapshot.chunk_plan:remaining", "if _reaches(group.low, min_lsn)", "if True",
     ),
     Mutant(
-        "B14", "a slice goes on past the start of the next instance",
+        "B14", "a slice reads past the start of the next instance",
         "plan.planner:_clamp", "if later is not None and later.before is not None and _at(member) < later.before < to:",
         "if False:",
     ),
@@ -265,11 +265,11 @@ MUTANTS = (
         "return begun[-1] if begun else None",
     ),
     Mutant(
-        "B15", "a table that was dropped and created goes on as the former one",
+        "B15", "a re-created table continues as the former one",
         "capture.survey:_member", "lake.recreated or not known", "not known",
     ),
     Mutant(
-        "B15", "what a dropped table captured last is no gap",
+        "B15", "the last changes of a dropped table are no gap",
         "capture.snapshot.begin:note_unread", "if reached is not None:", "if False:",
     ),
     Mutant(
@@ -277,11 +277,11 @@ MUTANTS = (
         "capture.snapshot.chunk_plan:conclude", "min(group.low for", "max(group.low for",
     ),
     Mutant(
-        "C18", "the stream begins at the snapshot, though it stood before",
+        "C18", "the stream begins at the snapshot, though its position was lower",
         "capture.snapshot.chunk_plan:conclude", "if plan.held is None or plan.held >= low:", "if True:",
     ),
     Mutant(
-        "C18", "a snapshot ends at its begin",
+        "C18", "a snapshot's end is its start",
         "capture.snapshot.finish:end_table", "mark = marked(run.database, run.session)",
         "mark = min(run.offsets.begun_marks, key=lambda begun: begun.lsn)",
     ),
@@ -290,11 +290,11 @@ MUTANTS = (
         "capture.snapshot.begin:begin", "    if begun:\n", "    if False:\n",
     ),
     Mutant(
-        "C18", "a run that was overtaken while it began reads on",
+        "C18", "a run that was overtaken while it began a snapshot continues reading",
         "capture.snapshot.begin:begin", "    require_held(chosen.values(), offsets, database.offsets())\n", "",
     ),
     Mutant(
-        "C18", "a group may follow the end of its snapshot",
+        "C18", "a group may be committed after the end of its snapshot",
         "capture.snapshot.finish:end_table", '_fence_groups(run, table, {"ended": True})', "pass",
     ),
     Mutant(
@@ -306,7 +306,7 @@ MUTANTS = (
         "capture.snapshot.finish:_record_gap", "if not ended.gap or table_plan.held is None:", "if True:",
     ),
     Mutant(
-        "C18", "a complete cut opens the tables that it was made without",
+        "C18", "a complete cut opens tables that are not in it",
         "lake.offset_digest:Digest._ended",
         "one not in last or numbers[last[one]] <= end[0]", "not len(cuts) or numbers[cuts[-1]] <= end[0]",
     ),
@@ -319,24 +319,24 @@ MUTANTS = (
         "capture.snapshot.finish:_write_end", "again = table_plan.again or ended.again", "again = table_plan.again",
     ),
     Mutant(
-        "C19", "a part stands for a table that lost changes",
+        "C19", "a filtered snapshot repairs a table that lost changes",
         "capture.snapshot.statements:_must_be_whole", 'return "changes were lost"', "return None",
     ),
     Mutant(
-        "C19", "a part stands for a table that is made anew, or behind a restore",
+        "C19", "a filtered snapshot is enough for a table that was re-created, or after a restore",
         "capture.snapshot.statements:_must_be_whole", "if held is None:", "if False:",
     ),
     Mutant(
-        "C19", "a part stands for a table that streamed before its last snapshot began",
+        "C19", "a filtered snapshot is enough for a table that streamed before its last snapshot began",
         "capture.snapshot.statements:_must_be_whole", "known.entry.filled is None", "known.entry.to is None",
     ),
     Mutant(
-        "C19", "a part stands for a table without a key that the lake has",
+        "C19", "a filtered snapshot is enough for a table without a key that is in the lake",
         "capture.snapshot.statements:_must_be_whole",
         "if not known.captured.newest.schema.key_columns:", "if False:",
     ),
     Mutant(
-        "C19", "a part stands for changes that went while it was read",
+        "C19", "a filtered snapshot is enough for changes that were cleaned up while it was read",
         "capture.snapshot.finish:end_table", "if outcome.gap and table_plan.select is not None:", "if False:",
     ),
     Mutant(
@@ -344,7 +344,7 @@ MUTANTS = (
         "capture.snapshot.finish:_write_end", " and (table_plan.select is None or table_plan.held is None)", "",
     ),
     Mutant(
-        "C19", "rows that went between two reads of a part are not swept",
+        "C19", "rows deleted between two reads of a filtered snapshot are not swept",
         "capture.snapshot.finish:_write_end", "(table_plan.select is None or table_plan.held is None)",
         "table_plan.select is None",
     ),
@@ -360,7 +360,7 @@ MUTANTS = (
         "min(_low_mark(session, table)[0], table.position)", "_low_mark(session, table)[0]",
     ),
     Mutant(
-        "C", "emitted rows are in no cut while a table is lost that was not opened",
+        "C", "emitted rows are in no cut while a table that was never opened is lost",
         "capture.incremental.emission:record",
         "for name, found in entries.items())", "for name, found in known.items())",
     ),
@@ -373,7 +373,7 @@ MUTANTS = (
         "capture.incremental.emission:passed_groups", "if position < group.mark.lsn:", "if False:",
     ),
     Mutant(
-        "C", "staged chunks outlive a break of the stream",
+        "C", "staged chunks are kept after the stream breaks off",
         "capture.incremental.emission:is_stale", "return broken or", "return",
     ),
     Mutant(
@@ -381,15 +381,15 @@ MUTANTS = (
         "follow.incremental_step:Step._emit", "found = emission.caught_up(reading, log)", "found = reading",
     ),
     Mutant(
-        "C", "an incremental snapshot reads on during a pause",
+        "C", "an incremental snapshot continues reading during a pause",
         "follow.incremental_step:Step._read", "if self.store.state.paused or reading.is_read", "if reading.is_read",
     ),
     Mutant(
-        "C18", "a snapshot that another run was ahead of goes on with its old plan",
+        "C18", "a snapshot that another run has overtaken continues with its old plan",
         "capture.snapshot.begin:_still_holds", "survey.offsets.is_in(snapshot, known.table.text) and ", "",
     ),
     Mutant(
-        "B15", "an object id that was read in an earlier epoch tells of a rename",
+        "B15", "an object id of an earlier epoch identifies a renamed table",
         "lake.offset_digest:Digest.read_in", " if met == epoch", "",
     ),
     Mutant(
@@ -397,7 +397,7 @@ MUTANTS = (
         "capture.survey:_bounded", "(_reaching(session, facts, bound) for bound in", "(bound for bound in",
     ),
     Mutant(
-        "A7", "the witness of a range may be of another history than was surveyed",
+        "A7", "the witness of a range may come from another history than the surveyed one",
         "capture.source_history:witness_of", "_require_same_history(session, offsets, facts)", "pass",
         also=((
             "lake.offset_digest:_furthest",
@@ -409,7 +409,7 @@ MUTANTS = (
         "capture.members:_entry_of", "offsets.entry_of(table.table_id.text, table.object_id)", "None",
     ),
     Mutant(
-        "25", "a table that is tried again gets no cut that names it",
+        "25", "no cut names a table that is tried again",
         "plan.planner:_next_range", "any(m.revived or _at(m) < reached for m in ready)",
         "any(_at(m) < reached for m in ready)",
         also=((
@@ -421,7 +421,7 @@ MUTANTS = (
         "capture.snapshot.take:_has_another", 'status in {"snapshot", "streaming"}', 'status != "new"',
     ),
     Mutant(
-        "25", "a table that was given up stays so at the next start",
+        "25", "a table that was given up stays given up at the next start",
         "capture.survey:_member", 'revived = retries and status == "failed"', "revived = False",
     ),
 )  # fmt: skip
@@ -429,7 +429,7 @@ MUTANTS = (
 
 WHOLE_MUTANTS = (
     Mutant(
-        "3, 4", "rows are read by a structure that the change table no longer has",
+        "3, 4", "rows are read with a structure that the change table no longer has",
         "source.sqlserver.structure:Structure.require_columns",
         "self._require_column(column, found.get(column.name))", "pass",
         also=((
@@ -442,7 +442,7 @@ WHOLE_MUTANTS = (
         "plan.planner:_snapshot", "m.rekeyed and follows", "False",
     ),
     Mutant(
-        "6", "a structure that comes back is the former version",
+        "6", "a structure that returns gets its former version",
         "lake.history:SchemaHistory.match", "known = self.newest(schema.table_id)",
         "found = self.versions.get(schema.table_id.text, ())\n"
         "    known = next((one for one in found if one.same_structure(schema)), None)",
@@ -453,12 +453,12 @@ WHOLE_MUTANTS = (
         "lake.evolution:evolve", 'if committer == "deltalake" and moved:', "if False:",
     ),
     Mutant(
-        "14", "the type of a key column does not count",
+        "14", "the type of a key column is not part of the key",
         "schema.tables:TableSchema.key_definition", "(column.name, column.type)", "(column.name, self.columns[0].type)",
         also=(_ANY_CONSTRAINT,),
     ),
     Mutant(
-        "19", "a column of another type goes on in the former one's Delta column",
+        "19", "a column of another type continues in the former one's Delta column",
         "lake.delta_columns:_Home.fits", "has.equals(wanted) or", "True or",
     ),
     Mutant(
@@ -466,7 +466,7 @@ WHOLE_MUTANTS = (
         "capture.snapshot.finish:_write_end", "again = table_plan.again or ended.again", "again = False",
     ),
     Mutant(
-        "SNP-28", "a snapshot that another run goes on with is not open",
+        "SNP-28", "a snapshot that another run continues is not open",
         "records.known_snapshots:known_snapshots", 'status == "snapshot" and not number', "False",
     ),
 )  # fmt: skip

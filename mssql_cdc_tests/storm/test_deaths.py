@@ -33,7 +33,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("state", "event"), PAIRS)
-def test_nothing_is_lost_behind_a_death_whatever_happens_next(state: str, event: str):
+def test_nothing_is_lost_after_a_death_whatever_happens_next(state: str, event: str):
     for write, call, after in product(WRITES, (1, 2, 3), (False, True)):
         storm = Storm(ModelWorld)
         try:

@@ -381,7 +381,7 @@ def test_a_request_waits_for_a_table_that_cannot_be_captured_for_a_moment(schedu
 
 
 @pytest.mark.feature("INC-11")
-def test_a_snapshot_goes_on_behind_a_moment_in_which_its_table_cannot_be_captured(schedule: Incremental):
+def test_a_snapshot_continues_after_a_moment_in_which_its_table_cannot_be_captured(schedule: Incremental):
     staged(schedule)
     with unopened(schedule.world.database, "orders"):
         schedule.steps(1, 3)

@@ -31,7 +31,7 @@ def captured(world: IncrementalWorld, key: int, value: str) -> None:
 
 
 @pytest.mark.feature("SNP-05", "STR-22")
-def test_restore_right_behind_the_positions_of_a_start_without_rows_is_noticed(world: IncrementalWorld):
+def test_restore_right_after_the_positions_of_a_start_without_rows_is_noticed(world: IncrementalWorld):
     """What comes below the position is never read: changes behind the start would be missing, in silence."""
     captured(world, 0, "in both histories")
     world.back_up()

@@ -129,7 +129,7 @@ def test_changes_that_are_cleaned_up_during_a_snapshot_are_a_gap(storm: Storm):
     storm.step_while_it_is_cleaned_up(0, 1)
 
 
-def test_snapshot_behind_a_second_instance_is_no_gap(storm: Storm):
+def test_snapshot_after_a_second_instance_is_no_gap(storm: Storm):
     """The first instance still holds what comes between the table's position and the start of the second one."""
     storm.come_to_rest()
     storm.transaction([("orders", 0, "a")])
@@ -163,7 +163,7 @@ def test_changes_before_a_snapshot_are_read_too(storm: Storm):
     storm.snapshot_is_asked_for("orders")
 
 
-def test_second_loss_behind_the_same_position_is_named(storm: Storm):
+def test_second_loss_after_the_same_position_is_named(storm: Storm):
     """Nothing was captured between the snapshot that repaired the first one and the second."""
     storm.transaction([("orders", 0, "a")])
     storm.come_to_rest()
@@ -204,7 +204,7 @@ def test_restore_during_a_snapshot_is_noticed_before_it_ends(storm: Storm):
     storm.step_while_it_is_restored(4)  # Between its two groups.
 
 
-def test_restore_behind_a_snapshot_is_noticed_while_no_later_transaction_is_captured(storm: Storm):
+def test_restore_after_a_snapshot_is_noticed_while_no_later_transaction_is_captured(storm: Storm):
     """What capture had not reached is in the snapshot's rows only."""
     restored_later(storm)
     for _ in range(3):
@@ -267,7 +267,7 @@ def test_restore_is_noticed_when_cleanup_has_removed_the_transactions_that_show_
     storm.clean_up(0)
 
 
-def test_gap_of_a_restore_begins_behind_what_a_run_committed_before_it_died(storm: Storm):
+def test_gap_of_a_restore_begins_after_what_a_run_committed_before_it_died(storm: Storm):
     storm.come_to_rest()
     storm.run_dies_in_a_range([[("orders", 0, "a")], [("notes", 0, "a")]], "range.commit", 2, after=True, looks=0)
     storm.restore()
@@ -374,7 +374,7 @@ def test_no_group_of_a_run_that_was_overtaken_follows_the_end_of_a_snapshot(stor
     storm.look()
 
 
-def test_snapshot_that_ends_below_its_table_behind_a_restore_leaves_a_gap(storm: Storm):
+def test_snapshot_that_ends_below_its_table_after_a_restore_leaves_a_gap(storm: Storm):
     storm.snapshot_while_capture_lags("notes", "orders", 5, [1])
     storm.come_to_rest()
     storm.snapshot_is_asked_for("orders")
@@ -578,7 +578,7 @@ def test_rows_that_a_user_took_from_a_log_during_its_first_snapshot_are_read_aga
 
 @pytest.mark.parametrize("later", [1, 3])
 @pytest.mark.parametrize("names", [["orders"], ["orders", "people"]])
-def test_restore_behind_commits_whose_run_has_died_is_noticed(storm: Storm, names: list[str], later: int):
+def test_restore_after_commits_whose_run_has_died_is_noticed(storm: Storm, names: list[str], later: int):
     """Nothing told it: the tables stood where the lost transaction was, and what came below was never read."""
     storm.come_to_rest()
     storm.transaction([("orders", 0, "a"), ("people", 0, "a")])
@@ -685,7 +685,7 @@ def test_rows_that_change_while_they_are_staged_are_left_to_the_stream(storm: St
     storm.change_arrives([("orders", 0, "b"), ("orders", 1, None)])
 
 
-def test_rows_are_emitted_behind_the_changes_that_had_led_to_them(storm: Storm):
+def test_rows_are_emitted_after_the_changes_that_had_led_to_them(storm: Storm):
     """A staged row has a value whose change is not captured yet."""
     staged(storm, looks=0)
     storm.transaction([("orders", 0, "b")])
@@ -789,7 +789,7 @@ def test_lost_table_holds_back_no_cut_when_it_gets_its_name_back_from_another_on
     storm.name_of_a_lost_table_is_taken(["people", "orders"], [(0, None), (0, "v19")], before=2, looks=2)
 
 
-def test_table_that_has_its_name_back_from_a_lost_one_is_known_behind_a_restore(storm: Storm):
+def test_table_that_has_its_name_back_from_a_lost_one_is_known_after_a_restore(storm: Storm):
     """No structure had its name, and the lake was called damaged."""
     storm.transaction([("orders", 0, "a"), ("people", 1, "a")])
     storm.come_to_rest()

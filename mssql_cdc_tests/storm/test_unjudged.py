@@ -100,7 +100,7 @@ def test_a_log_that_is_changed_between_a_look_and_the_snapshot_is_noticed(storm:
     storm.look(2)
 
 
-def test_a_table_goes_on_behind_a_change_of_its_log_that_was_noticed(storm: Storm):
+def test_a_table_continues_after_a_change_of_its_log_that_was_noticed(storm: Storm):
     """Its position was taken again without the log as it is now: loss and position alternated for ever."""
     storm.world.configure(**{"snapshot.mode": "when_needed_no_data"})
     storm.database = storm.world.database
@@ -120,7 +120,7 @@ def test_a_table_goes_on_behind_a_change_of_its_log_that_was_noticed(storm: Stor
 # -- commits that no row tells of (A7) ------------------------------------------------------------------------------
 
 
-def test_a_restore_behind_a_stopped_snapshot_of_a_table_that_a_dead_run_had_read_is_noticed(storm: Storm):
+def test_a_restore_after_a_stopped_snapshot_of_a_table_that_a_dead_run_had_read_is_noticed(storm: Storm):
     """The row of the snapshot copied the position of the commit, without the witness of its range."""
     storm.come_to_rest()
     storm.change_arrives([("orders", 0, "a"), ("people", 0, "a")])
@@ -152,7 +152,7 @@ def test_a_restore_of_what_a_snapshot_has_read_is_noticed_where_the_recovery_for
     new_history(storm, 4)
 
 
-def test_a_restore_behind_a_group_of_a_snapshot_whose_run_has_died_is_noticed(storm: Storm):
+def test_a_restore_after_a_group_of_a_snapshot_whose_run_has_died_is_noticed(storm: Storm):
     """What is taken back was captured behind the begin of the snapshot, and before the group."""
     storm.recovery_fork_is_hidden()
     storm.transaction([("orders", key, "a") for key in range(4)])
@@ -164,7 +164,7 @@ def test_a_restore_behind_a_group_of_a_snapshot_whose_run_has_died_is_noticed(st
     new_history(storm, 4)
 
 
-def test_a_restore_between_a_survey_and_its_range_is_noticed_behind_commits_of_a_dead_run(storm: Storm):
+def test_a_restore_between_a_survey_and_its_range_is_noticed_after_commits_of_a_dead_run(storm: Storm):
     """The new history has come as far as the old one: only the witness of the commits tells them apart."""
     storm.come_to_rest()
     storm.change_arrives([("orders", 0, "a"), ("people", 0, "a")])
@@ -182,7 +182,7 @@ def test_a_restore_between_a_survey_and_its_range_is_noticed_behind_commits_of_a
     storm.look_while(meanwhile, 1)
 
 
-def test_a_restore_behind_a_quiet_table_that_another_dead_run_had_read_is_noticed(storm: Storm):
+def test_a_restore_after_a_quiet_table_that_another_dead_run_had_read_is_noticed(storm: Storm):
     """A run that does not read its log advanced it past the commits of the other one."""
     storm.come_to_rest()
     storm.change_arrives([("orders", 0, "a"), ("people", 0, "a")])

@@ -96,11 +96,11 @@ def records_are_written_while_the_third_run_of_a_snapshot_waits(played: WholeSto
     [
         (row_goes_while_capture_is_off, "rows that were deleted while capture was off are not swept", "differs"),
         (key_gets_a_column, "a changed key is not noticed", "the current table of orders differs"),
-        (key_gets_another_type, "the type of a key column does not count", "the change log of orders differs"),
-        (key_goes_and_comes_back, "a structure that comes back is the former version", "does not come to rest"),
+        (key_gets_another_type, "the type of a key column is not part of the key", "the change log of orders differs"),
+        (key_goes_and_comes_back, "a structure that returns gets its former version", "does not come to rest"),
         (
             column_gets_longer_between_two_groups_of_a_snapshot,
-            "rows are read by a structure that the change table no longer has",
+            "rows are read with a structure that the change table no longer has",
             "the change log of people differs",
         ),
         (
@@ -110,12 +110,12 @@ def records_are_written_while_the_third_run_of_a_snapshot_waits(played: WholeSto
         ),
         (
             column_comes_back_with_another_type,
-            "a column of another type goes on in the former one's Delta column",
+            "a column of another type continues in the former one's Delta column",
             "stay given up",
         ),
         (
             records_are_written_while_the_third_run_of_a_snapshot_waits,
-            "a snapshot that another run goes on with is not open",
+            "a snapshot that another run continues is not open",
             "rows of snapshots of people",
         ),
     ],

@@ -79,7 +79,7 @@ def test_an_instance_whose_start_cleanup_raised_is_the_same(source: ModelSource)
     assert replace(raised, created=raised.created + timedelta(seconds=1)).identity != instance.identity
 
 
-def test_an_identity_that_is_given_again_behind_a_restore_belongs_to_its_new_table(
+def test_an_identity_that_is_given_again_after_a_restore_belongs_to_its_new_table(
     source: ModelSource, database: Database
 ):
     """Storm, seed 100013: people took over orders' entry, with a schema version that it does not have."""
@@ -95,7 +95,7 @@ def test_an_identity_that_is_given_again_behind_a_restore_belongs_to_its_new_tab
     assert found[ORDERS].folder == "dbo/orders"
 
 
-def test_a_structure_takes_effect_behind_the_position(database: Database):
+def test_a_structure_takes_effect_after_the_position(database: Database):
     """Review, D1: a default that changed under the same instance came before all older events."""
     seen = survey(database)
     known, position = seen.tables[ORDERS], seen.position(ORDERS)

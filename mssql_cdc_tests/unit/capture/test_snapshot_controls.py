@@ -41,7 +41,7 @@ def begun(**entries: Entry) -> Offsets:
         ([PAUSE, StopSnapshot("s")], 0, True),
     ],
 )
-def test_the_last_order_behind_the_begin_says_whether_a_snapshot_is_paused(found, since, paused) -> None:
+def test_the_last_order_after_the_begin_says_whether_a_snapshot_is_paused(found, since, paused) -> None:
     assert Controls(tuple(enumerate(found, start=1))).paused(since) is paused
 
 

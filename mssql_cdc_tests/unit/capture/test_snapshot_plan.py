@@ -135,7 +135,7 @@ def test_table_that_is_read_in_one_piece_is_planned_whole(piece):
     assert resumed(table, [GroupDone((0,), lsn(8), bounds=found.chunks, edition=2)]).chunks == (Chunk(1),)
 
 
-def test_plan_goes_on_behind_the_chunks_that_its_commits_have():
+def test_plan_continues_after_the_chunks_that_its_commits_have():
     table = TablePlan(ORDERS, (), lsn(1), edition=4)
     first, second, third = table.further(("1",)).further(("2",)).further(None).chunks
     done = [GroupDone((0, 1), lsn(8), bounds=(first, second), edition=4)]
@@ -154,7 +154,7 @@ def test_plan_of_another_key_begins_anew_with_further_numbers():
     assert resumed(table, [*done, own]).further(None).chunks == (*own.bounds, Chunk(3, ("7",), None))
 
 
-def test_chunks_behind_a_lost_commit_do_not_count():
+def test_chunks_after_a_lost_commit_do_not_count():
     """The log of a Delta table may have been cleaned up; then the keys of those commits would be read by no chunk."""
     table = TablePlan(ORDERS, (), lsn(1), edition=4)
     _, second, third = table.further(("1",)).further(("2",)).further(None).chunks

@@ -92,7 +92,7 @@ def test_transactions_that_come_below_a_cut_during_a_range_are_of_another_histor
     assert look(database).facts.restored
 
 
-def test_a_restore_during_a_range_behind_a_snapshots_mark_is_another_history(source: ModelSource, database: Database):
+def test_a_restore_during_a_range_after_a_snapshots_mark_is_another_history(source: ModelSource, database: Database):
     """The recovery fork alone tells that what it has read, and was not captured yet, may be gone."""
     source.enable("people")
     before = look(database)

@@ -118,7 +118,7 @@ def test_a_missing_insert_is_found(tmp_path: Path):
     ]
 
 
-def test_a_change_behind_a_delete_is_found(tmp_path: Path):
+def test_a_change_after_a_delete_is_found(tmp_path: Path):
     changes = [*(c for c in HONEST if c.at != 7), update(8, 2, "b", "e")]
     assert findings(tmp_path, changes, {**ROWS, 2: "e"}) == ["changed after it was deleted (1 rows, _key 1:2)"]
 

@@ -112,7 +112,7 @@ def test_options_of_a_post_processor_may_have_the_lists_name_in_front(prefix: st
     assert found.null_values is False
 
 
-def test_reselect_columns_behind_another_post_processor_refuses_records(
+def test_reselect_columns_after_another_post_processor_refuses_records(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, "own", {"mssql_cdc.post_processors": {"own": "never_imported:Own"}})

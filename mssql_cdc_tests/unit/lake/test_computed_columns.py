@@ -47,7 +47,7 @@ def test_an_update_makes_the_value_of_a_computed_column_unknown(tmp_path: Path, 
     assert applied(home, state.batch) == [{"price": 10, "total": 30, "_unavailable": None, "_exact": None}]
 
 
-def test_a_read_behind_an_update_knows_the_value(tmp_path: Path):
+def test_a_read_after_an_update_knows_the_value(tmp_path: Path):
     home = home_in(tmp_path)
     state = append(change_log(home, SCHEMA), SCHEMA, READ)
     state = append(state, SCHEMA, update(2), AGAIN)

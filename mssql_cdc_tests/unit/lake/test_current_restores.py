@@ -112,7 +112,7 @@ def test_a_restore_with_deltalake_is_noticed(tmp_path: Path):
 
 
 @pytest.mark.parametrize("others", [0, 3])
-def test_a_checkpoint_behind_a_restore_does_not_hide_it(home: TableHome, vectors: Vectors, others: int):
+def test_a_checkpoint_after_a_restore_does_not_hide_it(home: TableHome, vectors: Vectors, others: int):
     """Spark and `deltalake` write checkpoints; these have no operations, but the commits stay for days."""
     restored = newest(home).version
     for _ in range(others):

@@ -104,7 +104,7 @@ def test_a_column_that_a_filter_hides_has_no_delta_column():
     assert names(versions(hidden, of(column("c", "int"), column("d", "bit")))[-1]) == ["c", "d"]
 
 
-def test_the_current_table_has_the_former_columns_behind_the_others():
+def test_the_current_table_has_the_former_columns_after_the_others():
     newest = versions(of(column("_key", "int"), column("d", "int")), of(column("_key", "xml"), column("d", "int")))[-1]
     assert current_names(newest) == {"id": "id", "_key": "_key_2", "d": "d"}
     assert former_names(newest) == {"_key": {"_key": "_key_"}}

@@ -151,7 +151,7 @@ def test_a_newest_commit_that_a_power_loss_has_emptied_is_noticed(tmp_path: Path
         verify_untouched(found, table_id=recorded.table_id, delta_version=recorded.delta_version, batch=recorded.batch)
 
 
-def test_a_log_that_goes_on_counting_behind_a_restore_has_all_commits(tmp_path: Path):
+def test_a_log_that_goes_on_counting_after_a_restore_has_all_commits(tmp_path: Path):
     """The restore itself is noticed before; RESTORE keeps the counter."""
     home = home_in(tmp_path)
     recorded = streamed(home, range(1, 4))

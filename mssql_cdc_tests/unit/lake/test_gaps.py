@@ -45,7 +45,7 @@ def test_a_gap_of_another_table_or_epoch_is_a_separate_one(tmp_path: Path):
     }
 
 
-def test_a_ledger_that_was_restored_says_so_and_is_whole_behind_the_restore_that_it_advises(tmp_path: Path):
+def test_a_ledger_that_was_restored_says_so_and_is_whole_after_the_restore_that_it_advises(tmp_path: Path):
     record_gaps(layout(tmp_path), [GAP], run_id="r")
     record_gaps(layout(tmp_path), [replace(GAP, table="shop.dbo.people")], run_id="r")
     ledger = DeltaTable(layout(tmp_path).own("gaps"))

@@ -362,7 +362,7 @@ A, B = at(lsn(10).text, object_id=1), at(lsn(10).text, object_id=2)
 
 
 @pytest.mark.parametrize("identity", [1, None])
-def test_table_stays_closed_behind_a_complete_cut_without_it(identity: int | None):
+def test_table_stays_closed_after_a_complete_cut_without_it(identity: int | None):
     """It had failed, or one look did not see it: the cut says nothing of its stream."""
     read = replace(A, object_id=identity)
     without = with_rows(ended(read), cut(20, b=B))

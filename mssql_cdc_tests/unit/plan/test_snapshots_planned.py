@@ -60,7 +60,7 @@ def test_initial_only_never_streams():
 
 @pytest.mark.feature("SNP-03")
 @pytest.mark.parametrize("status", ["streaming", "failed"])
-def test_initial_only_loses_nothing_behind_its_snapshot(status: str):
+def test_initial_only_loses_nothing_after_its_snapshot(status: str):
     """Cleanup goes on, and the positions stay: after the retention each table was `lost`."""
     behind = member("a", 4, status=status, instances=(instance(minimum=9),))
     gone = Absent(table("b"), "streaming", lsn(4), "CDC is no longer enabled on it", lost=True)

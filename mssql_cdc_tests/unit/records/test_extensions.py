@@ -304,7 +304,7 @@ def test_post_processor_changes_every_record_of_a_change_and_nothing_else(extend
 
 
 @pytest.mark.feature("SPI-10")
-def test_post_processor_is_closed_once_behind_all_records(extended: Lake) -> None:
+def test_post_processor_is_closed_once_after_all_records(extended: Lake) -> None:
     play(extended)
     extended.properties = {"post.processors": "p", "p.type": "own", "p.code": "pass"}
     extended.records()

@@ -62,7 +62,7 @@ def test_a_heartbeat_contains_the_server_and_the_position():
 
 
 @pytest.mark.feature("HB-04", "EVT-19")
-def test_a_heartbeat_behind_a_snapshot_has_the_offset_that_debezium_streams_on_from():
+def test_a_heartbeat_after_a_snapshot_has_the_offset_that_debezium_streams_on_from():
     envelopes = Envelopes(connector(), "shop", Extensions.of(connector()))
     envelopes.newest = SourceInfo("shop", "dbo", "orders", None, "last", commit_lsn="00000027:00000ac0:0002")
     (record,) = beat_record(Beat("x", 17), envelopes)
@@ -106,7 +106,7 @@ def test_the_interval_counts_from_the_end_of_a_snapshot():
 
 @pytest.mark.feature("HB-01", "SNP-34")
 @pytest.mark.parametrize("interval", [1_000, 7_000, 60_000])
-def test_heartbeats_behind_any_of_them_are_the_rest(interval: int):
+def test_heartbeats_after_any_of_them_are_the_rest(interval: int):
     cuts, ends = Looked(200), [milliseconds(AT + timedelta(seconds=one)) for one in (0.5, 13, 100)]
     whole = list(beats(cuts, interval, ends_ms=ends))
     for place, beat in enumerate(whole):
@@ -115,7 +115,7 @@ def test_heartbeats_behind_any_of_them_are_the_rest(interval: int):
 
 
 @pytest.mark.feature("HB-01")
-def test_heartbeats_behind_any_of_them_are_the_rest_although_clocks_differ():
+def test_heartbeats_after_any_of_them_are_the_rest_although_clocks_differ():
     """The run that followed had another host, whose clock was behind; then the database was idle."""
     cuts = [cut(n, at) for n, at in [(1, 0), (2, 30), (3, 29), (4, 3), (5, 12), (5, 36), (5, 41), (5, 44), (6, 60)]]
     whole = list(beats(cuts, 10_000))

@@ -100,7 +100,7 @@ def of_tables(sent: Iterable[Sent]) -> dict[str, list[int]]:
 @settings(max_examples=12, deadline=None)
 @given(STEPS, st.integers(1, 5))
 @example(GIVEN_UP, 1)
-def test_late_changes_are_sent_once_behind_a_state_and_at_least_once_behind_an_offset(steps: list[Step], rows: int):
+def test_late_changes_are_sent_once_after_a_state_and_at_least_once_after_an_offset(steps: list[Step], rows: int):
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.dict(pieces.streamed.__kwdefaults__, {"window_rows": rows}),

@@ -74,7 +74,7 @@ def test_what_debezium_does_not_tell_is_no_record(lake: Lake) -> None:
 
 
 @pytest.mark.feature("NOT-02")
-def test_notification_stands_behind_what_was_captured_before_it(lake: Lake) -> None:
+def test_notification_comes_after_what_was_captured_before_it(lake: Lake) -> None:
     play(lake)
     records = lake.records()
     assert shown(records) == ["STARTED", "IN_PROGRESS", 1, "TABLE_SCAN_COMPLETED", 2, "COMPLETED", "PAUSED"]
@@ -180,7 +180,7 @@ def test_looking_for_notifications_costs_what_is_new(tmp_path: Path) -> None:
 
 
 @pytest.mark.feature("NOT-02", "BLK-05")
-def test_the_end_of_a_blocking_snapshot_comes_behind_its_rows_whenever_records_are_rendered(lake: Lake) -> None:
+def test_the_end_of_a_blocking_snapshot_comes_after_its_rows_whenever_records_are_rendered(lake: Lake) -> None:
     """`records --follow` renders at each notification: the end was a record before the rows."""
     lake.properties = {**SINK, "include.schema.changes": False}
     a = table("a")

@@ -139,7 +139,7 @@ def test_an_output_that_fails_is_named(
     assert not list(tmp_path.glob("*:*")), "no file of this name"
 
 
-def test_a_file_may_have_a_colon_in_its_name_behind_a_slash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_file_may_have_a_colon_in_its_name_after_a_slash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     lake, _ = begun(tmp_path)
     monkeypatch.chdir(tmp_path)
     with open_output("./kafka:orders", lake.connector):

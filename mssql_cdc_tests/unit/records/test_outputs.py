@@ -115,7 +115,7 @@ def test_an_output_of_one_key_does_not_read_again_what_has_no_record_of_it(tmp_p
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_repair_behind_the_end_of_the_output_is_written_by_the_next_run(tmp_path: Path, kind: str):
+def test_a_repair_after_the_end_of_the_output_is_written_by_the_next_run(tmp_path: Path, kind: str):
     lake, schemas = begun(tmp_path)
     go_on(lake, schemas, 2, 5)
     run(lake, target(kind, tmp_path))
@@ -187,7 +187,7 @@ def test_the_state_of_an_output_of_before_says_nothing_of_late_changes():
     assert StreamState.from_json(json.dumps(older)) == replace(state, late=())
 
 
-def test_late_changes_before_an_end_leave_those_behind_it_to_the_next_run(tmp_path: Path):
+def test_late_changes_before_an_end_leave_those_after_it_to_the_next_run(tmp_path: Path):
     lake, schemas = begun(tmp_path)
     go_on(lake, {"a": schemas["a"]}, 2, 9)
     run(lake, target("file", tmp_path))
@@ -311,7 +311,7 @@ def test_a_file_that_was_moved_away_is_gone_on_with_in_a_new_one(tmp_path: Path)
     ("rotation", "progress"),
     [("move", "none"), ("move", "some"), ("create", "none"), ("create", "some"), ("copytruncate", "some")],
 )
-def test_a_file_that_was_moved_away_behind_a_killed_run_is_refused(tmp_path: Path, rotation: str, progress: str):
+def test_a_file_that_was_moved_away_after_a_killed_run_is_refused(tmp_path: Path, rotation: str, progress: str):
     """It has records that are not kept, and perhaps half a one: they would be written again."""
     lake, schemas = begun(tmp_path)
     go_on(lake, schemas, 2, 3)
@@ -359,7 +359,7 @@ def test_a_file_that_was_moved_away_and_cut_is_gone_on_with_in_a_new_one(tmp_pat
     assert first + written("file", tmp_path) == lake.records()
 
 
-def test_a_file_may_be_moved_away_behind_a_run_that_failed(tmp_path: Path):
+def test_a_file_may_be_moved_away_after_a_run_that_failed(tmp_path: Path):
     """It cuts off what it has not kept; a thread that writes on meets a closed file."""
     lake, schemas = begun(tmp_path)
     go_on(lake, schemas, 2, 3)

@@ -120,7 +120,7 @@ def rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.feature("TOP-11", "EVT-03")
-def test_keys_and_their_schemas_have_the_field_behind_the_columns(tmp_path: Path):
+def test_keys_and_their_schemas_have_the_field_after_the_columns(tmp_path: Path):
     made = lake(tmp_path / "lake")
     found = rows(made.records())
     assert [one["key"] for one in found] == [{"id": 1, "part": "1"}, {"id": 1, "part": "2"}, {"part": "none"}]

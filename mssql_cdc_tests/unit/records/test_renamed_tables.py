@@ -73,7 +73,7 @@ RENAMES = pytest.mark.parametrize(
 
 
 @RENAMES
-def test_records_are_the_same_behind_a_rename_that_no_row_of_offsets_names(lake: Lake, names: dict[str, int]):
+def test_records_are_the_same_after_a_rename_that_no_row_of_offsets_names(lake: Lake, names: dict[str, int]):
     before = lake.records()
     assert [one["key"]["id"] for one in before] == [10, 20]
     known(lake, names)
@@ -83,7 +83,7 @@ def test_records_are_the_same_behind_a_rename_that_no_row_of_offsets_names(lake:
 
 
 @RENAMES
-def test_an_output_gets_no_record_twice_behind_a_rename(lake: Lake, names: dict[str, int], tmp_path: Path):
+def test_an_output_gets_no_record_twice_after_a_rename(lake: Lake, names: dict[str, int], tmp_path: Path):
     """Of a table that was not found, nothing counted as written: all of it came again, as late changes."""
 
     def written() -> int:
@@ -150,7 +150,7 @@ def snapshot(lake: Lake, *, status: Status) -> None:
 
 
 @RENAMES
-def test_a_stream_goes_on_inside_a_snapshot_behind_a_rename(lake: Lake, names: dict[str, int]):
+def test_a_stream_goes_on_inside_a_snapshot_after_a_rename(lake: Lake, names: dict[str, int]):
     """It was not found under the name that it had: the output could not go on."""
     snapshot(lake, status="streaming")
     whole = list(records_behind(lake.connector, DATABASE, Resumed(None)))

@@ -61,7 +61,7 @@ def is_heartbeat(record: dict[str, Any]) -> bool:
 @pytest.mark.feature("STR-04")
 @METADATA
 @pytest.mark.parametrize("interval", [0, 60_000], ids=["no heartbeats", "heartbeats"])
-def test_a_consumer_that_goes_on_behind_any_record_loses_nothing(tmp_path: Path, *, metadata: bool, interval: int):
+def test_a_consumer_that_continues_after_any_record_loses_nothing(tmp_path: Path, *, metadata: bool, interval: int):
     lake = changed(tmp_path, **{"provide.transaction.metadata": metadata, "heartbeat.interval.ms": interval})
     records = lake.records()
     assert interval == 0 or sum(map(is_heartbeat, records)) > 2
@@ -152,14 +152,14 @@ def test_a_consumer_gets_the_changes_of_a_table_that_was_read_late(tmp_path: Pat
         assert keys_of(again, "b") == [*keys_of(rest, "b"), 3, 4, 6], place
 
 
-def test_a_consumer_that_had_late_changes_gets_none_of_them_again_behind_a_later_one(tmp_path: Path):
+def test_a_consumer_that_had_late_changes_gets_none_of_them_again_after_a_later_one(tmp_path: Path):
     lake, _ = late(tmp_path)
     last = lake.records()[-1]
     assert keys_of([last], "a") == [7]
     assert behind(lake, last["sourceOffset"]) == []
 
 
-def test_a_selection_of_tables_leaves_out_none_of_its_records_behind_an_offset(tmp_path: Path):
+def test_a_selection_of_tables_leaves_out_none_of_its_records_after_an_offset(tmp_path: Path):
     lake = Lake(tmp_path, {"include.schema.changes": False})
     a, b = lake.add(table("a")), lake.add(table("b"))
     for at in (1, 2):
@@ -223,7 +223,7 @@ def test_an_offset_without_an_event_that_may_be_of_two_histories_is_refused(tmp_
     assert keys_of(behind(lake, later), "a") == [19]
 
 
-def test_a_finished_snapshot_of_before_a_restore_is_not_taken_for_the_one_behind_it(tmp_path: Path):
+def test_a_finished_snapshot_of_before_a_restore_is_not_taken_for_the_one_after_it(tmp_path: Path):
     lake = Lake(tmp_path, {"include.schema.changes": False})
     schema = lake.add(table("a"))
     for epoch, at, minutes in ((0, 7, 0), (1, 9, 1)):
@@ -298,7 +298,7 @@ def test_the_offset_of_a_row_of_an_incremental_snapshot_before_the_beginning_of_
 
 
 @pytest.mark.feature("BLK-05")
-def test_the_offset_of_a_blocking_snapshot_stands_for_the_next_one_behind_its_event(tmp_path: Path):
+def test_the_offset_of_a_blocking_snapshot_stands_for_the_next_one_after_its_event(tmp_path: Path):
     lake = taken_over(tmp_path)
     offset = {"snapshot": "BLOCKING", "snapshot_completed": False, "commit_lsn": lsn(7).text}
     records = lake.records()

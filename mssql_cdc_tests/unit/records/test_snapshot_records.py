@@ -569,7 +569,7 @@ def test_a_stream_that_ends_within_a_snapshot_has_the_offset_of_its_kind(tmp_pat
 @pytest.mark.feature("BLK-05")
 @pytest.mark.parametrize("signal", ["s1@4:0001", START])
 @pytest.mark.parametrize("interval", [0, 3_600_000])
-def test_a_consumer_that_goes_on_behind_any_record_around_another_snapshot_misses_nothing(
+def test_a_consumer_that_continues_after_any_record_around_another_snapshot_misses_nothing(
     tmp_path: Path, interval: int, signal: str
 ):
     lake = again(tmp_path, signal)
@@ -696,7 +696,7 @@ def test_an_output_goes_on_in_a_snapshot_whose_tables_the_state_did_not_name(tmp
 
 
 @pytest.mark.feature("SNP-28", "SNP-34")
-def test_a_consumer_that_goes_on_behind_a_snapshot_misses_nothing_of_a_table_that_was_read_early(tmp_path: Path):
+def test_a_consumer_that_continues_after_a_snapshot_misses_nothing_of_a_table_that_was_read_early(tmp_path: Path):
     lake = Lake(tmp_path, {"heartbeat.interval.ms": 3_600_000})
     early, late = lake.add(table("early")), lake.add(table("late"))
     lake.append(early, Change(7, "r", after={"id": 1}))

@@ -75,7 +75,7 @@ def test_a_table_without_a_key_has_no_lag_of_a_current_table():
     assert lag_of(HERE, ago(9), health(unread=3), has_current=False) == Lag(3, None)
 
 
-def test_transactions_behind_another_position_do_not_count():
+def test_transactions_after_another_position_do_not_count():
     assert lag_of(lsn(6), None, health(unread=3)) == Lag(0, 0)
 
 

@@ -240,7 +240,7 @@ def test_tables_of_the_lake_are_named_as_openlineage_names_files_and_objects(
     assert lake_dataset(uri) == dataset
 
 
-def test_a_named_instance_stands_behind_the_host() -> None:
+def test_a_named_instance_comes_after_the_host() -> None:
     named = connector_with({"database.instance": "sales"}).connection
     assert source_namespace(named) == "sqlserver://db.example.com/sales"
 

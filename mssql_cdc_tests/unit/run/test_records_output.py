@@ -36,7 +36,7 @@ def output_of(lake: Lake, told: Queue[Written], failures: list[Exception]) -> Re
     return RecordsOutput(database, warehouse=None, tell=tell)
 
 
-def test_the_thread_of_records_goes_on_behind_offsets_that_cannot_be_read(lake: Lake):
+def test_the_thread_of_records_continues_after_offsets_that_cannot_be_read(lake: Lake):
     """The age of what the output lacks was asked for outside the attempt: its error ended the thread."""
     told: Queue[Written] = Queue()
     output = output_of(lake, told, [])

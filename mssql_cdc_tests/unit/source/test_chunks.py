@@ -167,7 +167,7 @@ def test_a_piece_knows_what_its_rows_have_in_common():
     st.tuples(*[st.one_of(st.none(), st.integers(0, 2))] * 2),
     st.one_of(st.none(), st.integers(0, 2)),
 )
-def test_rows_of_a_piece_are_before_a_value_at_it_or_behind_it(
+def test_rows_of_a_piece_are_before_a_value_at_it_or_after_it(
     bounds: list[tuple[int | None, int | None]], row: tuple[int, int | None], value: int | None
 ):
     """And the pieces for the first two say so, in the next column, for any value that a row of the piece has."""

@@ -154,7 +154,7 @@ def test_a_missing_permission_names_the_object_in_every_language(
 
 
 @pytest.mark.parametrize("language", DENIED_COLUMN)
-def test_a_missing_permission_on_a_column_names_it_behind_its_table(language: str) -> None:
+def test_a_missing_permission_on_a_column_names_it_after_its_table(language: str) -> None:
     error = odbc("42000", 230, DENIED_COLUMN[language].format("pay", "staff", "shop", "hr"))
     assert "Needed: GRANT SELECT ON [hr].[staff] ([pay]) TO" in str(classify(error, "reading"))
 

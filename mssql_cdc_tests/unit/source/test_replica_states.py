@@ -79,7 +79,7 @@ def test_a_login_that_may_not_ask_knows_nothing():
     assert least_hardened(cast("Control", Refusing()), ENTERPRISE) is None
 
 
-def test_the_end_of_a_secondarys_log_is_behind_all_that_is_redone_even_if_the_view_is_out_of_date():
+def test_the_end_of_a_secondarys_log_is_after_all_that_is_redone_even_if_the_view_is_out_of_date():
     assert own_log_end(server((EARLY, LATE, None)), ENTERPRISE) == numeric_lsn(LATE)
     assert own_log_end(server((None, None, None)), ENTERPRISE) is None
 

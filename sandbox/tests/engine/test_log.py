@@ -107,7 +107,7 @@ def test_untracked_tables_only_make_the_log_grow(database, tracked) -> None:
     assert database.log.read(0, 10) == []
 
 
-def test_truncating_behind_the_cursor_keeps_positions(database, tracked) -> None:
+def test_truncating_after_the_cursor_keeps_positions(database, tracked) -> None:
     for number in range(3):
         committed(database, lambda t, n=number: tracked.insert(t, (n, str(n), None)))
     database.log.truncate(2)

@@ -14,7 +14,7 @@ ORDERS = ["b", "b DESC"]
 
 @pytest.mark.parametrize("nullable", ["NULL", "NOT NULL"])
 @pytest.mark.parametrize("key", ["a, b DESC", "a DESC, b", "a DESC, b DESC"])
-def test_a_range_behind_a_fixed_column_has_its_rows_in_either_order(sql: Client, key: str, nullable: str) -> None:
+def test_a_range_after_a_fixed_column_has_its_rows_in_either_order(sql: Client, key: str, nullable: str) -> None:
     """It closed the connection where the range was the rest of the prefix."""
     values = [*range(4), *([None] if nullable == "NULL" else [])]
     pairs = ", ".join(f"({a}, {'NULL' if b is None else b})" for a, b in itertools.product(range(3), values))

@@ -17,7 +17,7 @@ def told(events: list[Event]) -> list[tuple[int, int, int]]:
     "text", ["{}", "BEGIN TRY {} END TRY BEGIN CATCH SELECT 1 END CATCH", "EXEC sp_executesql N'{}'; SELECT 1"]
 )
 @pytest.mark.parametrize("severity", [20, 25])
-def test_raiserror_of_severity_20_is_told_behind_2745_and_never_caught(sql: Client, text: str, severity: int) -> None:
+def test_raiserror_of_severity_20_is_told_after_2745_and_never_caught(sql: Client, text: str, severity: int) -> None:
     raising = f"DECLARE @m varchar(9) = CHAR(71); RAISERROR(@m, {severity}, 3) WITH LOG"
     events = sql(text.format(raising)).events
     assert told(events) == [(2745, 16, 2), (50000, severity, 3)]

@@ -37,7 +37,7 @@ def test_headers_carry_the_transaction() -> None:
     assert read_headers(Reader(struct.pack("<I", 4))) == 0
 
 
-def test_batch_is_the_text_behind_the_headers() -> None:
+def test_batch_is_the_text_after_the_headers() -> None:
     assert parse_batch(HEADERS + utf16("SELECT 'ä\U0001f40d'")) == "SELECT 'ä\U0001f40d'"
 
 

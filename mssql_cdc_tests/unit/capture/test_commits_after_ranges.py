@@ -51,7 +51,7 @@ def with_a_commit_behind(database: Database, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(DeltaTable, "create_write_transaction", raced_commit)
 
 
-def test_rows_that_another_writer_commits_behind_a_range_reach_the_current_table(
+def test_rows_that_another_writer_commits_after_a_range_reach_the_current_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     source = ModelSource("orders")
