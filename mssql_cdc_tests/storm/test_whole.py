@@ -31,13 +31,15 @@ def key_gets_a_column(played: WholeStorm) -> None:
 
 
 def key_gets_another_type(played: WholeStorm) -> None:
+    """While the table is captured, by an index that lacks the column: a repair would sweep what has the former key."""
+    played.disabled("orders")
+    played.world.run("DROP INDEX ux_orders ON dbo.orders; CREATE UNIQUE INDEX ux_orders ON dbo.orders (id)")
     played.another_key("orders", "id, part", wider=False, fresh=True, key=0)
     played.transaction([("orders", 0, "a"), ("orders", 1, "b")])
     played.come_to_rest()
-    played.another_key("orders", "id, part", wider=True, fresh=True, key=0)
-    played.scan(4)
-    played.come_to_rest()
-    played.other_part("orders", 0)
+    played.world.run("ALTER TABLE dbo.orders DROP CONSTRAINT pk_orders")
+    played.world.run("ALTER TABLE dbo.orders ALTER COLUMN part decimal(12, 2) NOT NULL")
+    played.world.run("ALTER TABLE dbo.orders ADD CONSTRAINT pk_orders PRIMARY KEY (id, part)")
     played.transaction([("orders", 1, "c")])
     played.scan(4)
 
@@ -96,7 +98,7 @@ def records_are_written_while_the_third_run_of_a_snapshot_waits(played: WholeSto
     [
         (row_goes_while_capture_is_off, "rows that were deleted while capture was off are not swept", "differs"),
         (key_gets_a_column, "a changed key is not noticed", "the current table of orders differs"),
-        (key_gets_another_type, "the type of a key column is not part of the key", "the change log of orders differs"),
+        (key_gets_another_type, "the type of a key column is not part of the key", "orders holds a row twice"),
         (key_goes_and_comes_back, "a structure that returns gets its former version", "does not come to rest"),
         (
             column_gets_longer_between_two_groups_of_a_snapshot,
