@@ -62,15 +62,15 @@ class Notifier:
             _send(self._database, collected)
 
 
-def tell_once(database: Database, notifications: Sequence[Notification], *, behind: int) -> None:
+def tell_once(database: Database, notifications: Sequence[Notification], *, after: int) -> None:
     """Write and send notifications that were kept elsewhere, unless this or another run did: one commit has them all.
 
     Args:
         database: The database.
         notifications: The notifications.
-        behind: The newest `_batch` of `_notifications` before they were kept.
+        after: The newest `_batch` of `_notifications` before they were kept.
     """
-    if notifications and _append(database, notifications, unless_behind=behind):
+    if notifications and _append(database, notifications, unless_after=after):
         _send(database, notifications)
 
 
@@ -80,13 +80,13 @@ def newest_batch(database: Database) -> int:
 
 
 @retry_overtaken
-def _append(database: Database, notifications: Sequence[Notification], *, unless_behind: int | None = None) -> bool:
+def _append(database: Database, notifications: Sequence[Notification], *, unless_after: int | None = None) -> bool:
     """Write them in one commit; False if a commit after this `_batch` has them."""
     table = small_table(database.layout, "notifications", database.storage)
     state = table.state()
     rows = [{**asdict(one), "additional_data": sorted(one.additional_data.items())} for one in notifications]
-    if unless_behind is not None and state.batch > unless_behind:
-        new = BatchSlice(unless_behind, state.batch)
+    if unless_after is not None and state.batch > unless_after:
+        new = BatchSlice(unless_after, state.batch)
         parts = scan(table.uri, batches=new, columns=list(rows[0]), storage=database.storage)
         if any({**row, "additional_data": sorted(row["additional_data"])} in rows for row in _rows(parts)):
             return False

@@ -30,7 +30,7 @@ def restore_since(session: SourceSession, offsets: Offsets) -> str | None:
     return None
 
 
-def restore_behind_commits(session: SourceSession, offsets: Offsets, tables: Iterable[LakeTable]) -> str | None:
+def restore_after_commits(session: SourceSession, offsets: Offsets, tables: Iterable[LakeTable]) -> str | None:
     """The evidence of a restore if a run has died after commits of tables that no row of `_offsets` records.
 
     These are commits of a range without their row, and groups of a snapshot that has not ended.
@@ -75,7 +75,7 @@ def witness_of(
     """
     witness = session.witness(to)
     _require_same_history(session, offsets, facts)
-    if (restored := restore_behind_commits(session, offsets, tables)) is not None:
+    if (restored := restore_after_commits(session, offsets, tables)) is not None:
         raise SourceRestoredError(restored)
     _require_nothing_between(facts, witness)
     return witness

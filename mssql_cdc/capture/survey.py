@@ -17,7 +17,7 @@ from mssql_cdc.capture.members import LakeTable, load_tables, require_newest, wi
 from mssql_cdc.capture.requests import Request, open_requests
 from mssql_cdc.capture.snapshot_controls import Controls, load_controls, paused_snapshots
 from mssql_cdc.capture.snapshot_extensions import policy
-from mssql_cdc.capture.source_history import restore_behind_commits, restore_since, witness_of
+from mssql_cdc.capture.source_history import restore_after_commits, restore_since, witness_of
 from mssql_cdc.errors import ConfigurationError
 from mssql_cdc.lake.gaps import load_gaps
 from mssql_cdc.lake.history import SchemaHistory
@@ -160,7 +160,7 @@ def _survey(
             # Then the decision is unlikely to be a range.
             loaded, spared = {table: with_state(database, lake) for table, lake in loaded.items()}, False
             members = _seen_as(database, loaded, source, offsets, history, retry_failed)
-        restored = restore_behind_commits(session, offsets, loaded.values()) if source.restored is None else None
+        restored = restore_after_commits(session, offsets, loaded.values()) if source.restored is None else None
         if restored is not None:
             source, spared = replace(source, restored=restored), False
             history, loaded = _loaded(database, source, offsets, states=True)

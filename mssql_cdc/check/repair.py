@@ -145,8 +145,8 @@ class _Writer:
         # On an idle source, all groups have the same position, so their deletes are numbered together.
         deleted = self.deleted
         for staged in together:
-            behind, position = cut_text(looked.offsets.epoch, staged.mark.lsn), min(staged.mark.lsn, reached)
-            newer = [key for key, newest in changed.items() if newest > behind]
+            after, position = cut_text(looked.offsets.epoch, staged.mark.lsn), min(staged.mark.lsn, reached)
+            newer = [key for key, newest in changed.items() if newest > after]
             task = WriteTask(
                 staged, self.schema, state.target, state.batch + 1, database.connector, f"repair:{self.number}"
             )

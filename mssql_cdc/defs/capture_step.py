@@ -185,7 +185,7 @@ class Step:
         assert self.book.bound is not None  # there are windows, and the sensor did not request them
         self.work.look()
         ends = [window + self.setup.windows.length for window in self.windows]
-        health = self.work.scanned_behind(ends)  # Before the read, which then includes what was captured.
+        health = self.work.scanned_past(ends)  # Before the read, which then includes what was captured.
         captured = Captured.of(health, datetime.now(UTC))
         done = self.work.until(self.book.bound, self.logs)
         for one in done:

@@ -100,7 +100,7 @@ class Work:
         except MssqlCdcError:
             return Captured(at, None)
 
-    def scanned_behind(self, ends: Collection[datetime]) -> CaptureHealth:
+    def scanned_past(self, ends: Collection[datetime]) -> CaptureHealth:
         """Wait until capture has everything of the windows that have ended, if that is soon; return its health.
 
         Args:

@@ -45,7 +45,7 @@ class Notes:
         Args:
             state: The state.
         """
-        tell_once(self.database, state.notes, behind=state.noticed)
+        tell_once(self.database, state.notes, after=state.noticed)
 
     def told(self, state: State, kind: str) -> None:
         """Note what happened to all tables of the state: STARTED, PAUSED, RESUMED.

@@ -24,7 +24,7 @@ class GroupThread:
     """
 
     work: DaemonWork[Group] = field(default_factory=lambda: DaemonWork[Group]("incremental snapshot"))
-    _behind: Reading | None = None
+    _after: Reading | None = None
     _database: Database | None = None
 
     @property
@@ -37,16 +37,16 @@ class GroupThread:
         """Whether a group is being read."""
         return self.work.runs
 
-    def begin(self, database: Database, behind: Reading, read: Callable[[Database], Group]) -> None:
+    def begin(self, database: Database, after: Reading, read: Callable[[Database], Group]) -> None:
         """Read a group; the previous one must have been taken.
 
         Args:
             database: The database. The thread works on a separate object.
-            behind: What was read before.
+            after: What was read before.
             read: Reads the group.
         """
         own = self._database = self._database or database.apart()
-        self._behind = behind
+        self._after = after
         self.work.begin(lambda: read(own))
 
     def take(self, reading: Reading) -> Group | None:
@@ -58,12 +58,12 @@ class GroupThread:
         Raises:
             MssqlCdcError: It could not be read.
         """
-        behind = self._behind
-        if behind is None or not self.work.ended:
+        after = self._after
+        if after is None or not self.work.ended:
             return None
-        self._behind = None
+        self._after = None
         found = self.work.take()
-        if not reading.is_read_like(behind):
+        if not reading.is_read_like(after):
             return None
         if isinstance(found, MssqlCdcError):
             raise found

@@ -41,7 +41,7 @@ class Cuts(Sequence[Cut]):
         return Cut(*(column[at].as_py() for column in self._columns))
 
 
-def first_behind(cuts: Sequence[Cut], position: str) -> Cut | None:
+def first_after(cuts: Sequence[Cut], position: str) -> Cut | None:
     """Return the first cut whose records do not all precede a position; None: all do.
 
     Args:

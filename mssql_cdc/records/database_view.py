@@ -159,7 +159,7 @@ class DatabaseView:
             start = selection.start_position(cut.epoch, logs)
             # A late change from before the start is not wanted either.
             state = StreamState() if start is None else view.state_at(min(start, view.bound), cut)
-        return view.behind(state) if polled is None else view.behind(state).idle_since(cut, polled)
+        return view.after(state) if polled is None else view.after(state).idle_since(cut, polled)
 
     def batches_at(self, cut: OffsetRow) -> dict[str, int]:
         """Return the newest batch of each change log at a cut."""
@@ -207,9 +207,9 @@ class DatabaseView:
         logs = {table: log.within(bound, batches.get(log.identity, 0)) for table, log in self.logs.items()}
         return replace(self, logs=logs, bound=min(self.bound, bound))
 
-    def behind(self, state: StreamState) -> DatabaseView:
+    def after(self, state: StreamState) -> DatabaseView:
         """Return the view without the changes before a state."""
-        logs = {table: log.behind(state.written(log.identity)) for table, log in self.logs.items()}
+        logs = {table: log.after(state.written(log.identity)) for table, log in self.logs.items()}
         if SINK in self.connector.notifications.channels and state.notified is None:
             state = replace(state, notified=self._noticed(state.position))
         return replace(self, logs=logs, begins=state)

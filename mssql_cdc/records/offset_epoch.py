@@ -31,7 +31,7 @@ def position_before(epoch: int, commit: Lsn) -> str:
     return f"{epoch:04x}-{commit.raw.hex()}"
 
 
-def position_behind(epoch: int, commit: Lsn) -> str:
+def position_after(epoch: int, commit: Lsn) -> str:
     """Return a text that is greater than any position of a transaction, but not greater than any later one.
 
     Args:
@@ -80,8 +80,8 @@ def batches_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: L
         epoch: The epoch of the transaction.
         commit: Its commit.
     """
-    start, behind = position_before(epoch, commit), position_behind(epoch, commit)
-    logs = [log.behind([(start, sys.maxsize)]).within(behind, log.limits.batch) for log in view.logs.values()]
+    start, after = position_before(epoch, commit), position_after(epoch, commit)
+    logs = [log.after([(start, sys.maxsize)]).within(after, log.limits.batch) for log in view.logs.values()]
     batches = (batch for window in streamed(logs) for batch in window)
     written = ((batch.log.table_id.text, _batch_with(batch.rows, offset)) for batch in batches)
     return [(table, number) for table, number in written if number is not None]

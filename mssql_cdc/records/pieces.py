@@ -78,7 +78,7 @@ class ChangeLog:
         self._files = LogFiles.load(home.changes, storage, known)
         self.pieces = tuple(piece for piece in self._files.pieces if piece.first <= limits.cut)
 
-    def behind(self, done: Iterable[tuple[str, int]] = ()) -> ChangeLog:
+    def after(self, done: Iterable[tuple[str, int]] = ()) -> ChangeLog:
         """Return the same log without the rows that were read before (see `Limits`)."""
         found = copy.copy(self)
         found.limits = replace(self.limits, done=tuple(done))
@@ -180,7 +180,7 @@ def snapshot_rows(
         mine = pc.fill_null(pc.equal(rows.column("_snapshot"), number), fill_value=False)
         return pc.and_(mine, pc.greater_equal(rows.column("_pos"), low))
 
-    whole = log.behind()  # A snapshot is rendered as a whole.
+    whole = log.after()  # A snapshot is rendered as a whole.
     wanted = [(whole, piece) for piece in log.pieces if number in piece.snapshots and piece.last >= low]
     for window in _windows(wanted, _Bounds(window_rows, text_bytes), is_wanted):
         yield from (batch.rows for batch in window)

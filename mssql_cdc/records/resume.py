@@ -35,7 +35,7 @@ from mssql_cdc.lsn import Lsn
 from mssql_cdc.records.database_view import DatabaseView
 from mssql_cdc.records.envelope import Envelopes
 from mssql_cdc.records.extending import Extensions
-from mssql_cdc.records.offset_epoch import batches_with, epoch_of, position_before, position_behind
+from mssql_cdc.records.offset_epoch import batches_with, epoch_of, position_after, position_before
 from mssql_cdc.records.pieces import streamed
 from mssql_cdc.records.selection import Selection
 from mssql_cdc.records.snapshots import BLOCKING, INITIAL, Block
@@ -113,7 +113,7 @@ def resume(
         return Resumed(None)
     epoch = epoch_of(view, offset, offset.commit, database)
     if offset.snapshot == INCREMENTAL:
-        found = _behind_window(view, offset, epoch, offset.commit)
+        found = _after_window(view, offset, epoch, offset.commit)
     elif offset.snapshot is not None:
         found = _behind_snapshot(view, offset, epoch, offset.commit)
     else:
@@ -128,8 +128,8 @@ def _behind_event(
     view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn, envelopes: Envelopes
 ) -> Resumed | None:
     """Return where the stream resumes after an event; None while the lake has not reached it."""
-    start, behind = position_before(epoch, commit), position_behind(epoch, commit)
-    if behind > view.bound:
+    start, after = position_before(epoch, commit), position_after(epoch, commit)
+    if after > view.bound:
         return None
     cut = _cut_with(view, offset, epoch, commit)
     opened = Transaction(offset.transaction, offset.events)
@@ -138,20 +138,20 @@ def _behind_event(
     state = view.state_at(start, cut)
     if offset.is_of_row_read and offset.transaction != commit.text:  # That transaction is not read again.
         state = replace(state, transaction=opened)
-    first = _transaction(view, state, behind)
+    first = _transaction(view, state, after)
     found = _Found.of(offset, commit, _from(view, first, envelopes), envelopes.extensions.topics)
     beats = [one.at_ms for one in view.beats if start <= one.position <= found.beat]
     state = replace(state, beat_ms=max(beats, default=state.beat_ms))
-    return Resumed(state, first.behind(state), found.dropped)
+    return Resumed(state, first.after(state), found.dropped)
 
 
-def _transaction(view: DatabaseView, state: StreamState, behind: str) -> DatabaseView:
+def _transaction(view: DatabaseView, state: StreamState, after: str) -> DatabaseView:
     """Return a view of the transaction that follows a state, with the batches that the state knows.
 
     A snapshot ends the view: its rows are read as a whole, whenever they were written.
     """
     blocks = (one.position for one in view.blocks if one.number not in state.snapshots)
-    return view.until(min([behind, *blocks]), state.batches).behind(state)
+    return view.until(min([after, *blocks]), state.batches).after(state)
 
 
 def _from(view: DatabaseView, first: DatabaseView, envelopes: Envelopes) -> Iterator[Rendered]:
@@ -160,7 +160,7 @@ def _from(view: DatabaseView, first: DatabaseView, envelopes: Envelopes) -> Iter
     for one in stream(first, envelopes, state):
         state = one.state
         yield one
-    yield from stream(view.behind(state), envelopes, state)
+    yield from stream(view.after(state), envelopes, state)
 
 
 def _cut_with(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> OffsetRow:
@@ -209,20 +209,20 @@ def _state_behind(view: DatabaseView, epoch: int, commit: Lsn, cut: OffsetRow) -
     first one counts as sent if a cut with this commit had it. The lake's own beginning says nothing that is not known
     at the commit.
     """
-    start, state = position_before(epoch, commit), view.state_at(position_behind(epoch, commit), cut)
+    start, state = position_before(epoch, commit), view.state_at(position_after(epoch, commit), cut)
     here = [block for block in view.blocks if block.number in state.snapshots and block.position >= start]
     sent = [block for block in here[:1] if block == view.blocks[0] or (block.ended_by or 0) <= cut.number]
     again = {block.number for block in here} - {block.number for block in sent}
     return replace(state, snapshots=tuple(number for number in state.snapshots if number not in again))
 
 
-def _behind_window(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
+def _after_window(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
     """Return where the stream resumes at a row of another connector's incremental snapshot; None: not reached yet.
 
     The row shows the commit that the stream had reached. How much of that transaction the consumer has is unknown, so
     it is sent again, as in Debezium.
     """
-    if position_behind(epoch, commit) > view.bound:
+    if position_after(epoch, commit) > view.bound:
         return None
     start = position_before(epoch, commit)
     cut = _first_cut(view, start)
@@ -231,22 +231,22 @@ def _behind_window(view: DatabaseView, offset: SourceOffset, epoch: int, commit:
 
 def _behind_snapshot(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn) -> Resumed | None:
     """Return where the stream resumes: after a snapshot, or before one that was not finished."""
-    start, behind = position_before(epoch, commit), position_behind(epoch, commit)
+    start, after = position_before(epoch, commit), position_after(epoch, commit)
     block = _block_of(view, offset, epoch, commit)
     if offset.begins_again and (block is None or block == view.blocks[0]):
         return Resumed(None)
     if block is not None and not offset.is_unfinished_snapshot:
         state = view.state_at(block.position, _first_cut(view, block.position))
         return Resumed(replace(state, snapshots=(*state.snapshots, block.number)))
-    if block is None and behind > view.bound:
+    if block is None and after > view.bound:
         return None
     if not offset.is_unfinished_snapshot:
         return Resumed(_state_behind(view, epoch, commit, _first_cut(view, start)))
     # The consumer has the event whose position a blocking snapshot shows, and everything before it.
-    end = behind if block is None else block.position
+    end = after if block is None else block.position
     state = view.state_at(start, _first_cut(view, end))
     if offset.snapshot == BLOCKING:
-        begun = [one.number for one in view.blocks[:1] if start <= one.position < behind]
+        begun = [one.number for one in view.blocks[:1] if start <= one.position < after]
         state = replace(state, snapshots=(*begun, *state.snapshots))
     return Resumed(state, _transaction(view, state, end), sys.maxsize)
 
@@ -257,7 +257,7 @@ def _block_of(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn)
     An initial snapshot has a position of its own. A blocking one shows the position of the event before it: it is the
     next one after that event, with no other event in between. A lake that begins there has no such event.
     """
-    start, behind = position_before(epoch, commit), position_behind(epoch, commit)
+    start, after = position_before(epoch, commit), position_after(epoch, commit)
     later = [block for block in view.blocks if block.position >= start]
     if offset.snapshot != BLOCKING:
         return next((one for one in later if one.kind == INITIAL and one.position.startswith(start)), None)
@@ -265,8 +265,8 @@ def _block_of(view: DatabaseView, offset: SourceOffset, epoch: int, commit: Lsn)
     found = next((one for one in later if one.kind == BLOCKING), None)
     if found is None or (begins is not None and Lsn.parse(begins) >= commit):
         return None
-    others = any(one.position > behind for one in later[: later.index(found)])
-    return None if others or _has_events(view, behind, found.position) else found
+    others = any(one.position > after for one in later[: later.index(found)])
+    return None if others or _has_events(view, after, found.position) else found
 
 
 def _has_events(view: DatabaseView, start: str, end: str) -> bool:
@@ -274,7 +274,7 @@ def _has_events(view: DatabaseView, start: str, end: str) -> bool:
     if end <= start:
         return False
     skipped = pa.array(sorted(view.connector.records.skipped), pa.string())
-    logs = [log.behind([(start, sys.maxsize)]).within(end, log.limits.batch) for log in view.logs.values()]
+    logs = [log.after([(start, sys.maxsize)]).within(end, log.limits.batch) for log in view.logs.values()]
     operations = (batch.rows.column("op") for window in streamed(logs) for batch in window)
     return any(not pc.all(pc.is_in(found, value_set=skipped)).as_py() for found in operations)
 

@@ -119,7 +119,7 @@ def find_snapshots(
     ]
     shown = {number: members[number] | described.get(number, set()) for number in ordered}
     creates = _creates(order, shown, known, positions, logs) | _not_streamed(order, logs, offsets, cut, tables)
-    return Snapshots(tuple(found), min([behind(cut), *bounds]), creates)
+    return Snapshots(tuple(found), min([end_of(cut), *bounds]), creates)
 
 
 def _has_rows(
@@ -211,7 +211,7 @@ def with_marks(cut: OffsetRow, offsets: Offsets) -> OffsetRow:
     return replace(cut, to=max([cut.to or "", *passed])) if passed else cut
 
 
-def behind(cut: OffsetRow | Cut) -> str:
+def end_of(cut: OffsetRow | Cut) -> str:
     """Return a text that is greater than every position up to the cut and less than every later one."""
     return f"{cut_text(cut.epoch, Lsn.parse(cut.to or ''))}+"
 
@@ -219,4 +219,4 @@ def behind(cut: OffsetRow | Cut) -> str:
 def _end_before(begun: OffsetRow, offsets: Offsets) -> str:
     """Return a bound after the newest complete cut before the snapshot began; the snapshot's rows follow it, too."""
     cut = last_before(Cuts(offsets.recorded), begun.number)
-    return behind(cut) if cut is not None else ""
+    return end_of(cut) if cut is not None else ""

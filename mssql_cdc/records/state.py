@@ -99,7 +99,7 @@ class StreamState:
         """
         return [(one.position, one.batches.get(log, 0)) for one in (self, *self.late)]
 
-    def behind(self, envelopes: Envelopes) -> StreamState:
+    def after(self, envelopes: Envelopes) -> StreamState:
         """Return the state with what the envelopes have counted."""
         transaction = envelopes.transaction
         return replace(

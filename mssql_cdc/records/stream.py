@@ -86,12 +86,12 @@ def stream(view: DatabaseView, envelopes: Envelopes, state: StreamState) -> Iter
                 continue
             if not finished:
                 return
-            built, behind = finished.popleft()
+            built, after = finished.popleft()
             records = built.result()
             if view.selection.is_narrow:
                 records = view.filtered(records)
             count += records.num_rows
-            yield Rendered(records, replace(behind, records=count))
+            yield Rendered(records, replace(after, records=count))
 
 
 def _steps(view: DatabaseView, state: StreamState) -> Iterator[_Step]:
@@ -170,7 +170,7 @@ class _BlockBegin:
             else []
         )
         within = InSnapshot(self.block.number, kind=self.block.kind, commit_lsn=kept.commit_lsn)
-        state = replace(state, within=within).behind(envelopes)
+        state = replace(state, within=within).after(envelopes)
         return lambda: batch_of_records(records, self.block.position), state
 
 
@@ -198,7 +198,7 @@ class _BlockRows:
             commit_lsn=kept.commit_lsn,
             done=rows.done,
         )
-        state = replace(state, within=within).behind(envelopes)
+        state = replace(state, within=within).after(envelopes)
 
         def build() -> pa.RecordBatch:
             parts: list[Part] = []
@@ -263,7 +263,7 @@ class _Window:
         ordered = Ordered.of(changes)
         numbered, parts = ordered.number(self.marks, view, envelopes)
         texts = EnvelopeTexts(envelopes.connector, envelopes.database, envelopes.extensions)
-        state = self._state(view, state).behind(envelopes)
+        state = self._state(view, state).after(envelopes)
 
         def build() -> pa.RecordBatch:
             # Several tables may share one topic: what is wanted is selected before their records are merged.

@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import BusyOutputError, ConfigurationError, FencedError, MssqlCdcError
-from mssql_cdc.records.cuts import Cuts, first_behind
+from mssql_cdc.records.cuts import Cuts, first_after
 from mssql_cdc.records.extending import Extensions
 from mssql_cdc.records.open_output import open_output
 from mssql_cdc.records.outputs import OutputBatch, begin
@@ -151,7 +151,7 @@ class RecordsOutput:
         """Return the age of the oldest complete cut that the state does not contain."""
         position = self._state.position if self._state is not None else ""
         try:
-            lacking = first_behind(Cuts(self._database.offsets().recorded), position)
+            lacking = first_after(Cuts(self._database.offsets().recorded), position)
         except MssqlCdcError:
             return 0.0  # The lake cannot be read; the tables' own lags show that.
         return 0.0 if lacking is None else round((datetime.now(UTC) - lacking.at).total_seconds(), 3)

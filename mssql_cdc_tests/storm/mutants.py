@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "a restore to before the commits of a dead run is not noticed",
-        "capture.source_history:restore_behind_commits", "session.require_witness(witness)", "pass",
+        "capture.source_history:restore_after_commits", "session.require_witness(witness)", "pass",
     ),
     Mutant(
         "A5", "a changed log that a snapshot finds after its survey counts as recorded",
@@ -159,7 +159,7 @@ MUTANTS = (
     ),
     Mutant(
         "A7", "commits without a row in `_offsets` are not looked up after a survey",
-        "capture.source_history:witness_of", "restore_behind_commits(session, offsets, tables)", "None",
+        "capture.source_history:witness_of", "restore_after_commits(session, offsets, tables)", "None",
     ),
     Mutant(
         "A7", "transactions that appear below what was captured are not noticed after a read",

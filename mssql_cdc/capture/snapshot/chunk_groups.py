@@ -96,8 +96,8 @@ def _positions(run: Run, seen: Mapping[TableId, Lsn]) -> dict[TableId, Lsn]:
     """
     plans = {table: run.plan.of(table) for table in seen}
     reached = {table: plan.reached or plan.held for table, plan in plans.items()}
-    behind = {table: at for table, at in reached.items() if at is not None and at > seen[table]}
-    return {**seen, **behind} if behind and run.session.is_primary() else dict(seen)
+    later = {table: at for table, at in reached.items() if at is not None and at > seen[table]}
+    return {**seen, **later} if later and run.session.is_primary() else dict(seen)
 
 
 def fail_refused(run: Run) -> None:

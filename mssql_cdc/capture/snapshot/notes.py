@@ -97,16 +97,16 @@ class SnapshotNotes:
             self._notifier.add(kind, **more)
 
 
-def _told(database: Database, id_: str, behind: int) -> set[tuple[str, str]]:
+def _told(database: Database, id_: str, after: int) -> set[tuple[str, str]]:
     """What was reported about a snapshot: types, with the tables they concern; for an aborted attempt, what it read.
 
     Args:
         database: The database.
         id_: The id of its notifications.
-        behind: The newest `_batch` of the notifications when it was planned: a signal's id may be reused.
+        after: The newest `_batch` of the notifications when it was planned: a signal's id may be reused.
     """
     table = small_table(database.layout, "notifications", database.storage)
-    batches = BatchSlice(behind, table.state().batch)
+    batches = BatchSlice(after, table.state().batch)
     parts = scan(table.uri, batches=batches, columns=list(_COLUMNS), storage=database.storage)
     rows = [row for part in parts for row in part.to_pylist()]
     found = set[tuple[str, str]]()

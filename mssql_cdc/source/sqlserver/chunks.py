@@ -70,7 +70,7 @@ class Piece:
             column: the column after the prefix.
             value: its value, in the form of a bound.
         """
-        before = _before(column, value, inclusive=False, behind=self.lower is not None)
+        before = _before(column, value, inclusive=False, after=self.lower is not None)
         return None if before is None else _joined([*self.others, *([self.lower] if self.lower else []), before])
 
 
@@ -95,23 +95,23 @@ def pieces(chunk: Chunk, keys: Sequence[Column]) -> list[Piece]:
     found: list[Piece] = []
     begins: list[Term] = []
     if lower is not None:
-        begins = [_behind(keys[same], lower[same])]
+        begins = [_after(keys[same], lower[same])]
         # Texts that differ may be equal under the collation: then these pieces must still end with the chunk.
         ends = [Term(*up_to(keys, upper))] if upper is not None else []
         for depth in range(len(keys) - 1, same, -1):
-            equal, behind = _equals(keys[:depth], lower), _behind(keys[depth], lower[depth])
-            terms = _joined([*equal, behind, *ends])
-            found.append(replace(terms, fixed=lower[:depth], lower=behind, others=(*equal, *ends)))
+            equal, after = _equals(keys[:depth], lower), _after(keys[depth], lower[depth])
+            terms = _joined([*equal, after, *ends])
+            found.append(replace(terms, fixed=lower[:depth], lower=after, others=(*equal, *ends)))
     if upper is None:
         return [*found, replace(_joined(begins), lower=begins[0])]
     for depth in range(same, len(keys)):
-        behind = begins[0] if begins and depth == same else None
-        before = _before(keys[depth], upper[depth], inclusive=depth == len(keys) - 1, behind=behind is not None)
+        after = begins[0] if begins and depth == same else None
+        before = _before(keys[depth], upper[depth], inclusive=depth == len(keys) - 1, after=after is not None)
         if before is not None:
             equal, fixed = _equals(keys[:depth], upper), upper[:depth]
-            guards = () if behind else begins
+            guards = () if after else begins
             found.append(
-                replace(_joined([*equal, before, *begins]), fixed=fixed, lower=behind, others=(*equal, *guards))
+                replace(_joined([*equal, before, *begins]), fixed=fixed, lower=after, others=(*equal, *guards))
             )
     return found
 
@@ -235,18 +235,18 @@ def _equal(column: Column, value: str | None) -> str:
     return f"{quote(column.name)} IS NULL" if value is None else f"{quote(column.name)} = {bound_value(column)}"
 
 
-def _behind(column: Column, value: str | None) -> Term:
+def _after(column: Column, value: str | None) -> Term:
     name = quote(column.name)
     return Term(f"{name} IS NOT NULL") if value is None else Term(f"{name} > {bound_value(column)}", [value])
 
 
-def _before(column: Column, value: str | None, *, inclusive: bool, behind: bool = False) -> Term | None:
-    """`column` before the value (or at it); None: there can be none. `behind`: another term says it is not NULL."""
+def _before(column: Column, value: str | None, *, inclusive: bool, after: bool = False) -> Term | None:
+    """`column` before the value (or at it); None: there can be none. `after`: another term says it is not NULL."""
     name = quote(column.name)
     if value is None:
         return Term(f"{name} IS NULL") if inclusive else None
     less = f"{name} {'<=' if inclusive else '<'} {bound_value(column)}"
-    return Term(f"({less} OR {name} IS NULL)" if column.nullable and not behind else less, [value])
+    return Term(f"({less} OR {name} IS NULL)" if column.nullable and not after else less, [value])
 
 
 def _units(sql_type: SqlServerType) -> int:

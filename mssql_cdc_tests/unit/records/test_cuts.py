@@ -8,7 +8,7 @@ import pytest
 
 from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.recorded import Recorded
-from mssql_cdc.records.cuts import Cuts, first_behind, last_before, position_of
+from mssql_cdc.records.cuts import Cuts, first_after, last_before, position_of
 from mssql_cdc_tests.unit.records.kit import Lake, Looked, table
 
 
@@ -34,9 +34,9 @@ def test_the_first_cut_that_an_output_lacks_is_found_without_looking_at_all(plac
     cuts = Looked(1_000_000)
     wanted = cuts[place]
     before = f"{position_of(cuts[place - 1])}+" if place else ""
-    assert first_behind(cuts, before) == wanted
+    assert first_after(cuts, before) == wanted
     assert cuts.looks < 100
-    assert first_behind(cuts, f"{position_of(cuts[-1])}+") is None
+    assert first_after(cuts, f"{position_of(cuts[-1])}+") is None
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, 999_999])
