@@ -167,7 +167,7 @@ SCRIPTS = (
             "CREATE UNIQUE INDEX a ON dbo.two_indexes (a)",
             captured("two_indexes"),
             "CREATE TABLE dbo.some_rows (a int NOT NULL, b int)",
-            "CREATE UNIQUE INDEX some ON dbo.some_rows (b) WHERE b IS NOT NULL",
+            "CREATE UNIQUE INDEX filtered ON dbo.some_rows (b) WHERE b IS NOT NULL",
             captured("some_rows"),
             "INSERT INTO dbo.two_indexes VALUES (1, 10, 1)",
         ),
