@@ -68,7 +68,7 @@ def null_text(column: Column, settings: RecordSettings, form: JsonForm = PLAIN, 
     found, convert = default_text(column, settings, form), _shortened(column, settings, form, mask)
     if column.nullable or convert is None:
         return "null" if found is None else found
-    if mask is not None and mask.applies_to(column.type.name) and column.type.before_image != "always":
+    if mask is not None and mask.applies_to(column.type.name) and column.type.is_hidden_untouched:
         values, _ = stored(column, literal_default(column) or zero(column))
         return convert(mask_of(mask).apply(values, column.type), None)[0].as_py()
     return _text_of(column, convert, zero(column)) if found is None else found

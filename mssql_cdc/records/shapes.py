@@ -141,7 +141,7 @@ class TableShape:
             large=tuple(
                 Large(column.name, name, _undelivered(column, table, connector, registered))
                 for name, column, _ in value_fields
-                if column.type.before_image != "always"
+                if column.type.is_hidden_untouched
             ),
             key_schema=schema_of_key(key_fields, keys) if keys.schemas else None,
             value_schema=value_schema(topic, _columns(value_fields), table, connector, custom=custom, transaction=block)

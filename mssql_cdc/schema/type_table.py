@@ -23,7 +23,7 @@ JDBC_MAX = 2_147_483_647
 
 Arguments = Literal["none", "length", "precision and scale", "scale"]
 Loss = Literal["never", "digits", "offset", "base type", "surrogates"]
-BeforeImage = Literal["always", "when changed", "never"]
+BeforeImage = Literal["always", "when changed", "undocumented", "never"]
 
 
 class Kind(Enum):
@@ -82,7 +82,8 @@ class TypeRow:
         loss: what the Arrow type may be unable to carry; see `SqlServerType.loss`.
         digits: fractional-second digits of a type whose declaration does not give them.
         large: values have no size limit, so no buffer can be sized for them.
-        before_image: when CDC delivers the value in the before image of an update (TYP-05).
+        before_image: when CDC delivers the value in the before image of an update (TYP-05). `undocumented`: an
+            untouched one may be left out, so it is taken from the after image; records show it as if it was delivered.
         code_page: whether character data is in the code page of its collation, not in UTF-16.
     """
 
@@ -171,9 +172,8 @@ _ROWS = (
         select="CAST({c} AS binary(8))", bound_bytes=8,
     ),
     TypeRow("hierarchyid", Kind.CLR, pa.binary(), Jdbc(-3, 892), large=True, bound_bytes=892),
-    # Untouched means equal, whether CDC delivers such a value twice or omits it from the before image, as for (max).
-    TypeRow("geometry", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True, before_image="when changed"),
-    TypeRow("geography", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True, before_image="when changed"),
+    TypeRow("geometry", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True, before_image="undocumented"),
+    TypeRow("geography", Kind.CLR, pa.binary(), Jdbc(-3, JDBC_MAX), large=True, before_image="undocumented"),
     TypeRow("date", Kind.DATE, pa.date32(), Jdbc(91, 10, 0), style=121),
     TypeRow("time", Kind.TIME, pa.string(), Jdbc(92, 8), "scale", select="CAST({c} AS varchar(17))", style=121),
     TypeRow(

@@ -111,6 +111,11 @@ class SqlServerType:
         return "when changed" if self.is_max else self.row.before_image
 
     @property
+    def is_hidden_untouched(self) -> bool:
+        """Whether records show no untouched value in a before image, since CDC does not deliver it (TYP-05)."""
+        return self.before_image in {"when changed", "never"}
+
+    @property
     def jdbc_length(self) -> int | None:
         """The length that Debezium knows: characters, bytes, decimal or displayed digits."""
         match self.row.arguments:
