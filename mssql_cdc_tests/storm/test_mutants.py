@@ -16,6 +16,12 @@ from mssql_cdc_tests.storm.mutants import MUTANTS, WHOLE_MUTANTS, Mutant
 
 _SOON = [mutant for mutant in MUTANTS if mutant.what in {"any other instance continues", "gaps are not recorded"}]
 _FOUND_BY: dict[str, Callable[[Storm], None]] = {
+    "any later scan session proves that capture has passed a mark": partial(
+        fixed.test_table_stays_closed_until_what_the_last_rows_of_its_snapshot_show_is_read, scans=1, is_open=False
+    ),
+    "one empty scan proves a mark, though it may have begun before it": partial(
+        fixed.test_table_stays_closed_until_what_the_last_rows_of_its_snapshot_show_is_read, scans=3, is_open=False
+    ),
     "a table's position is that of the cut, not its own": (
         fixed.test_table_that_has_committed_is_not_read_again_when_its_offsets_were_not_written
     ),

@@ -523,7 +523,7 @@ def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(st
     storm.look()
 
 
-@pytest.mark.parametrize(("scans", "is_open"), [(0, False), (1, False), (4, True)])
+@pytest.mark.parametrize(("scans", "is_open"), [(0, False), (1, False), (3, False), (4, True)])
 def test_table_stays_closed_until_what_the_last_rows_of_its_snapshot_show_is_read(
     storm: Storm,
     *,
