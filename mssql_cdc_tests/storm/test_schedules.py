@@ -830,32 +830,33 @@ def test_of_two_tables_that_had_a_name_last_one_is_missed_under_it(storm: Storm)
 
 def test_position_of_an_earlier_epoch_does_not_count_for_a_table_that_is_lost_when_a_new_one_begins(storm: Storm):
     """It became the position of `orders` in the new history, far beyond what is captured there."""
-    storm.come_to_rest()
-    storm.back_up()
-    storm.backlog("orders", 200)
-    storm.come_to_rest()
-    storm.restore()
-    storm.disable("orders")
+    _disabled_far_beyond_a_restore(storm)
     storm.look(4)
     storm.transaction([("orders", 0, "while it was off")])
     storm.come_to_rest()
-    for value in ("a", "b"):
-        storm.change_arrives([("orders", 0, value)])
-        storm.come_to_rest()
+    _changes_are_read(storm)
 
 
 def test_position_of_an_earlier_epoch_does_not_count_for_a_table_that_was_given_up_in_a_new_one(storm: Storm):
     """Acknowledging its loss gave it that position in the new epoch."""
+    _disabled_far_beyond_a_restore(storm)
+    go_on_after_restore(storm.database, by="the storm")
+    assert acknowledge(storm.database, [TableId("shop", "dbo", "orders")], by="the storm").given_up
+    storm.enable("orders")
+    storm.come_to_rest()
+    _changes_are_read(storm)
+
+
+def _disabled_far_beyond_a_restore(storm: Storm) -> None:
     storm.come_to_rest()
     storm.back_up()
     storm.backlog("orders", 200)
     storm.come_to_rest()
     storm.restore()
     storm.disable("orders")
-    go_on_after_restore(storm.database, by="the storm")
-    assert acknowledge(storm.database, [TableId("shop", "dbo", "orders")], by="the storm").given_up
-    storm.enable("orders")
-    storm.come_to_rest()
+
+
+def _changes_are_read(storm: Storm) -> None:
     for value in ("a", "b"):
         storm.change_arrives([("orders", 0, value)])
         storm.come_to_rest()
