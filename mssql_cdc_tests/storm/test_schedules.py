@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import cast
 from unittest.mock import patch
 
@@ -509,6 +510,25 @@ def test_table_that_cannot_begin_anew_holds_back_no_cut(storm: Storm, *, restore
         cut, people = offsets.last_cut(), offsets.entries["shop.dbo.people"]
         assert cut is not None
         assert (cut.epoch, cut.to) == (people.epoch, people.to)
+
+
+def test_failed_snapshot_waits_by_the_clock_of_its_run(storm: Storm):
+    """One that mixes two clocks, an hour apart, finds every wait over."""
+
+    def refused(_session: object, schema: TableSchema, _rows: int, _last: object, **_more: object) -> None:
+        if schema.table_id.name == "orders":
+            raise SourceError("orders cannot be planned")
+
+    storm.come_to_rest()
+    storm.drop_and_create("orders")
+    storm.scan(500)
+    storm.now += timedelta(hours=1)
+    tried = list[bool]()
+    with patch.object(ModelServerSession, "next_bound", refused):
+        for _ in range(5):  # The waits are one, two and four seconds; a look takes one.
+            storm.look()
+            tried.append(isinstance(storm.follower.decision, Snapshot))
+    assert tried == [True, True, False, True, False]
 
 
 def test_table_is_not_opened_by_a_bounded_range_that_ends_before_its_snapshot(storm: Storm):
