@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.errors import MssqlCdcError
 from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.history import SchemaHistory
-from mssql_cdc.lake.log import TableState, facts_of, load_state
+from mssql_cdc.lake.log import TableState, backwards, facts_of, load_state
 from mssql_cdc.lake.named_entries import entries_by_name
 from mssql_cdc.lake.named_gaps import gaps_by_name
 from mssql_cdc.lake.offsets import Offsets
@@ -69,7 +69,7 @@ def judge(database: Database, table: TableId) -> Verdict:
 def _ranges(state: TableState) -> list[tuple[Reached, Reached]]:
     """`from` and `to` of the newest commits of ranges, oldest first."""
     found: list[tuple[Reached, Reached]] = []
-    for entry in reversed(state.table.history(COMMITS)):
+    for entry in reversed(list(islice(backwards(state), COMMITS))):
         facts = facts_of(entry)
         if facts and facts.get("kind") == "range":
             epoch = int(facts.get("epoch", 0))

@@ -110,7 +110,7 @@ class Accounts:
             self._add(account, found, batch)
             account.newest = max([*found, *([account.newest] if account.newest else [])], default=None)
         if account.begun is None and lake.state is not None:
-            account.begun = datetime.fromtimestamp(lake.state.table.metadata().created_time / 1000, UTC)
+            account.begun = datetime.fromtimestamp(lake.state.created / 1000, UTC)
 
     def count(self, table: TableId, outcome: TableOutcome) -> None:
         """Add a range's rows to their windows, by commit time."""

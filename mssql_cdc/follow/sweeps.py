@@ -197,7 +197,7 @@ def _committed(state: TableState, due: Due) -> int | None:
         return state.own_batch
     if state.own_batch <= due.batch:
         return None
-    for entry in backwards(state.table):
+    for entry in backwards(state):
         facts = facts_of(entry) or {}
         if facts.get("sweep") == due.mark and "batch" in facts:
             return facts["batch"]

@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError
 
 from mssql_cdc.errors import FencedError, SchemaError
 from mssql_cdc.lake.delta_schema import arrow_of, is_wider, needs_mapping
-from mssql_cdc.lake.log import SparkStarter, TableState, facts_of, refresh
+from mssql_cdc.lake.log import SparkStarter, TableState, backwards, facts_of, refresh
 from mssql_cdc.lake.properties import MAPPING, TIMESTAMP_NTZ, WIDENING, is_mapped, is_on
 from mssql_cdc.lake.spark_sql import literal, quoted, spark_identifier, sql_type
 
@@ -129,7 +129,7 @@ def _add_columns(state: TableState, change: SchemaChange) -> None:
     top += [pa.field(name, pa.struct(children)) for name, children in grouped.items()]
     properties = CommitProperties(custom_metadata={"userMetadata": json.dumps(_facts(state))})
     try:
-        state.table.alter.add_columns(Schema.from_arrow(pa.schema(top)).fields, commit_properties=properties)
+        state.opened().alter.add_columns(Schema.from_arrow(pa.schema(top)).fields, commit_properties=properties)
     except CommitFailedError as error:
         raise _fenced(state, error) from error
 
@@ -148,7 +148,7 @@ def _alter_with_spark(
             _alter(session, state, change, map_names=map_names, comments=comments)
     except AnalysisException as error:
         fresh = refresh(state)
-        since = [entry for entry in fresh.table.history() if entry["version"] > state.delta_version]
+        since = [entry for entry in backwards(fresh) if entry["version"] > state.delta_version]
         if any((facts_of(entry) or {}).get("mark") != facts["mark"] for entry in since):
             # The addition already exists: another run was faster.
             raise _fenced(state, error) from error

@@ -77,15 +77,13 @@ class KnownTables:
         known = self._known.get(uri)
         return known.value if known is not None and isinstance(known.value, kind) else None
 
-    def take_state(self, uri: str) -> TableState | None:
-        """The state that was kept for the next commit, if the log still ends with it; nobody else gets it.
-
-        Two commits from one state would share its handle, which the first one advances.
+    def state(self, uri: str) -> TableState | None:
+        """The state that was kept for the next commit, if the log still ends with it.
 
         Args:
             uri: The table's folder.
         """
-        state, known = self._states.pop(uri, None), self._newest(uri)
+        state, known = self._states.get(uri), self._newest(uri)
         return state if state is not None and known is not None and known.version == state.delta_version else None
 
     def keep(
@@ -98,7 +96,7 @@ class KnownTables:
             version: The Delta version that it was read from.
             value: The value.
             storage: How to reach the folder.
-            state: The state of this version, from which nothing has been committed yet.
+            state: The state of this version, for the next commit.
         """
         self._states.pop(uri, None)
         known = self._known.pop(uri, None)
@@ -146,9 +144,7 @@ class KnownStates:
             return load_state(uri, owner=owner, storage=storage)
 
         state = self._known.get(uri, fresh, storage)
-        # A failed commit may have advanced the handle of a known state.
-        usable = state is None or (state.owner == owner and state.table.version() == state.delta_version)
-        return state if usable else fresh()
+        return state if state is None or state.owner == owner else fresh()
 
     def keep(self, state: TableState) -> None:
         """Remember the state after a commit."""

@@ -1,8 +1,8 @@
 """The log of one Delta table: its state, its creation, and the single write function (rules A3, A6, B15, C18).
 
-Every table that `deltalake` commits to goes through `commit`: change logs, offsets and the small tables.
-`lake/table_commit.py` commits to current tables. A JVM is needed only to create a table whose column names need column
-mapping, and to commit to one with features that `deltalake` refuses (`lake/features.py`).
+Every table that only grows goes through `commit`: change logs, offsets and the small tables. `lake/table_commit.py`
+puts the commits, and makes those to current tables. A JVM is needed only to create a table whose column names need
+column mapping, and to commit to one with features that only Spark writes (`lake/features.py`).
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.exceptions import DeltaError
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake import DeltaTable
 
-from mssql_cdc.errors import FencedError, OvertakenError, StorageError
+from mssql_cdc.errors import OvertakenError, StorageError
 from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.commit_facts import told_facts
 from mssql_cdc.lake.delta_schema import needs_mapping
 from mssql_cdc.lake.features import refused_features, without_spark
 from mssql_cdc.lake.files import DataFile, FileTarget
-from mssql_cdc.lake.opened import find_table
+from mssql_cdc.lake.object_store import Folder
+from mssql_cdc.lake.opened import find_table, open_table
 from mssql_cdc.lake.properties import CHECKPOINTS, MAPPING, OWNER, STATS, listed_stats
 from mssql_cdc.lake.read import exists
 from mssql_cdc.lake.storage import LOCAL, Storage, file_system, unwritable
+from mssql_cdc.lake.table_commit import Change, append
+from mssql_cdc.lake.table_log import commit_infos
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SparkStarter = Callable[[], "SparkSession"]
 _INTERVAL = 100  # Delta's default
-_NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-"""Tables take turns with their checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,8 @@ class TableState:
 
     `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
     never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `refused` are the
-    table's features because of which `deltalake` does not commit. `checked`: the version up to which the commits of
-    others have been checked; None: this one.
+    table's features with which only Spark commits. `created` is when the table was created, in ms since 1970.
+    `checked`: the version up to which the commits of others have been checked; None: this one.
     """
 
     uri: str
@@ -59,7 +58,8 @@ class TableState:
     schema_json: str
     properties: Mapping[str, str]
     storage: Storage
-    table: DeltaTable = field(repr=False, compare=False)
+    folder: Folder = field(repr=False, compare=False)
+    created: int = 0
     refused: tuple[str, ...] = ()
     checked: int | None = field(default=None, compare=False)
 
@@ -89,6 +89,14 @@ class TableState:
         stats = listed_stats(self.properties)
         return FileTarget(self.uri, self.schema_json, stats, self.storage, physical=not self.needs_spark)
 
+    def opened(self) -> DeltaTable:
+        """The table at this version.
+
+        Raises:
+            StorageError: the table cannot be opened.
+        """
+        return open_table(self.uri, self.storage, version=self.delta_version)
+
 
 def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOCAL) -> TableState | None:
     """The newest state of the table, or None if there is no table.
@@ -105,15 +113,14 @@ def load_state(uri: str, *, owner: str, writer: str = "", storage: Storage = LOC
     table = find_table(uri, storage)
     if table is None:
         return None
-    properties = dict(table.metadata().configuration)
-    found = properties.get(OWNER)
+    found = table.metadata().configuration.get(OWNER)
     if found != owner:
         raise StorageError(
             f"The Delta table {uri} belongs to {found or 'no connector'}, not to {owner}; give this connector "
             "another topic.prefix or delta.warehouse, or move the table away"
         )
-    blank = TableState(uri, owner, writer, 0, "", 0, 0, None, "", properties, storage, table)
-    return _read(blank)
+    blank = TableState(uri, owner, writer, table.version(), "", 0, 0, None, "", {}, storage, Folder(uri, storage))
+    return _read(blank, table)
 
 
 def newest_batch(table: DeltaTable, *, owner: str) -> int:
@@ -127,9 +134,12 @@ def newest_batch(table: DeltaTable, *, owner: str) -> int:
 
 
 def refresh(state: TableState) -> TableState:
-    """The newest state of the same table for the same writer."""
-    state.table.update_incremental()
-    return _read(state)
+    """The newest state of the same table for the same writer.
+
+    Raises:
+        StorageError: the table cannot be opened.
+    """
+    return _read(state, open_table(state.uri, state.storage))
 
 
 def commit(
@@ -148,11 +158,11 @@ def commit(
         state: the state that was loaded before the source was read.
         files: what the tasks wrote; may be empty (a position that advances without rows).
         metadata: JSON-serializable facts: `to`, `run_id`, `partition`, `snapshot`, ...; kept in userMetadata.
-        spark: needed only for a table that `deltalake` cannot commit to (`TableState.needs_spark`).
+        spark: needed only for a table that only Spark commits to (`TableState.needs_spark`).
 
     Raises:
-        OvertakenError: another run has committed since, or changed the table; nothing was written.
-        FencedError: the state has already been used for a commit.
+        OvertakenError: another run has committed since, or this one from the same state, or somebody has changed the
+            table; nothing was written.
         StorageError: the commit failed, or needs Spark and none was given; nothing was written.
     """
     after = _committed(state, files, metadata, spark)
@@ -164,9 +174,6 @@ def commit(
 def _committed(
     state: TableState, files: Sequence[DataFile], metadata: Mapping[str, Any], spark: SparkStarter | None
 ) -> TableState:
-    if state.table.version() != state.delta_version:
-        # A commit or a refresh has advanced the handle; from there, the fence would accept an old plan.
-        raise FencedError(f"This state of {state.uri} (Delta version {state.delta_version}) was used before")
     number = state.batch + 1
     mark = uuid.uuid4().hex
     facts = {
@@ -189,29 +196,33 @@ def _committed(
         except PySparkException as error:
             return _settle(state, mark, error)
         return _settle(state, mark, None)
-    text = json.dumps(facts)
-    properties = CommitProperties(
-        custom_metadata={"userMetadata": text},
-        app_transactions=[
-            Transaction(state.app_id, number),
-            Transaction(_counter(state.owner), number),
-        ],
-    )
-    adds: list[AddAction | RemoveAction] = [
-        AddAction(file.path, file.size, {}, file.modified, True, file.stats) for file in files
-    ]
+    change = Change("WRITE", [_add(file) for file in files], parameters={"mode": "Append"})
+    txns = {state.app_id: number, _counter(state.owner): number}
     try:
-        state.table.create_write_transaction(
-            adds, "append", state.table.schema(), commit_properties=properties, post_commithook_properties=_NO_HOOKS
-        )
-    except (DeltaError, OSError) as error:
+        version = append(state.folder, state.delta_version, change, txns=txns, facts=facts, mark=mark)
+    except StorageError as error:
         return _settle(state, mark, error)
-    state.table.update_incremental()
-    if is_due(state.uri, state.delta_version, state.table.version(), _interval(state)):
-        checkpoint(state.table)
-    if state.table.version() != state.delta_version + 1:
-        return _read(state)  # There is another commit in between, which may have changed more.
-    return replace(state, delta_version=state.delta_version + 1, batch=number, own_batch=number, own=json.loads(text))
+    if version is None:
+        return _settle(state, mark, None)
+    if is_due(state.uri, state.delta_version, version, _interval(state)):
+        checkpoint(open_table(state.uri, state.storage))
+    if version != state.delta_version + 1:
+        return refresh(state)  # There is another commit in between, which may have changed more.
+    own = json.loads(json.dumps(facts))
+    return replace(state, delta_version=version, batch=number, own_batch=number, own=own)
+
+
+def _add(file: DataFile) -> Mapping[str, Any]:
+    return {
+        "add": {
+            "path": file.path,
+            "partitionValues": dict[str, str](),
+            "size": file.size,
+            "modificationTime": file.modified,
+            "dataChange": True,
+            "stats": file.stats,
+        }
+    }
 
 
 def create_table(
@@ -279,29 +290,28 @@ def _counter(owner: str) -> str:
     return f"{owner}:batch"
 
 
-def _read(state: TableState) -> TableState:
-    table = state.table
+def _read(state: TableState, table: DeltaTable) -> TableState:
     committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
     refused = refused_features(table)
-    # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
-    own = _newest_facts(table, state.app_id) if committed or refused else None
-    return replace(
+    found = replace(
         state,
         delta_version=table.version(),
         table_id=str(metadata.id),
         batch=table.transaction_version(_counter(state.owner)) or 0,
-        own_batch=max(committed, own["batch"] if own else 0),
-        own=own,
         schema_json=table.schema().to_json(),
         properties=dict(metadata.configuration),
+        created=metadata.created_time or 0,
         refused=refused,
     )
+    # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
+    own = _newest_facts(found, state.app_id) if committed or refused else None
+    return replace(found, own_batch=max(committed, own["batch"] if own else 0), own=own)
 
 
-def _newest_facts(table: DeltaTable, app_id: str) -> Mapping[str, Any] | None:
+def _newest_facts(state: TableState, app_id: str) -> Mapping[str, Any] | None:
     """Find the newest commit of this app id, searching backwards, which usually reads only a few commits."""
-    for entry in backwards(table):
+    for entry in backwards(state):
         facts = facts_of(entry)
         if facts and facts.get("app_id") == app_id and "batch" in facts:
             return facts
@@ -315,10 +325,7 @@ def newest_facts(state: TableState, writer: str) -> Mapping[str, Any] | None:
         state: The state of the table's log.
         writer: The name of the writer.
     """
-    app_id = _app_id(state.owner, writer)
-    if not state.table.transaction_version(app_id) and not state.needs_spark:
-        return None
-    return _newest_facts(state.table, app_id)
+    return _newest_facts(state, _app_id(state.owner, writer))
 
 
 def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
@@ -332,7 +339,7 @@ def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
     if after >= up_to:
         return frozenset()
     found = set[str]()
-    for entry in backwards(state.table):
+    for entry in backwards(state):
         facts = facts_of(entry)
         if facts is None or "batch" not in facts:
             continue
@@ -343,23 +350,17 @@ def kinds_between(state: TableState, after: int, up_to: int) -> frozenset[str]:
     return frozenset(found)
 
 
-def backwards(table: DeltaTable) -> Iterator[dict[str, Any]]:
-    """The entries of `DeltaTable.history()`, newest first; taking a few of a long history reads few commits.
+def backwards(state: TableState) -> Iterator[Mapping[str, Any]]:
+    """What each commit of the table says of itself (`commit_infos`), newest first.
 
     Args:
-        table: The table.
+        state: The state with which the history ends.
     """
-    given = 0
-    for limit in (4, 64, None):
-        entries = table.history(limit)
-        yield from entries[given:]
-        if limit is None or len(entries) < limit:
-            return
-        given = limit
+    return commit_infos(state.folder, state.delta_version)
 
 
 def facts_of(history_entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the connector's facts in one entry of `DeltaTable.history()`; None for other writers' commits."""
+    """Return the connector's facts in one entry of a table's history; None for other writers' commits."""
     facts = told_facts(history_entry)
     return facts if str(facts.get("app_id", "")).startswith("mssql_cdc:") else None
 
@@ -375,6 +376,7 @@ def _settle(state: TableState, mark: str, error: Exception | None) -> TableState
     if error is None or fresh.delta_version != state.delta_version:
         raise OvertakenError(
             f"Another run has changed {state.uri} since this run began (batch {state.batch}, now {fresh.batch}; "
-            f"Delta version {state.delta_version}, now {fresh.delta_version}); nothing was written ({said})"
+            f"Delta version {state.delta_version}, now {fresh.delta_version}); nothing was written"
+            + ("" if error is None else f" ({said})")
         ) from error
     raise StorageError(f"The commit to {state.uri} failed, nothing was written: {said}") from error

@@ -80,7 +80,7 @@ def append_offsets(
             appends never succeeded.
     """
     table = offsets_table(layout, storage)
-    state = (known.take_state(table.uri) if known is not None else None) or table.state()
+    state = (known.state(table.uri) if known is not None else None) or table.state()
     now = seen if seen.number == state.batch else seen.newer(table)
     _check_own(row, seen, now, table.uri)
     if members:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -28,6 +29,8 @@ LOG = "_delta_log"
 VECTORS = "delta.enableDeletionVectors"
 CLUSTERING = "delta.clustering"
 """The metadata domain that lists the clustering columns of a table."""
+_FEW, _MANY = 4, 64
+_TOGETHER = 16
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint(?:\.(\d{{10}})\.(\d{{10}}))?\.parquet")
 _NEWER_CHECKPOINT = re.compile(rf"{LOG}/(\d{{20}})\.checkpoint\.[0-9a-f-]{{36}}\.(?:json|parquet)")
@@ -224,9 +227,55 @@ def refresh_log(log: TableLog) -> TableLog:
 
 def commit_facts(folder: Folder, version: int) -> Mapping[str, Any]:
     """The `commitInfo` of a version; empty when the commit is gone or has none."""
-    content = folder.read(commit_path(version))
-    found = [action["commitInfo"] for action in _actions(content or b"") if "commitInfo" in action]
+    found = [action["commitInfo"] for action in actions_of(folder, version) if "commitInfo" in action]
     return found[0] if found else {}
+
+
+def commit_infos(folder: Folder, newest: int) -> Iterator[Mapping[str, Any]]:
+    """The `commitInfo` of each version with its `version`, newest first, as far back as the log has commits.
+
+    A commit without `commitInfo`, which the protocol permits, has only its version. (`DeltaTable.history()` of
+    deltalake 1.6.6 omits it, and gives the commits before it the versions that follow theirs.)
+
+    Args:
+        folder: The table's folder.
+        newest: The version to begin with.
+
+    Raises:
+        StorageError: A commit is broken, or cannot be read.
+    """
+
+    def told(version: int) -> Mapping[str, Any] | None:
+        content = folder.read(commit_path(version))
+        if content is None:
+            return None
+        infos = [action["commitInfo"] for action in _actions(content) if "commitInfo" in action]
+        return {**(infos[0] if infos else {}), "version": version}
+
+    # Usually, the first ones are enough. A store takes long to answer, so the others are read many at a time.
+    with ThreadPoolExecutor(_TOGETHER) as pool:
+        version, count = newest, _FEW
+        while version >= 0:
+            versions = range(version, max(version - count, -1), -1)
+            read: Iterator[Mapping[str, Any] | None] = (map if count == _FEW else pool.map)(told, versions)
+            for found in read:
+                if found is None:
+                    return  # Log cleanup has removed it, and all before it.
+                yield found
+            version, count = version - count, _MANY
+
+
+def actions_of(folder: Folder, version: int) -> Iterator[dict[str, Any]]:
+    """The actions of a version; none when the commit is gone.
+
+    Args:
+        folder: The table's folder.
+        version: The version.
+
+    Raises:
+        StorageError: The commit is broken, or cannot be read.
+    """
+    return _actions(folder.read(commit_path(version)) or b"")
 
 
 def commit_time(stamp: float) -> datetime:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pyarrow.compute as pc
 
 from mssql_cdc.errors import TamperedTableError
-from mssql_cdc.lake.log import TableState, facts_of
+from mssql_cdc.lake.log import TableState, backwards, facts_of
 from mssql_cdc.lake.read import scan
 
 _HARMLESS = (
@@ -76,9 +76,9 @@ def verify_untouched(
     since = -1 if delta_version is None else delta_version
     if state.delta_version <= since:
         return
-    for entry in state.table.history(state.delta_version - since):
-        if entry.get("version", state.delta_version) <= since:
-            continue
+    for entry in backwards(state):
+        if entry["version"] <= since:
+            break
         operation = str(entry.get("operation", "unknown")).upper()
         ours = operation.startswith(_OURS) and (facts_of(entry) is not None or operation == "CREATE TABLE")
         if not ours and not is_harmless(operation):

@@ -131,7 +131,7 @@ def _verify_records(state: TableState, batch: int) -> None:
 def _commits_since(state: TableState, batch: int) -> dict[int, Mapping[str, Any]]:
     """Return our commit with this `_batch`, and those after it, by version."""
     found: dict[int, Mapping[str, Any]] = {}
-    for entry in backwards(state.table):
+    for entry in backwards(state):
         found[entry["version"]] = entry
         if (facts_of(entry) or {}).get("batch") == batch:
             return found

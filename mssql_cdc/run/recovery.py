@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, cast
 
 import pyarrow as pa
 
@@ -18,6 +17,7 @@ from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.members import load_tables
 from mssql_cdc.capture.snapshot_extensions import policy
 from mssql_cdc.errors import ConfigurationError, SchemaError
+from mssql_cdc.lake.delta_schema import arrow_of
 from mssql_cdc.lake.history import SchemaHistory, restore_versions
 from mssql_cdc.lake.offsets import Offsets
 from mssql_cdc.lake.steps import Entry
@@ -51,7 +51,7 @@ def recover_history(database: Database) -> list[str]:
     rebuilt = SchemaHistory({}).extended(list(schemas.values()))
     for table, member in load_tables(database, found.values(), offsets, rebuilt).items():
         if member.state is not None:
-            log = pa.schema(cast("Any", member.state.table.schema().to_arrow()))
+            log = arrow_of(member.state.schema_json)
             _require_same(table.text, rebuilt.versions[table.text][-1], log)
     restore_versions(database.layout, list(schemas.values()), at=datetime.now(UTC), storage=database.storage)
     names = sorted(lost)

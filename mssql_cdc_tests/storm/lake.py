@@ -289,7 +289,7 @@ def _committed(database: Database, folder: str | None, name: str) -> dict[int, R
     """How far the commits of a change log themselves say that its stream was read, by epoch."""
     home = database.layout.home(_table_id(name), folder=folder)
     state = load_state(home.changes, owner=home.app_id, storage=database.storage)
-    facts = [facts_of(entry) or {} for entry in state.table.history()] if state is not None else []
+    facts = [facts_of(entry) or {} for entry in state.opened().history()] if state is not None else []
     ends = (Reached(int(one["epoch"]), str(one["to"])) for one in facts if one.get("kind") == "range")
     return {end.epoch: end for end in sorted(ends)}
 
@@ -379,7 +379,7 @@ def restore_change_log(database: Database, name: str, back: int) -> bool:
     if state is None or state.delta_version < back:
         return False
     try:
-        state.table.restore(state.delta_version - back)
+        state.opened().restore(state.delta_version - back)
     except CommitFailedError as error:
         if "TypeWidening" not in str(error):
             raise

@@ -31,6 +31,7 @@ from mssql_cdc.lake.offset_commits import load_offsets
 from mssql_cdc.lake.offset_history import Stored
 from mssql_cdc.lake.offset_rows import OFFSETS_SCHEMA
 from mssql_cdc.lake.small_tables import SmallTable
+from mssql_cdc.lake.table_log import LOG
 from mssql_cdc_tests.storm.patched import everywhere
 
 _OPENERS = tuple(f"mssql_cdc.lake.{name}" for name in ("log", "read", "opened"))
@@ -49,6 +50,14 @@ class Version:
     adds: tuple[AddAction, ...] = ()
     wrote: frozenset[str] = frozenset()
     metadata: bool = False
+    created_time: int = 1_800_000_000_000
+
+    @property
+    def content(self) -> bytes:
+        """The commit, without its files."""
+        txns = [{"txn": {"appId": name, "version": self.transactions[name]}} for name in sorted(self.wrote)]
+        changed = [{"metaData": {"id": self.id}}] if self.metadata else []
+        return "\n".join(json.dumps(action) for action in ({"commitInfo": self.entry}, *txns, *changed)).encode()
 
 
 @dataclass(slots=True)
@@ -76,7 +85,7 @@ class ModelLake:
         with ExitStack() as stack:
             for module in _OPENERS:
                 stack.enter_context(patch(f"{module}.DeltaTable", Table))
-            for module in ("known_states", "kept_digest"):
+            for module in ("log", "known_states", "kept_digest"):
                 stack.enter_context(patch(f"mssql_cdc.lake.{module}.Folder", partial(ModelLog, self)))
             for module in ("log", "read", "files", "staged"):
                 stack.enter_context(patch(f"mssql_cdc.lake.{module}.file_system", folder))
@@ -123,23 +132,57 @@ class ModelLake:
 
 
 class ModelLog:
-    """`lake.object_store.Folder`, for whether a commit is still the same, and for what is kept beside a table."""
+    """`lake.object_store.Folder`: the commits of a log, and what is kept beside a table."""
 
     def __init__(self, lake: ModelLake, uri: str, storage: object = None) -> None:
         self._lake, self._uri = lake, uri
 
     def stamp(self, path: str) -> str | None:
         """The commit's identity; None when there is none."""
-        versions, number = self._lake.logs.get(self._uri, []), int(path.removesuffix(".json").rpartition("/")[2])
-        return f"{versions[number].id} {id(versions[number])}" if number < len(versions) else None
+        found = self._commit(path)
+        return f"{found.id} {id(found)}" if found is not None else None
 
     def read(self, path: str) -> bytes | None:
         """The content of an object; None when there is none."""
+        if path.startswith(LOG):
+            found = self._commit(path)
+            return found.content if found is not None else None
         return self._lake.objects.get(f"{self._uri}/{path}")
+
+    def put_new(self, path: str, content: bytes) -> bool:
+        """A commit that adds files; False if there is one with its version."""
+        log = self._lake.logs[self._uri]
+        if self._commit(path) is not None:
+            return False
+        assert _number(path) == len(log), "a commit follows the newest one"
+        actions = [json.loads(line) for line in content.splitlines()]
+        txns = {one["txn"]["appId"]: one["txn"]["version"] for one in actions if "txn" in one}
+        found = [one["add"] for one in actions if "add" in one]
+        adds = [AddAction(a["path"], a["size"], {}, a["modificationTime"], True, a["stats"]) for a in found]
+        (entry,) = (one["commitInfo"] for one in actions if "commitInfo" in one)
+        log.append(
+            replace(
+                log[-1],
+                entry=entry,
+                transactions={**log[-1].transactions, **txns},
+                adds=(*log[-1].adds, *adds),
+                wrote=frozenset(txns),
+                metadata=False,
+            )
+        )
+        return True
 
     def put(self, path: str, content: bytes) -> None:
         """An object, over the one of before."""
         self._lake.objects[f"{self._uri}/{path}"] = content
+
+    def _commit(self, path: str) -> Version | None:
+        versions, number = self._lake.logs.get(self._uri, []), _number(path)
+        return versions[number] if number < len(versions) else None
+
+
+def _number(path: str) -> int:
+    return int(path.removesuffix(".json").rpartition("/")[2])
 
 
 class ModelTable:
@@ -216,33 +259,6 @@ class ModelTable:
                 "min._batch": pa.array([first for first, _ in ends], pa.int64()),
                 "max._batch": pa.array([last for _, last in ends], pa.int64()),
             }
-        )
-
-    def create_write_transaction(
-        self,
-        actions: Sequence[AddAction],
-        mode: str,
-        schema: object,
-        *,
-        commit_properties: CommitProperties,
-        post_commithook_properties: object = None,
-    ) -> None:
-        """Append files, unless a commit since the handle's version has one of the same txns, or changed the schema."""
-        assert mode == "append"
-        wanted = {one.app_id: one.version for one in commit_properties.app_transactions or ()}
-        for other in self._since():
-            if other.wrote & wanted.keys():
-                raise CommitFailedError("Failed to commit transaction: Concurrent transaction failed.")
-        newest = self._log[-1]
-        self._log.append(
-            replace(
-                newest,
-                entry=_entry("WRITE", commit_properties),
-                transactions={**newest.transactions, **wanted},
-                adds=(*newest.adds, *actions),
-                wrote=frozenset(wanted),
-                metadata=False,
-            )
         )
 
     def create_checkpoint(self) -> None:

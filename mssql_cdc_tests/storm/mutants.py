@@ -177,8 +177,7 @@ MUTANTS = (
     Mutant(
         "A3", "commits carry no txn",
         "lake.log:_committed",
-        "            Transaction(state.app_id, number),\n            Transaction(_counter(state.owner), number),\n",
-        "",
+        "txns = {state.app_id: number, _counter(state.owner): number}", "txns = {}",
     ),
     Mutant(
         "A3", "offsets are appended although another run has written the table's entry",

@@ -140,7 +140,8 @@ def _told(state: TableState | None) -> object:
         return None
     own = {name: value for name, value in (state.own or {}).items() if name != "mark"}
     history = [
-        (entry["version"], entry["operation"], (facts_of(entry) or {}).get("batch")) for entry in state.table.history()
+        (entry["version"], entry["operation"], (facts_of(entry) or {}).get("batch"))
+        for entry in state.opened().history()
     ]
     schema, properties = json.loads(state.schema_json), sorted(state.properties.items())
     told = (state.delta_version, state.batch, state.own_batch, own, schema, properties)

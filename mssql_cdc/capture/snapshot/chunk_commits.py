@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from mssql_cdc.capture.sealing import Seal
 from mssql_cdc.capture.snapshot.chunk_plan import GroupDone
-from mssql_cdc.lake.log import TableState, facts_of
+from mssql_cdc.lake.log import TableState, backwards, facts_of
 from mssql_cdc.lsn import Lsn
 from mssql_cdc.source.values import Bound, Chunk
 
@@ -46,7 +46,7 @@ def groups_done(state: TableState, snapshot: str, seal: Seal) -> list[GroupDone]
         ConfigurationError: they were sealed with another secret.
     """
     found: list[GroupDone] = []
-    for entry in state.table.history():
+    for entry in backwards(state):
         facts = facts_of(entry)
         if facts and facts.get("snapshot") == snapshot and "chunks" in facts:
             rows = sum(facts.get("operations", {}).values())

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from deltalake import DeltaTable
 
 from mssql_cdc.capture.database import Database
 from mssql_cdc.capture.range import RangeResult, capture_range
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.follow.current import merge_now, merge_table
+from mssql_cdc.lake import log
 from mssql_cdc.plan.decisions import Range
 from mssql_cdc.plan.planner import plan
 from mssql_cdc.schema import TableId
@@ -39,16 +40,17 @@ def with_a_commit_behind(database: Database, monkeypatch: pytest.MonkeyPatch) ->
     """Let a repair commit a row to the change log right behind its next commit."""
     seen = survey(database)
     home, schema = seen.tables[ORDERS].home, seen.history.versions[ORDERS.text][-1]
-    commit = DeltaTable.create_write_transaction
+    put = log.append
     raced: list[bool] = []
 
-    def raced_commit(table: DeltaTable, *arguments, **more):
-        commit(table, *arguments, **more)
-        if table.table_uri.rstrip("/").endswith("/changes") and not raced:
+    def raced_put(*arguments: Any, **more: Any) -> int | None:
+        version = put(*arguments, **more)
+        if not raced:
             raced.append(True)
             append(change_log(home, schema, writer="repair"), schema, Change(1, "r", after=RIVALS), kind="repair")
+        return version
 
-    monkeypatch.setattr(DeltaTable, "create_write_transaction", raced_commit)
+    monkeypatch.setattr(log, "append", raced_put)
 
 
 def test_rows_that_another_writer_commits_after_a_range_reach_the_current_table(
