@@ -82,7 +82,7 @@ def evolve(
         return state
     mapped = is_mapped(state.properties)
     odd = any(needs_mapping(pa.schema([pa.field(path[-1], kind)])) for path, kind in change.added)
-    if committer == "deltalake" and not (mapped or odd or change.widened or state.needs_spark):
+    if committer == "deltalake" and not (mapped or odd or change.widened or state.altered_by_spark):
         _add_columns(state, change)
     elif spark is None:
         raise SchemaError(f"The schema change of {state.uri} needs Spark: {change}")

@@ -1,7 +1,6 @@
-"""Table features that keep `deltalake` from committing to a table; Spark supports them.
+"""Table features with which a log that only grows cannot be committed to without Spark (`lake/log.py`).
 
-A user's ALTER TABLE that leaves all rows as they are may add one. `lake/table_log.py` has those of current tables, to
-which `deltalake` does not commit.
+A user's ALTER TABLE that leaves all rows as they are may add one. `lake/table_log.py` has those of current tables.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from deltalake import DeltaTable
 from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.spark_sql import spark_identifier
 
-_WRITTEN = frozenset({
+_ALTERED = frozenset({
     "appendOnly",
     "changeDataFeed",
     "checkConstraints",
@@ -26,18 +25,34 @@ _WRITTEN = frozenset({
     "variantType",
     "variantType-preview",
 })  # fmt: skip
-"""`deltalake` 1.6 commits to tables with these."""
+"""`deltalake` 1.6 adds columns to tables with these, and compacts them."""
+_APPENDED = _ALTERED | {"domainMetadata", "typeWidening", "vacuumProtocolCheck"}
+"""A commit that only adds files has nothing to do for these."""
 _DOWNGRADE = "spark.databricks.delta.restore.protocolDowngradeAllowed"
 _IDENTITY = 6
 """The writer version that implies identity columns."""
 
 
-def refused_features(table: DeltaTable) -> tuple[str, ...]:
-    """The features because of which `deltalake` does not commit to a table; none if it does."""
+def writer_features(table: DeltaTable) -> tuple[str, ...]:
+    """The features that writers of a table must support.
+
+    Args:
+        table: The table.
+    """
     protocol = table.protocol()
     if protocol.writer_features is None:
         return ("identityColumns",) if protocol.min_writer_version == _IDENTITY else ()
-    return tuple(sorted(set(protocol.writer_features) - _WRITTEN))
+    return tuple(sorted(protocol.writer_features))
+
+
+def never_appended(features: Sequence[str]) -> tuple[str, ...]:
+    """Those of the features with which only Spark appends."""
+    return tuple(name for name in features if name not in _APPENDED)
+
+
+def never_altered(features: Sequence[str]) -> tuple[str, ...]:
+    """Those of the features with which only Spark adds columns or compacts."""
+    return tuple(name for name in features if name not in _ALTERED)
 
 
 def without_spark(uri: str, refused: Sequence[str]) -> StorageError:

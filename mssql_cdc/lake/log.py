@@ -20,7 +20,7 @@ from mssql_cdc.errors import OvertakenError, StorageError
 from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.commit_facts import told_facts
 from mssql_cdc.lake.delta_schema import needs_mapping
-from mssql_cdc.lake.features import refused_features, without_spark
+from mssql_cdc.lake.features import never_altered, never_appended, without_spark, writer_features
 from mssql_cdc.lake.files import DataFile, FileTarget
 from mssql_cdc.lake.object_store import Folder
 from mssql_cdc.lake.opened import find_table, open_table
@@ -42,9 +42,9 @@ class TableState:
     """One state of a table's log, from which exactly one commit can be made.
 
     `batch` is the newest `_batch` of any writer. `own` is the userMetadata of this writer's newest commit; None if it
-    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `refused` are the
-    table's features with which only Spark commits. `created` is when the table was created, in ms since 1970.
-    `checked`: the version up to which the commits of others have been checked; None: this one.
+    never committed, or if log cleanup has removed it (then `own_batch` is greater than 0, rule A5). `features` are
+    those that writers must support. `created` is when the table was created, in ms since 1970. `checked`: the version
+    up to which the commits of others have been checked; None: this one.
     """
 
     uri: str
@@ -60,7 +60,7 @@ class TableState:
     storage: Storage
     folder: Folder = field(repr=False, compare=False)
     created: int = 0
-    refused: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     checked: int | None = field(default=None, compare=False)
 
     @property
@@ -80,8 +80,13 @@ class TableState:
 
     @property
     def needs_spark(self) -> bool:
-        """Whether only Spark can commit to the table: after its first widened column, or a user's ALTER TABLE."""
-        return bool(self.refused)
+        """Whether only Spark can append to the table: a user's ALTER TABLE has added a feature."""
+        return bool(never_appended(self.features))
+
+    @property
+    def altered_by_spark(self) -> bool:
+        """Whether only Spark can add columns: the same, and after the first widened column."""
+        return bool(never_altered(self.features))
 
     @property
     def target(self) -> FileTarget:
@@ -186,7 +191,7 @@ def _committed(
     }
     if state.needs_spark:
         if spark is None:
-            raise without_spark(state.uri, state.refused)
+            raise without_spark(state.uri, never_appended(state.features))
         from pyspark.errors import PySparkException
 
         from mssql_cdc.lake.spark_log import commit_with_spark
@@ -293,7 +298,6 @@ def _counter(owner: str) -> str:
 def _read(state: TableState, table: DeltaTable) -> TableState:
     committed = table.transaction_version(state.app_id) or 0
     metadata = table.metadata()
-    refused = refused_features(table)
     found = replace(
         state,
         delta_version=table.version(),
@@ -302,10 +306,11 @@ def _read(state: TableState, table: DeltaTable) -> TableState:
         schema_json=table.schema().to_json(),
         properties=dict(metadata.configuration),
         created=metadata.created_time or 0,
-        refused=refused,
+        features=writer_features(table),
     )
-    # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed.
-    own = _newest_facts(found, state.app_id) if committed or refused else None
+    # A commit by Spark carries only the counter, so only the facts show whether this writer ever committed. Earlier
+    # states of the connector also had Spark append to logs with a widened column.
+    own = _newest_facts(found, state.app_id) if committed or found.altered_by_spark else None
     return replace(found, own_batch=max(committed, own["batch"] if own else 0), own=own)
 
 

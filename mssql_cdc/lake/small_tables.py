@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError
 from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from mssql_cdc.errors import OvertakenError, StorageError
+from mssql_cdc.lake.features import never_altered, writer_features
 from mssql_cdc.lake.files import write_files
 from mssql_cdc.lake.layout import Layout
 from mssql_cdc.lake.log import TableState, commit, create_table, facts_of, load_state, newest_batch
@@ -181,7 +182,8 @@ def compact_small(uri: str, storage: Storage = LOCAL) -> tuple[int, int]:
     """Compact the small files of a small table, and return how many were removed and added.
 
     Readers and fencing are not affected. Files above a certain size are left as they are, so that the cost does not
-    grow with the table, and neither does what a read of a few rows decodes.
+    grow with the table, and neither does what a read of a few rows decodes. A table to which a user has added a feature
+    that `deltalake` does not write, such as type widening, stays as it is.
 
     Args:
         uri: The folder of the table.
@@ -192,6 +194,8 @@ def compact_small(uri: str, storage: Storage = LOCAL) -> tuple[int, int]:
     """
     properties = WriterProperties(compression="ZSTD", compression_level=1, max_row_group_size=_GROUP_ROWS)
     table = open_table(uri, storage)
+    if never_altered(writer_features(table)):
+        return 0, 0
     metrics = table.optimize.compact(target_size=_FILE_BYTES, writer_properties=properties)
     return metrics["numFilesRemoved"], metrics["numFilesAdded"]
 

@@ -1,7 +1,6 @@
-"""Log operations that only Spark supports: creating mapped tables, and committing to those that `deltalake` refuses.
+"""Log operations that only Spark supports: creating mapped tables, and appending to those with some features.
 
-`deltalake` rejects column mapping and type widening, and adds unused features to tables with deletion vectors, which
-readers must then support. `lake/evolution.py` changes schemas.
+`lake/features.py` lists the features. `lake/evolution.py` changes schemas.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Spark appends to change logs whose files have other column names than the table (column mapping; rules A6, B15)."""
+"""Appends to change logs whose files have other column names than the table, and wider columns (rules A6, B15).
+
+Only Spark appends to those to which a user has added a feature with which others do not.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState, commit
 from mssql_cdc.lake.properties import is_mapped
 from mssql_cdc.lake.read import BatchSlice, query, read_table, scan
+from mssql_cdc.lake.spark_sql import spark_identifier
 from mssql_cdc.lake.storage import LOCAL
 from mssql_cdc.lake.window import window
 from mssql_cdc.schema import TableSchema, change_log_schema
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 ODD = "net price"
+ONLY_SPARK = "SET TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
 KEY = column("id", "int")
 MAPPED_FIRST = (
     orders(KEY, column(ODD, "int")),
@@ -56,16 +61,20 @@ class Logged:
     logs: CurrentLogs
 
 
-def logged(session: SparkSession, folder: Path, versions: tuple[TableSchema, ...]) -> Logged:
+def logged(session: SparkSession, folder: Path, versions: tuple[TableSchema, ...], *, by_spark: bool) -> Logged:
     home, logs = home_in(folder), CurrentLogs()
     state = change_log(home, versions[0], spark=lambda: session)
     for number, version in enumerate(versions, start=1):
+        if by_spark and number == 2:
+            session.sql(f"ALTER TABLE {spark_identifier(home.changes)} {ONLY_SPARK}")
+            state = change_log(home, versions[0])
         state = evolve(state, change_log_schema(version), lambda: session)
         files = write_files([rows_for(state, version, *changes(number, version))], state.target)
         state = commit(state, files, {"to": lsn(number).text}, spark=lambda: session)
         logs.appended(state, files)
     assert is_mapped(state.properties)
-    assert state.needs_spark
+    assert "typeWidening" in state.features
+    assert state.needs_spark == by_spark
     state = commit(state, [], {"to": lsn(9).text}, spark=lambda: session)
     logs.appended(state, [])
     return Logged(home, versions, state, logs)
@@ -76,9 +85,22 @@ def rows_for(state: TableState, version: TableSchema, *changes: Change, behind: 
     return to_change_log(neutral(version, *changes), table_schema=version, batch_number=state.batch + behind)
 
 
-@pytest.fixture(scope="module", params=[MAPPED_FIRST, WIDENED_FIRST], ids=["mapped first", "widened first"])
+BY_SPARK = [
+    pytest.param((MAPPED_FIRST, True), id="by Spark, mapped first"),
+    pytest.param((WIDENED_FIRST, True), id="by Spark, widened first"),
+]
+BY_US = [
+    pytest.param((MAPPED_FIRST, False), id="mapped first"),
+    pytest.param((WIDENED_FIRST, False), id="widened first"),
+]
+EACH = pytest.mark.parametrize("log", [*BY_SPARK, *BY_US], indirect=True)
+OF_SPARK = pytest.mark.parametrize("log", BY_SPARK, indirect=True)
+
+
+@pytest.fixture(scope="module")
 def log(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Logged:
-    return logged(spark, tmp_path_factory.mktemp("log"), request.param)
+    versions, by_spark = request.param
+    return logged(spark, tmp_path_factory.mktemp("log"), versions, by_spark=by_spark)
 
 
 def changes(number: int, version: TableSchema) -> list[Change]:
@@ -97,7 +119,8 @@ def expected(versions: tuple[TableSchema, ...]) -> list[dict[str, Any]]:
     return [{name: row.get(name) for name in names} for row in rows]
 
 
-def test_spark_appends_every_value_to_a_log_with_column_mapping(spark: SparkSession, log: Logged):
+@EACH
+def test_every_value_is_in_a_log_with_column_mapping(spark: SparkSession, log: Logged):
     found = read_table(log.home.changes).sort_by("_pos")
     assert found.column("after").to_pylist() == expected(log.versions)
     assert found.column("_batch").to_pylist() == [n for n in range(1, len(log.versions) + 1) for _ in (1, 2)]
@@ -110,12 +133,14 @@ def test_spark_appends_every_value_to_a_log_with_column_mapping(spark: SparkSess
         assert [row["after"]["id"] for row in one.to_pylist()] == [10 * number + n for n in (1, 2)]
 
 
+@EACH
 def test_position_of_a_mapped_and_widened_log_advances_without_rows(log: Logged):
     assert (log.state.to, log.state.batch) == (lsn(9).text, len(log.versions) + 1)
 
 
+@EACH
 @pytest.mark.parametrize("fresh", [True, False], ids=["another process", "the same process"])
-def test_current_table_has_every_value_that_spark_appended_to_a_mapped_log(
+def test_current_table_has_every_value_of_a_mapped_log(
     spark: SparkSession,
     tmp_path: Path,
     log: Logged,
@@ -132,12 +157,14 @@ def test_current_table_has_every_value_that_spark_appended_to_a_mapped_log(
     assert rows == expected(log.versions)
 
 
+@OF_SPARK
 def test_a_log_that_spark_writes_is_read_again_for_its_current_table(log: Logged):
     """The files that the tasks wrote are no part of the table."""
     everything = BatchSlice(0, log.state.batch)
     assert log.logs.section(log.home.changes, everything, LOCAL).files == window(log.home.changes, everything).files
 
 
+@OF_SPARK
 def test_files_of_a_commit_are_found_by_the_statistics_that_spark_writes(log: Logged):
     for number in range(1, len(log.versions) + 1):
         found = window(log.home.changes, BatchSlice(number - 1, number))
@@ -147,6 +174,7 @@ def test_files_of_a_commit_are_found_by_the_statistics_that_spark_writes(log: Lo
     assert commit_times(log.home.changes, after=0).oldest_after == cut
 
 
+@OF_SPARK
 def test_files_whose_columns_the_table_does_not_know_are_not_committed(spark: SparkSession, log: Logged):
     """Spark takes a column that it does not find for NULL."""
     rows = rows_for(log.state, log.versions[-1], Change(9, "c", after={"id": 9}))
@@ -156,6 +184,7 @@ def test_files_whose_columns_the_table_does_not_know_are_not_committed(spark: Sp
     assert read_table(log.home.changes).num_rows == 2 * len(log.versions)
 
 
+@OF_SPARK
 def test_files_that_lack_rows_of_the_commit_are_not_committed(spark: SparkSession, log: Logged):
     rows = rows_for(log.state, log.versions[-1], Change(9, "c", after={"id": 9}), behind=7)
     with pytest.raises(StorageError, match=r"have 0 rows of batch \d, expected 1; nothing was written"):
