@@ -71,23 +71,25 @@ def jar_confs(files: Sequence[Path], *, local: bool, class_path: str = "") -> di
     return {"spark.driver.extraClassPath": os.pathsep.join([*([class_path] if class_path else []), *map(str, files)])}
 
 
-def archive_file(files: Sequence[Path], java_options: str) -> Path:
-    """The class-data archive of exactly this JVM, these jars and these options; it need not exist.
+def archive_file(files: Sequence[Path]) -> Path:
+    """The class-data archive of exactly this JVM and these jars; it need not exist.
 
-    The JVM uses an archive only with the class path that it was created with; otherwise, it continues without it.
+    The JVM uses an archive only with the class path that it was created with; otherwise, it continues without it. The
+    compilers and the garbage collector may be others: with its default options, a JVM that is meant to last used the
+    archive of a short-lived one, and needed 8 s of CPU for its start and first job instead of 17 (Java 17).
     """
     java = Path(shutil.which(Path(os.environ.get("JAVA_HOME", "")) / "bin" / "java") or shutil.which("java") or "java")
     spark = Path(str(distribution("pyspark").locate_file("pyspark/jars")))
-    digest = hashlib.sha256(java_options.encode())
+    digest = hashlib.sha256()
     for file in (java.resolve(), spark, *files):
         stat = file.stat() if file.exists() else None
         digest.update(f"\n{file} {(stat.st_size, stat.st_mtime_ns) if stat else None}".encode())
     return prepared_folder() / f"classes-{digest.hexdigest()[:16]}.jsa"
 
 
-def found_archive(files: Sequence[Path], java_options: str) -> Path | None:
-    """The class-data archive of exactly this JVM, these jars and these options, if it exists and is accessible."""
+def found_archive(files: Sequence[Path]) -> Path | None:
+    """The class-data archive of exactly this JVM and these jars, if it exists and is accessible."""
     with suppress(OSError, RuntimeError):
-        archive = archive_file(files, java_options)
+        archive = archive_file(files)
         return archive if archive.exists() else None
     return None

@@ -35,7 +35,7 @@ def prepare() -> Path:
     settings = SparkSettings.from_environment()
     if not jar_files(settings.jars):
         _in_process("jars")
-    archive = archive_file(jar_files(settings.jars), java_options(settings))
+    archive = archive_file(jar_files(settings.jars))
     if not archive.exists():
         _in_process("archive")
     if not archive.exists():
@@ -72,7 +72,7 @@ def _write_archive() -> None:
 
     settings = SparkSettings.from_environment()
     options = java_options(settings)
-    archive = archive_file(jar_files(settings.jars), options)
+    archive = archive_file(jar_files(settings.jars))
     archive.parent.mkdir(parents=True, exist_ok=True)
     partial = archive.with_suffix(f".{os.getpid()}")
     training = {**settings.confs, "spark.driver.extraJavaOptions": f"{options} -XX:ArchiveClassesAtExit={partial}"}

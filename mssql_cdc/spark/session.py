@@ -267,7 +267,7 @@ def session_confs(settings: SparkSettings) -> dict[str, str]:
     """Return every conf of a newly started session, by name."""
     local, files = settings.master.startswith("local"), jar_files(settings.jars)
     options = java_options(settings)
-    archive = found_archive(files, options)
+    archive = found_archive(files)
     shared = f" {shlex.quote(f'-XX:SharedArchiveFile={archive}')}" if archive is not None else ""
     confs = {
         **SMALL_WORK,

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from mssql_cdc.spark.jars import archive_file, jar_files, prepared_folder
-from mssql_cdc.spark.session import SparkSettings, java_options, session_confs
+from mssql_cdc.spark.session import SparkSettings, session_confs
 
 CLASS_PATH = "spark.driver.extraClassPath"
 
@@ -60,14 +60,14 @@ def test_named_jars_are_used_instead_of_prepared_ones(jars: list[Path], tmp_path
     assert jar_files(None) == jars
 
 
-def test_an_archive_is_used_with_the_jars_and_options_that_it_was_made_for(jars: list[Path]):
+def test_an_archive_is_used_by_every_session_with_the_jars_that_it_was_made_for(jars: list[Path]):
     settings = SparkSettings()
-    archive = archive_file(jars, java_options(settings))
+    archive = archive_file(jars)
     assert "SharedArchiveFile" not in session_confs(settings)["spark.driver.extraJavaOptions"]
     archive.write_bytes(b"classes")
     assert f"-XX:SharedArchiveFile={archive}" in session_confs(settings)["spark.driver.extraJavaOptions"]
     longer = SparkSettings(short_lived=False)
-    assert "SharedArchiveFile" not in session_confs(longer)["spark.driver.extraJavaOptions"]
+    assert f"-XX:SharedArchiveFile={archive}" in session_confs(longer)["spark.driver.extraJavaOptions"]
     jars[0].write_bytes(b"another jar")
     assert "SharedArchiveFile" not in session_confs(settings)["spark.driver.extraJavaOptions"]
 
@@ -111,7 +111,7 @@ def test_a_home_below_which_nothing_may_be_looked_at_has_nothing_prepared(
 def test_an_archive_below_a_home_with_a_space_is_one_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "my cache"))
     settings = SparkSettings()
-    archive = archive_file([], java_options(settings))
+    archive = archive_file([])
     archive.parent.mkdir(parents=True)
     archive.write_bytes(b"classes")
     options = session_confs(settings)["spark.driver.extraJavaOptions"]
