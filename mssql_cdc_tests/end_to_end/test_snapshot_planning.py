@@ -59,6 +59,27 @@ def test_the_first_rows_are_in_the_lake_before_a_large_table_is_planned(tables: 
     assert tables.check() == 0
 
 
+@pytest.mark.sandbox
+def test_small_tables_do_not_wait_for_a_large_table_without_a_key(place: Place, monkeypatch: pytest.MonkeyPatch):
+    """It is read whole, and is the first by its name; the small one without a key is read before it, too."""
+    monkeypatch.setattr(take, "CHUNK_ROWS", 3)
+    place.configure()
+    place.create("all_events", "note nvarchar(9) NULL")
+    place.create("events", "note nvarchar(9) NULL")
+    place.create("small", "id int NOT NULL PRIMARY KEY")
+    place.sql(
+        f"INSERT INTO dbo.all_events VALUES {', '.join(['(1)'] * 24)}",
+        "INSERT INTO dbo.events VALUES (1), (2)",
+        "INSERT INTO dbo.small VALUES (1), (2)",
+    )
+    place.settle()
+    assert place.catch_up() == 0
+    store = small_table(Layout(str(place.warehouse), "shop", place.database), "notifications")
+    done = [row["additional_data"] for row in store.rows() if row["type"] == "TABLE_SCAN_COMPLETED"]
+    assert [dict(one)["scanned_collection"].rpartition(".")[2] for one in done] == ["events", "small", "all_events"]
+    assert place.check() == 0
+
+
 @pytest.mark.parametrize(
     ("target", "call", "after"),
     [

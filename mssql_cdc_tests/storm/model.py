@@ -143,13 +143,13 @@ class ModelWorld:
         ):
             yield
 
-    def _noting(self, read: Callable[..., None]) -> Callable[..., None]:
+    def _noting(self, read: Callable[..., Any]) -> Callable[..., Any]:
         """A read of chunks in which the server notes what it shows to this run, and to no other one."""
 
-        def told(*arguments: Any, **more: Any) -> None:
+        def told(*arguments: Any, **more: Any) -> Any:
             others, self.server.shown = self.server.shown, {}
             try:
-                read(*arguments, **more)
+                return read(*arguments, **more)
             finally:
                 self.server.shown = others
 

@@ -176,7 +176,7 @@ def _read_group(run: Run, group: Sequence[tuple[TableId, Chunk]], lows: Mapping[
             fail(run, table, error)
 
 
-def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
+def read_locked_tables(run: Run, show: Callable[[], None], *, most: int | None = None) -> bool:
     """Read the tables without a key, each whole: its rows are exact at the log's end E.
 
     Tables that are not captured are read in the same way, since no change corrects what another moment shows (SNP-03).
@@ -184,11 +184,16 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
     Args:
         run: The run of the snapshot.
         show: Shows the progress, after each table.
+        most: Only tables for which the source estimates at most this many rows: others would wait for a large one.
+
+    Returns:
+        Whether there was a table to read.
     """
-    minima = run.session.minima()
-    for table_plan in run.plan.tables:
+    minima, found = run.session.minima(), False
+    for table_plan in sorted(run.plan.tables, key=lambda one: run.expected.get(one.table, 0)):
         table = table_plan.table
         is_wanted = table_plan.locked and table in run.tables and table not in run.failed
+        is_wanted &= most is None or run.expected.get(table, 0) <= most
         minimum = _minimum(run, table, minima) if is_wanted else None
         if minimum is None or not remaining(table_plan, run.done[table], minimum):
             continue
@@ -196,6 +201,7 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
         if table not in run.tables or (run.paused and not run.done[table]):
             continue
         (chunk,) = table_plan.chunks
+        found = True
         _captured(run)
         _begin_tables(run, [table])
         try:
@@ -204,6 +210,7 @@ def read_locked_tables(run: Run, show: Callable[[], None]) -> None:
         except MssqlCdcError as error:
             fail(run, table, error)
         show()
+    return found
 
 
 def _read_whole(run: Run, table: TableId, chunk: Chunk) -> tuple[Lsn, TaskResult]:

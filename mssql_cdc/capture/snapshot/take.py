@@ -122,9 +122,12 @@ def capture_snapshot(
             if not run.paused:
                 run.notes.resumed()
             fail_refused(run)
-            read_locked_tables(run, show)
+            read_locked_tables(run, show, most=CHUNK_ROWS)
             with locked_if_exclusive(run):
                 read_groups(run, GROUP_CHUNKS, show)
+            if read_locked_tables(run, show):
+                with locked_if_exclusive(run):
+                    read_groups(run, GROUP_CHUNKS, show)  # They end there.
             give_back(run)
             tell_paused(run)
             if any(not isinstance(error, FencedError) for error in run.failed.values()):
