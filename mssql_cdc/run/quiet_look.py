@@ -1,4 +1,4 @@
-"""The cheap check of a quiet tick: `_offsets` and one query to the source, instead of a far more expensive survey.
+"""The cheap check of a quiet tick: `_offsets` and two short queries to the source, instead of a whole survey.
 
 It cannot detect that CDC was enabled on another table, so the caller must still run a survey from time to time.
 """

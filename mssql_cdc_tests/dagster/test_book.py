@@ -514,3 +514,16 @@ def test_the_rows_of_a_current_table_are_those_that_its_log_tells(watch, monkeyp
     (event,) = [one for one in watch.written.take() if one.asset_key == key]
     assert metadata(event)["dagster/row_count"] == 197
     assert asked == []
+
+
+def test_a_current_table_is_materialized_as_of_a_commit_time_and_with_its_lag(watch):
+    shop, before = watch.location.shop, watch.book.clock()
+    shop.run("INSERT INTO dbo.orders VALUES (1001, N'x')")
+    shop.scan()
+    watch.settle()
+    watch.written.take()
+    watch.book.currents()
+    (event,) = [one for one in watch.written.take() if one.asset_key == watch.location.current("orders")]
+    found = metadata(event)
+    assert 0 <= found["mssql_cdc/as_of"] - before.timestamp() < 60
+    assert 0 <= found["mssql_cdc/lag_seconds"] < 60

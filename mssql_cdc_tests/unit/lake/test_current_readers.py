@@ -1,9 +1,11 @@
-"""Every reader sees the same rows of a current table, with deletion vectors and without (docs/lake.md)."""
+"""Every reader sees the same rows: of current tables with deletion vectors and without, and of logs (docs/lake.md)."""
 
 from __future__ import annotations
 
 import itertools
+import random
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +16,18 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaProtocolError
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.read import query
+from mssql_cdc.lake.read import query, read_table
 from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import load_log
-from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, orders
+from mssql_cdc_tests.examples import examples
+from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, orders
+from mssql_cdc_tests.unit.lake.test_current_tables import Model, mutate
 
 SCHEMA = orders()
 Rows = list[tuple[int, str]]
@@ -77,6 +83,10 @@ def by_duckdb(home: TableHome) -> Any:
         return connection.sql(f"SELECT id, name FROM delta_scan('{home.current}')").arrow().read_all()
 
 
+def by_reading_with_polars(home: TableHome) -> Any:
+    return pl.read_delta(home.current).select("id", "name").to_arrow()
+
+
 def by_pyarrow(home: TableHome) -> Any:
     return DeltaTable(home.current).to_pyarrow_dataset().to_table(["id", "name"])
 
@@ -86,7 +96,7 @@ def told(table: Any) -> Rows:
 
 
 @pytest.mark.parametrize("checkpointed", [False, True])
-@pytest.mark.parametrize("reader", [by_query, by_scan, by_polars, by_duckdb])
+@pytest.mark.parametrize("reader", [by_query, by_scan, by_polars, by_reading_with_polars, by_duckdb])
 def test_readers_that_know_vectors_see_the_rows(tmp_path: Path, reader: Any, *, checkpointed: bool):
     home = home_in(tmp_path)
     expected = filled(home, "true", checkpointed=checkpointed)
@@ -97,7 +107,7 @@ def test_readers_that_know_vectors_see_the_rows(tmp_path: Path, reader: Any, *, 
     assert told(reader(home)) == expected
 
 
-@pytest.mark.parametrize("reader", [by_query, by_scan, by_polars, by_duckdb, by_pyarrow])
+@pytest.mark.parametrize("reader", [by_query, by_scan, by_polars, by_reading_with_polars, by_duckdb, by_pyarrow])
 def test_every_reader_sees_the_rows_of_a_table_without_vectors(tmp_path: Path, reader: Any):
     home = home_in(tmp_path)
     expected = filled(home, "auto")
@@ -105,6 +115,57 @@ def test_every_reader_sees_the_rows_of_a_table_without_vectors(tmp_path: Path, r
     assert told(reader(home)) == expected
     assert DeltaTable(home.current).count() == len(expected)
     assert len(DeltaTable(home.current).to_pandas()) == len(expected)
+
+
+@settings(max_examples=examples(10), deadline=None)
+@given(seed=st.integers(0, 2**32), modes=st.lists(st.sampled_from(["auto", "true"]), min_size=1, max_size=5))
+def test_every_reader_sees_the_rows_of_any_history(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, modes: list[Vectors]
+):
+    """The updates have vectors as soon as one of the modes has."""
+    random_, model = random.Random(seed), Model()
+    home = home_in(tmp_path_factory.mktemp("lake"))
+    state = change_log(home, SCHEMA)
+    for at, vectors in enumerate(modes, start=1):
+        state = append(state, SCHEMA, *mutate(random_, model, at, random_.randint(1, 40)))
+        apply_without_spark(home, state.batch, vectors)
+    expected = sorted((key, name) for key, (name, _) in model.items())
+    for reader in (by_query, by_scan, by_polars, by_duckdb, *([] if "true" in modes else [by_pyarrow])):
+        assert told(reader(home)) == expected, reader.__name__
+
+
+def by_pandas_of_a_log(uri: str) -> Any:
+    return pa.Table.from_pandas(DeltaTable(uri).to_pandas(filters=[("op", "in", ["c", "u", "d"])]))
+
+
+def by_duckdb_over_pyarrow(uri: str) -> Any:
+    changes = DeltaTable(uri).to_pyarrow_dataset()
+    with duckdb.connect() as connection:
+        connection.register("changes", changes)
+        return connection.sql("SELECT _pos, op, _key, after FROM changes WHERE op <> 'r'").arrow().read_all()
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        lambda uri: pa.Table.from_batches(list(query(uri, "SELECT _pos, op, _key, after FROM t"))),
+        lambda uri: pa.table(DeltaTable(uri).scan(columns=["_pos", "op", "_key", "after"])),
+        lambda uri: pl.scan_delta(uri).select("_pos", "op", "_key", "after").collect().to_arrow(),
+        lambda uri: pl.read_delta(uri).select("_pos", "op", "_key", "after").to_arrow(),
+        by_pandas_of_a_log,
+        by_duckdb_over_pyarrow,
+    ],
+    ids=["query", "scan", "polars scan", "polars read", "pandas", "duckdb over pyarrow"],
+)
+def test_every_reader_sees_the_rows_of_a_change_log(tmp_path: Path, reader: Any):
+    home = home_in(tmp_path)
+    filled(home, "auto")
+    names = ["_pos", "op", "_key", "after"]
+    rows = reader(home.changes).select(names).to_pylist()
+    known = read_table(home.changes, columns=names).to_pylist()
+    assert len(known) == 4000 + 1000 + 500 + 3 + 2
+    assert sorted(rows, key=itemgetter("_pos")) == sorted(known, key=itemgetter("_pos"))
+    assert DeltaTable(home.changes).count() == len(known)
 
 
 def test_readers_that_do_not_know_vectors_refuse(tmp_path: Path):
@@ -119,6 +180,16 @@ def test_deltalakes_count_is_still_wrong_on_vectors(tmp_path: Path):
     home = home_in(tmp_path)
     expected = filled(home, "true")
     assert DeltaTable(home.current).count() > len(expected)
+
+
+def test_a_table_that_must_have_no_vectors_gets_none_whatever_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("mssql_cdc.lake.apply_task.SMALL_ROWS", 0)
+    filled(home_in(tmp_path / "auto"), "auto")
+    home = home_in(tmp_path / "false")
+    expected = filled(home, "false")
+    tables = [load_log(one.current) for one in (home_in(tmp_path / "auto"), home)]
+    assert [any(file.vector for file in log.files.values()) for log in tables if log is not None] == [True, False]
+    assert told(by_pyarrow(home)) == expected
 
 
 def test_every_version_stays_readable(tmp_path: Path):
@@ -177,3 +248,21 @@ def test_files_have_statistics_of_the_sources_columns_and_of_ours(tmp_path: Path
         assert actions.column(f"null_count.{name}").null_count == 0
     assert min(actions.column("min.id").to_pylist()) == 0
     assert max(actions.column("max.id").to_pylist()) == 4998
+
+
+def test_files_have_statistics_of_the_first_32_columns_of_the_source(tmp_path: Path):
+    """Statistics of all columns of a wide table would make its log larger than its rows."""
+    home = home_in(tmp_path)
+    schema = orders(column("id", "int"), *(column(f"c{number}", "int") for number in range(40)))
+    values = {"id": 1, **{f"c{number}": number for number in range(40)}}
+    state = append(change_log(home, schema), schema, Change(1, "c", after=values))
+    CurrentTables(lambda: pytest.fail("Spark was started")).apply_all([CurrentRequest(home, [schema], state.batch)])
+    names = pa.table(DeltaTable(home.current).get_add_actions(flatten=True)).schema.names
+    wanted = ["id", *(f"c{number}" for number in range(31)), "_key", "_pos", "_batch"]
+    assert [name.removeprefix("min.") for name in names if name.startswith("min.")] == wanted
+
+
+def test_a_table_keeps_the_log_of_a_week(tmp_path: Path):
+    home = home_in(tmp_path)
+    filled(home, "auto")
+    assert DeltaTable(home.current).metadata().configuration["delta.logRetentionDuration"] == "interval 7 days"

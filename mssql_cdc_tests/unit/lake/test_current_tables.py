@@ -396,6 +396,9 @@ def test_a_gap_in_the_log_is_an_error(tmp_path: Path):
         ({"configuration": {"delta.appendOnly": "True"}}, "append-only"),
         ({"configuration": {"delta.constraints.positive": "id > 0"}}, "constraints"),
         ({"schemaString": '{"fields":[{"name":"id","metadata":{"delta.generationExpression":"1"}}]}'}, "generation"),
+        ({"schemaString": '{"fields":[{"name":"id","metadata":{"delta.identity.start":1}}]}'}, "identity values"),
+        ({"schemaString": '{"fields":[{"name":"id","metadata":{"CURRENT_DEFAULT":"1"}}]}'}, "a default"),
+        ({"schemaString": '{"fields":[{"name":"id","metadata":{"delta.invariants":"1"}}]}'}, "an invariant"),
     ],
 )
 def test_a_table_with_features_that_only_spark_writes_says_so(tmp_path: Path, action: dict[str, Any], because: str):
