@@ -101,8 +101,20 @@ def test_a_window_that_another_run_reads_at_the_same_time_is_reported(streaming,
     assert streaming.checks("orders")[0] is True
 
 
-@pytest.mark.parametrize("only", [["orders"], ["orders", "people"], None], ids=["a table", "tables", "the range"])
-@pytest.mark.parametrize(("seconds", "begins"), [(0, "range"), (0, "window"), (1, "range"), (1, "window")])
+@pytest.mark.parametrize(
+    "only",
+    [["orders"], ["orders", "people"], pytest.param(None, marks=pytest.mark.long)],
+    ids=["a table", "tables", "the range"],
+)
+@pytest.mark.parametrize(
+    ("seconds", "begins"),
+    [
+        (0, "range"),
+        (0, "window"),
+        pytest.param(1, "range", marks=pytest.mark.long),
+        pytest.param(1, "window", marks=pytest.mark.long),
+    ],
+)
 def test_a_run_that_loses_a_table_to_another_one_succeeds(streaming, monkeypatch, seconds, begins, only):
     """Such as one whose successor has begun to read before its last step has ended."""
     location = streaming.reloaded(dagster_max_run_seconds=seconds)

@@ -116,7 +116,9 @@ def by_hand(location: Location, key: dg.AssetKey) -> dg.DagsterRun:
     return location.instance.add_run(run)
 
 
-@pytest.mark.parametrize("what", ["log", "current", "heartbeat"])
+@pytest.mark.parametrize(
+    "what", ["log", pytest.param("current", marks=pytest.mark.long), pytest.param("heartbeat", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize("changes", [False, True], ids=["quiet", "changes"])
 def test_a_run_by_hand_that_hangs_does_not_keep_the_stream_from_beginning(continuous, what: str, changes: bool):  # noqa: FBT001
     """The pool has a slot for it, and the fence makes the overlap harmless."""

@@ -40,7 +40,7 @@ def test_lost_changes_are_reported_once_and_leave_the_check_red(streaming):
     assert "LOST" not in (streaming.tick().skip_message or "")
 
 
-@pytest.mark.parametrize("mode", ["no_data", "when_needed"])
+@pytest.mark.parametrize("mode", [pytest.param("no_data", marks=pytest.mark.long), "when_needed"])
 def test_a_loss_is_recorded_by_a_window_that_is_materialized_by_hand(streaming, spark, mode):
     """The sensor was off for longer than CDC keeps changes: the run said that there was nothing to read."""
     location = streaming.reloaded(snapshot_mode=mode)

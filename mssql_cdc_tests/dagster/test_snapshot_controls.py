@@ -82,7 +82,7 @@ def test_a_paused_snapshot_ends_its_run_as_canceled_until_it_is_resumed(location
     assert rows(location, "orders") == 6, "no chunk was read twice"
 
 
-@pytest.mark.parametrize("then", ["resumed", "stopped"])
+@pytest.mark.parametrize("then", [pytest.param("resumed", marks=pytest.mark.long), "stopped"])
 def test_a_paused_snapshot_is_looked_for_once_a_minute_while_a_run_streams(location, after_groups, then):
     """It was found due at each tick, each of which surveyed everything."""
     act(location, "snapshot", "dbo.orders")

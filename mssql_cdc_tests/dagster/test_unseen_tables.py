@@ -135,7 +135,11 @@ def test_the_sensor_reports_hidden_tables_although_no_run_is_due(streaming, tabl
 @pytest.mark.parametrize(
     ("statement", "problem"),
     [
-        ("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "CDC is no longer enabled on it; enable it"),
+        pytest.param(
+            "EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",
+            "CDC is no longer enabled on it; enable it",
+            marks=pytest.mark.long,
+        ),
         ("DROP TABLE dbo.orders", "it was dropped, or the login cannot see it"),
     ],
     ids=["CDC disabled", "dropped"],

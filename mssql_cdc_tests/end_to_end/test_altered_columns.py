@@ -148,8 +148,8 @@ def images(place: Place, output: Path) -> list[dict[str, Any]]:
     ("altered", "announced"),
     [
         ("ADD CONSTRAINT df_name DEFAULT N'none' FOR name", []),
-        ("ALTER COLUMN name nvarchar(10) NOT NULL", []),
-        ("ALTER COLUMN name nvarchar(10) COLLATE Polish_CS_AS NULL", []),
+        pytest.param("ALTER COLUMN name nvarchar(10) NOT NULL", [], marks=pytest.mark.long),
+        pytest.param("ALTER COLUMN name nvarchar(10) COLLATE Polish_CS_AS NULL", [], marks=pytest.mark.long),
         ("ALTER COLUMN name nvarchar(20) NULL", ["ALTER"]),
     ],
     ids=["default", "nullability", "collation", "length"],

@@ -63,7 +63,10 @@ BREAKS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name != "the current table cannot be merged")) for name in BREAKS],
+)
 def test_a_check_after_a_broken_repair_lists_the_rows_that_are_wrong(
     spoiled: Place, capsys: pytest.CaptureFixture[str], name: str
 ):
@@ -79,7 +82,9 @@ def test_a_check_after_a_broken_repair_lists_the_rows_that_are_wrong(
     assert wrong(spoiled) == 0
 
 
-@pytest.mark.parametrize("name", BREAKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name != "the second group is locked")) for name in BREAKS]
+)
 def test_a_run_merges_what_a_broken_repair_has_committed(spoiled: Place, capsys: pytest.CaptureFixture[str], name: str):
     """Nothing changes at the source, so that no range and no cut would bring the rows."""
     with BREAKS[name]():

@@ -83,7 +83,7 @@ def test_a_widened_column_is_compared(place: Place, capsys: pytest.CaptureFixtur
     assert "key 1: differs in amount" in result(place, capsys, "amounts", code=5)["differences"]
 
 
-@pytest.mark.parametrize("key", ["PRIMARY KEY", ""], ids=["keyed", "keyless"])
+@pytest.mark.parametrize("key", ["PRIMARY KEY", pytest.param("", marks=pytest.mark.long)], ids=["keyed", "keyless"])
 def test_a_number_is_compared_in_the_scale_that_its_column_has_now(
     place: Place, capsys: pytest.CaptureFixture[str], key: str, spark: Any
 ):

@@ -43,7 +43,9 @@ def ids(place: Place) -> list[int]:
     return [row["id"] for row in place.query("SELECT id FROM t ORDER BY id", "orders")]
 
 
-@pytest.mark.parametrize("kind", ["nvarchar(50)", "sql_variant"], ids=["by checksums", "row by row"])
+@pytest.mark.parametrize(
+    "kind", [pytest.param("nvarchar(50)", marks=pytest.mark.long), "sql_variant"], ids=["by checksums", "row by row"]
+)
 def test_rows_that_a_statement_leaves_out_are_counted_and_never_repaired(
     place: Place, capsys: pytest.CaptureFixture[str], spark: Any, kind: str
 ):

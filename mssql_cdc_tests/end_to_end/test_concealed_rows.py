@@ -66,7 +66,7 @@ def create_people(place: Place) -> None:
     place.settle()
 
 
-@pytest.mark.parametrize("mode", ["direct", "function"])
+@pytest.mark.parametrize("mode", ["direct", pytest.param("function", marks=pytest.mark.long)])
 @pytest.mark.parametrize("remedy", ["database", "table"])
 def test_a_table_with_masked_columns_is_named_until_the_advice_is_followed(
     remedy: str, mode: str, read: Place, capsys: pytest.CaptureFixture[str]

@@ -128,7 +128,10 @@ def recorded(place: Place) -> list[tuple[str, str, int]]:
 
 
 @pytest.mark.feature("SNP-28", "FLT-04")
-@pytest.mark.parametrize("how", ["excluded", "dropped", "disabled"])
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param("excluded", marks=pytest.mark.long), "dropped", pytest.param("disabled", marks=pytest.mark.long)],
+)
 def test_a_table_that_leaves_during_its_first_snapshot_holds_back_no_records(
     chunked: Place, after_groups: AfterGroups, how: str
 ):

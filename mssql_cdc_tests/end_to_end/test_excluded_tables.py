@@ -22,7 +22,13 @@ def said(capsys: pytest.CaptureFixture[str]) -> str:
 
 
 @pytest.mark.feature("PRE-02")
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(COMMANDS[name], id=name, marks=[pytest.mark.long] * (name != "run until caught up"))
+        for name in COMMANDS
+    ],
+)
 @pytest.mark.parametrize("more", [{}, {"signal_data_collection": "dbo.signals"}], ids=["alone", "signals"])
 def test_filters_that_exclude_every_table_of_the_lake_are_a_mistake_in_the_configuration(
     more: dict[str, str], command: tuple[str, ...], signalled: Place, capsys: pytest.CaptureFixture[str]
@@ -85,7 +91,10 @@ RENAMED = {
 
 
 @pytest.mark.feature("STR-21")
-@pytest.mark.parametrize(("listed", "moves", "now", "by", "mended"), RENAMED.values(), ids=list(RENAMED))
+@pytest.mark.parametrize(
+    ("listed", "moves", "now", "by", "mended"),
+    [pytest.param(*RENAMED[name], id=name, marks=[pytest.mark.long] * (name != "renamed")) for name in RENAMED],
+)
 def test_a_table_that_is_renamed_out_of_the_filters_is_named_and_goes_on_once_they_let_it_through(
     listed: dict[str, str],
     moves: list[str],

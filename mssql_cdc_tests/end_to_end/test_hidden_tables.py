@@ -109,7 +109,11 @@ def test_a_table_that_the_login_may_not_see_any_more_is_named_until_the_advice_i
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
-        ("EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'", "CDC is no longer enabled on it; enable it"),
+        pytest.param(
+            "EXEC sys.sp_cdc_disable_table N'dbo', N'orders', N'all'",
+            "CDC is no longer enabled on it; enable it",
+            marks=pytest.mark.long,
+        ),
         ("DROP TABLE dbo.orders", "it was dropped, or the login cannot see it"),
     ],
     ids=["CDC disabled", "dropped"],

@@ -61,7 +61,7 @@ def test_an_index_beside_the_key_changes_nothing_and_one_that_was_disabled_fills
     assert place.query("SELECT name FROM t ORDER BY a", "items") == [{"name": name} for name in ("x", "three", "four")]
 
 
-@pytest.mark.parametrize("named", ["PRIMARY KEY", "UNIQUE"])
+@pytest.mark.parametrize("named", [pytest.param("PRIMARY KEY", marks=pytest.mark.long), "UNIQUE"])
 def test_a_key_that_was_away_between_two_looks_fills_the_current_table_again(place: Place, named: str):
     """Two rows had the same key meanwhile, and one of them went: the change log cannot tell which one is left."""
     key = f"ALTER TABLE dbo.items ADD CONSTRAINT items_key {named} (id)"

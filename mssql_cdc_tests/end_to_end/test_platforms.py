@@ -105,7 +105,7 @@ def captured_checked_and_repaired(place: Place, spark: Any, capsys: pytest.Captu
     assert changed(place) == [("another", 21), ("word 7", -7), ("word 9", 9)]
 
 
-@pytest.fixture(scope="module", params=["2019", "2022"])
+@pytest.fixture(scope="module", params=[pytest.param("2019", marks=pytest.mark.long), "2022"])
 def version_server(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Server]:
     with sandbox_server(tmp_path_factory.mktemp("version"), "--server-version", request.param) as server:
         yield server

@@ -26,7 +26,9 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.mark.feature("SIG-05")
-@pytest.mark.parametrize("killed", [None, pytest.param(False, marks=pytest.mark.long), True])
+@pytest.mark.parametrize(
+    "killed", [pytest.param(None, marks=pytest.mark.long), pytest.param(False, marks=pytest.mark.long), True]
+)
 def test_signals_in_a_topic_are_done_once_also_after_a_kill(place: Place, broker: Broker, killed: bool | None):  # noqa: FBT001
     place.configure(
         signal_enabled_channels="kafka",

@@ -111,6 +111,7 @@ def dies(task: str) -> dict[str, str]:
     return {"task": task}
 
 
+@pytest.mark.long
 def test_a_server_starts_with_the_options_of_a_connector_that_attaches_to_it(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ):
@@ -241,7 +242,7 @@ def test_a_server_needs_a_token(capsys: pytest.CaptureFixture[str]):
     [
         pytest.param(signal.SIGINT, marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, marks=pytest.mark.long),
-        signal.SIGKILL,
+        pytest.param(signal.SIGKILL, marks=pytest.mark.long),
     ],
     ids=lambda one: one.name,
 )

@@ -35,7 +35,9 @@ def damage(place: Place, table: str) -> None:
         file.write_bytes(file.read_bytes()[:-20])
 
 
-@pytest.mark.parametrize("options", [("--until-caught-up", "--timeout", "60"), ("--seconds", "8")])
+@pytest.mark.parametrize(
+    "options", [("--until-caught-up", "--timeout", "60"), pytest.param(("--seconds", "8"), marks=pytest.mark.long)]
+)
 def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
     two: Place, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
@@ -45,7 +47,9 @@ def test_a_database_whose_cdc_was_switched_off_does_not_hold_the_others_back(
     assert two.query("SELECT COUNT(*) AS n FROM t", "orders") == [{"n": 3}]
 
 
-@pytest.mark.parametrize("options", [("--until-caught-up", "--timeout", "60"), ("--seconds", "8")])
+@pytest.mark.parametrize(
+    "options", [("--until-caught-up", "--timeout", "60"), pytest.param(("--seconds", "8"), marks=pytest.mark.long)]
+)
 def test_a_database_whose_lake_is_damaged_does_not_hold_the_others_back(
     two: Place, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ):
@@ -101,6 +105,7 @@ def test_a_database_whose_gaps_cannot_be_acknowledged_does_not_keep_the_others_f
     assert f"{two.database}_b: CDC is not enabled" in said
 
 
+@pytest.mark.long
 def test_a_database_that_cannot_be_maintained_does_not_keep_the_others_from_it(
     two: Place, capsys: pytest.CaptureFixture[str]
 ):

@@ -195,6 +195,7 @@ def test_current_column_that_was_gone_for_a_while_is_unknown(spark: SparkSession
     }
 
 
+@pytest.mark.long
 def test_current_rows_of_a_structure_that_this_run_does_not_know_yet_are_not_merged(
     spark: SparkSession, tmp_path: Path
 ):
@@ -297,7 +298,7 @@ def test_current_new_key_definition_replaces_the_rows_in_one_commit(spark: Spark
         assert done == ["WRITE"]
 
 
-@pytest.mark.parametrize("by_spark", [False, True])
+@pytest.mark.parametrize("by_spark", [False, pytest.param(True, marks=pytest.mark.long)])
 @pytest.mark.parametrize("applied", [False, True])
 def test_current_rows_of_a_former_key_alone_are_passed_once(
     spark: SparkSession, tmp_path: Path, *, applied: bool, by_spark: bool

@@ -88,6 +88,7 @@ def test_a_restored_table_that_only_spark_writes_is_built_again(spark: SparkSess
     assert told(by_query(home)) == sorted(expected.items())
 
 
+@pytest.mark.long
 def test_a_restore_to_a_structure_of_before_is_undone(spark: SparkSession, tmp_path: Path):
     home, old = home_in(tmp_path), orders()
     new = orders(*old.columns, column("price", "int"), version=2)
@@ -110,9 +111,10 @@ def test_a_restore_to_a_structure_of_before_is_undone(spark: SparkSession, tmp_p
     [
         ("DELETE FROM {table} WHERE id = 17", {}),
         pytest.param("UPDATE {table} SET name = 'mine' WHERE id = 17", {17: "mine"}, marks=pytest.mark.long),
-        (
+        pytest.param(
             "MERGE INTO {table} t USING (SELECT 17 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET name = 'mine'",
             {17: "mine"},
+            marks=pytest.mark.long,
         ),
         pytest.param("INSERT INTO {table} SELECT * FROM {table} WHERE id = 17", {17: "a"}, marks=pytest.mark.long),
     ],

@@ -133,7 +133,11 @@ def test_fold_gives_what_merge_gives_for_any_change_log(
         assert table_rows(ours) == table_rows(oracle)
 
 
-@pytest.mark.parametrize("later", [2, 3, 4], ids=["new", "other types", "types that came back"])
+@pytest.mark.parametrize(
+    "later",
+    [pytest.param(2, marks=pytest.mark.long), 3, pytest.param(4, marks=pytest.mark.long)],
+    ids=["new", "other types", "types that came back"],
+)
 def test_fold_gives_what_merge_gives_though_the_change_log_is_not_ready_for_the_newest_structure(
     spark: SparkSession, tmp_path: Path, later: int
 ):

@@ -173,7 +173,7 @@ def test_a_column_that_spark_widens_to_more_digits_than_statistics_may_have_is_l
 
 
 @pytest.mark.parametrize("rounded", [True, False])
-@pytest.mark.parametrize("by_spark", [True, False])
+@pytest.mark.parametrize("by_spark", [pytest.param(True, marks=pytest.mark.long), False])
 def test_rows_are_found_by_the_values_of_a_real_that_became_a_float(
     spark: SparkSession,
     tmp_path: Path,

@@ -71,6 +71,7 @@ def go_on() -> None:
     assert LazySpark(start).running is None, "the next user adopted the session of a JVM that is gone"
 
 
+@pytest.mark.long
 def test_a_jvm_that_was_killed_is_replaced_and_holds_no_end_up():
     code = "from mssql_cdc_tests.spark.test_killed_jvm import go_on; go_on(); print('went on')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)

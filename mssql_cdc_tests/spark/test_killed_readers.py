@@ -108,7 +108,7 @@ def test_a_table_whose_read_always_kills_its_worker_is_given_up_and_the_others_g
     same(database, source)
 
 
-@pytest.mark.parametrize("keys", [(("id",),), ()], ids=["in chunks", "whole"])
+@pytest.mark.parametrize("keys", [pytest.param((("id",),), marks=pytest.mark.long), ()], ids=["in chunks", "whole"])
 def test_a_table_whose_chunks_kill_their_worker_holds_back_no_other_snapshot(database, source, monkeypatch, keys):
     source.tables["orders"].keys = keys
     write_some(source)

@@ -157,7 +157,7 @@ def test_a_merge_that_fails_is_reported_and_tried_again(database, source, gate):
     same(database, source)
 
 
-@pytest.mark.parametrize("slow", [True, False])
+@pytest.mark.parametrize("slow", [pytest.param(True, marks=pytest.mark.long), False])
 def test_a_row_that_a_constraint_rejects_is_its_tables_trouble_and_the_others_go_on(database, source, spark, slow):
     write_some(source)
     settled(database, source)

@@ -33,7 +33,7 @@ def deletes(database: Database) -> int:
 
 
 @pytest.mark.parametrize("kind", ["blocking", "incremental"])
-@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("beside", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_table_that_is_restored_before_its_sweep_looks_loses_no_row(
     database: Database,
     source: ModelSource,
@@ -71,7 +71,7 @@ def test_a_table_that_is_restored_before_its_sweep_looks_loses_no_row(
     same(database, source)
 
 
-@pytest.mark.parametrize("kind", ["blocking", "incremental"])
+@pytest.mark.parametrize("kind", [pytest.param("blocking", marks=pytest.mark.long), "incremental"])
 def test_a_current_table_that_is_gone_when_its_sweep_looks_is_built_again_first(
     database: Database, source: ModelSource, folder: str, monkeypatch: pytest.MonkeyPatch, kind: SnapshotKind
 ):
