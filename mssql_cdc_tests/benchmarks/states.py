@@ -40,8 +40,11 @@ def _of_node(node: Mapping[str, Any], run: Mapping[str, Any] | None) -> Iterator
     events, windows = node["assetMaterializations"], node["partitionStats"]
     if not events:
         yield "missing"
-    elif windows is not None and windows["numMaterialized"] < windows["numPartitions"]:
-        yield f"missing {windows['numPartitions'] - windows['numMaterialized']} partitions"
+    elif windows is not None:
+        # A run that has just begun, and has not reported a window yet, is materializing it.
+        there = windows["numMaterialized"] + windows["numMaterializing"] + windows["numFailed"]
+        if there < windows["numPartitions"]:
+            yield f"missing {windows['numPartitions'] - there} partitions"
     if windows is not None and windows["numFailed"]:
         yield f"failed in {windows['numFailed']} partitions"
     # As the pages see it, a failed run counts until another one, or itself, materializes the asset.

@@ -10,7 +10,7 @@ from mssql_cdc_tests.benchmarks.states import faults
 
 GREEN: dict[str, Any] = {
     "materialized": [{"runId": "r2"}],
-    "windows": {"numMaterialized": 3, "numPartitions": 3, "numFailed": 0},
+    "windows": {"numMaterialized": 3, "numMaterializing": 0, "numPartitions": 3, "numFailed": 0},
     "checks": [{"name": "captured_faithfully", "executionForLatestMaterialization": {"status": "SUCCEEDED"}}],
     "run": {"id": "r2", "status": "SUCCESS"},
     "stale": "FRESH",
@@ -34,11 +34,22 @@ def answers(**found: Any) -> dict[str, str]:
     )
 
 
+def windows(materialized: int, *, materializing: int = 0, failed: int = 0) -> dict[str, int]:
+    """What Dagster counts of three windows."""
+    return {
+        "numMaterialized": materialized,
+        "numMaterializing": materializing,
+        "numPartitions": 3,
+        "numFailed": failed,
+    }
+
+
 @pytest.mark.parametrize(
     "found",
     [
         {},
         {"windows": None},
+        {"windows": windows(2, materializing=1)},
         {"checks": [{"name": "captured_faithfully", "executionForLatestMaterialization": None}]},
         {"run": None},
         {"run": {"id": "r3", "status": "STARTED"}},
@@ -55,8 +66,9 @@ def test_a_healthy_asset_is_green(found: dict[str, Any]):
     ("found", "said"),
     [
         ({"materialized": []}, "missing"),
-        ({"windows": {"numMaterialized": 1, "numPartitions": 3, "numFailed": 0}}, "missing 2 partitions"),
-        ({"windows": {"numMaterialized": 3, "numPartitions": 3, "numFailed": 1}}, "failed in 1 partitions"),
+        ({"windows": windows(1)}, "missing 2 partitions"),
+        ({"windows": windows(1, materializing=1)}, "missing 1 partitions"),
+        ({"windows": windows(2, failed=1)}, "failed in 1 partitions"),
         ({"run": {"id": "r3", "status": "FAILURE"}}, "failed"),
         ({"stale": "STALE"}, "stale"),
         ({"fresh": "WARNING"}, "overdue"),
