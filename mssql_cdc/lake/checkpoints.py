@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from zlib import crc32
 
-from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from mssql_cdc.errors import StorageError
+from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.properties import is_on
+from mssql_cdc.lake.storage import LOCAL, Storage
 
 _NAME = 3
 """How many trailing parts of a folder's path identify a table, such as `dbo/orders/current`."""
@@ -29,17 +31,19 @@ def is_due(uri: str, before: int, after: int, interval: int) -> bool:
     return (after + shift) // interval > (before + shift) // interval
 
 
-def checkpoint(table: DeltaTable) -> None:
-    """Write a checkpoint, and delete commits before it that are older than the table's retention.
+def checkpoint(uri: str, storage: Storage = LOCAL) -> None:
+    """Write a checkpoint of a table's newest version, and delete commits before it that are older than its retention.
 
-    If something prevents it, such as another run doing the same, the table stays as it is.
+    If something prevents it, such as another run doing the same, the table stays as it is: the commit before was made.
 
     Args:
-        table: The table, at its newest version.
+        uri: The table's folder.
+        storage: How to reach the folder.
     """
     try:
+        table = open_table(uri, storage)
         table.create_checkpoint()
         if is_on(table.metadata().configuration, "delta.enableExpiredLogCleanup", default=True):
             table.cleanup_metadata()
-    except (DeltaError, OSError):
+    except (StorageError, DeltaError, OSError):
         return

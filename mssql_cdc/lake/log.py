@@ -210,7 +210,7 @@ def _committed(
     if version is None:
         return _settle(state, mark, None)
     if is_due(state.uri, state.delta_version, version, _interval(state)):
-        checkpoint(open_table(state.uri, state.storage))
+        checkpoint(state.uri, state.storage)
     if version != state.delta_version + 1:
         return refresh(state)  # There is another commit in between, which may have changed more.
     own = json.loads(json.dumps(facts))

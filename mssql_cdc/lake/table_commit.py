@@ -14,12 +14,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from mssql_cdc import __version__
-from mssql_cdc.errors import FencedError, OvertakenError, StorageError
-from mssql_cdc.lake import checkpoints
-from mssql_cdc.lake.checkpoints import is_due
+from mssql_cdc.errors import FencedError, OvertakenError
+from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.live_file import LiveFile
 from mssql_cdc.lake.object_store import Folder
-from mssql_cdc.lake.opened import open_table
 from mssql_cdc.lake.storage import LOCAL, Storage
 from mssql_cdc.lake.table_log import (
     TableLog,
@@ -95,7 +93,7 @@ def commit(log: TableLog, change: Change, *, app_id: str, batch: int, facts: Map
         base = fresh
     done = base.advanced(base.version + 1, entries)
     if is_due(log.uri, log.version, done.version, CHECKPOINT_INTERVAL):
-        checkpoint(done)
+        checkpoint(log.uri, log.storage)
     return done
 
 
@@ -163,15 +161,6 @@ def append(
             return None
         version += 1
     return version + 1
-
-
-def checkpoint(log: TableLog) -> None:
-    """Write a checkpoint of the newest version (`checkpoints.checkpoint`)."""
-    try:
-        table = open_table(log.uri, log.storage)
-    except StorageError:
-        return
-    checkpoints.checkpoint(table)
 
 
 def current_log(uri: str, known: TableLog | None, storage: Storage = LOCAL) -> TableLog | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from deltalake import DeltaTable
 
+from mssql_cdc.errors import StorageError
 from mssql_cdc.lake.checkpoints import checkpoint, is_due
 from mssql_cdc.lake.log import commit, load_state
 from mssql_cdc.lake.table_log import load_log
@@ -55,6 +57,22 @@ def test_a_change_log_has_checkpoints_at_its_turns_and_at_no_others(tmp_path: Pa
     assert DeltaTable(home.changes).version() == state.delta_version
 
 
+def test_a_table_that_cannot_be_opened_for_its_checkpoint_keeps_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def unreachable(*_: object, **__: object) -> NoReturn:
+        raise StorageError("the store does not answer")
+
+    home = home_in(tmp_path)
+    state = change_log(home, orders())
+    monkeypatch.setattr("mssql_cdc.lake.checkpoints.open_table", unreachable)
+    while state.delta_version < INTERVAL:
+        state = commit(state, [], {"to": lsn(state.batch + 1).text})
+    monkeypatch.undo()
+    assert checkpoints(home.changes) == []
+    assert state == load_state(home.changes, owner=home.app_id)
+
+
 @pytest.mark.parametrize(("value", "kept"), [("false", True), ("False", True), ("TRUE", False), (None, False)])
 def test_a_checkpoint_leaves_the_log_of_a_table_whose_user_keeps_it(tmp_path: Path, value: str | None, *, kept: bool):
     home = home_in(tmp_path)
@@ -71,6 +89,6 @@ def test_a_checkpoint_leaves_the_log_of_a_table_whose_user_keeps_it(tmp_path: Pa
     commits[2].write_text(json.dumps(info))
     for path in commits:
         os.utime(path, (0, 0))
-    checkpoint(DeltaTable(home.changes))
+    checkpoint(home.changes)
     assert checkpoints(home.changes) == [2]
     assert commits[0].exists() == kept

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError
 from mssql_cdc.lake.apply_task import _add
+from mssql_cdc.lake.checkpoints import checkpoint
 from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_table import Vectors
@@ -23,7 +24,6 @@ from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import TableState
 from mssql_cdc.lake.read import query
 from mssql_cdc.lake.storage import file_system
-from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import TableLog
 from mssql_cdc.lake.vectors import read_vector, write_vectors
 from mssql_cdc_tests.examples import examples
@@ -218,7 +218,7 @@ def test_any_history_with_other_writers_in_between_is_the_model(
         for step in steps:
             FOREIGN[step](world)
         if world.random.random() < 0.3:
-            checkpoint(newest(home))
+            checkpoint(home.current)
         if not world.restored:
             world.same()
         world.updated()

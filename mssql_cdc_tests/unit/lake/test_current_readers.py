@@ -19,11 +19,11 @@ from deltalake.exceptions import DeltaProtocolError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mssql_cdc.lake.checkpoints import checkpoint
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.read import query, read_table
-from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import load_log
 from mssql_cdc_tests.examples import examples
 from mssql_cdc_tests.lake_kit import Change, append, change_log, column, home_in, orders
@@ -50,9 +50,7 @@ def filled(home: TableHome, vectors: Vectors, *, checkpointed: bool = False) -> 
     state = append(state, SCHEMA, *(Change(9, "d", {"id": key}, sequence=key) for key in (1, 4999)))
     apply_without_spark(home, state.batch, vectors)
     if checkpointed:
-        log = load_log(home.current)
-        assert log is not None
-        checkpoint(log)
+        checkpoint(home.current)
     return sorted(model.items())
 
 

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable
 
 from mssql_cdc.errors import FencedError, OvertakenError
+from mssql_cdc.lake.checkpoints import checkpoint
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
-from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import refresh_log
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, home_in
 from mssql_cdc_tests.unit.lake.test_current_tables import SCHEMA, apply, created, newest, plan_of, rows
@@ -117,11 +117,11 @@ def test_a_checkpoint_after_a_restore_does_not_hide_it(home: TableHome, vectors:
     restored = newest(home).version
     for _ in range(others):
         commit_of(home, "VACUUM END", [])
-    checkpoint(newest(home))
+    checkpoint(home.current)
     assert newest(home).restored == restored
     assert apply(home, 4, vectors).restored == restored
     assert whole(home)
-    checkpoint(newest(home))
+    checkpoint(home.current)
     assert newest(home).restored is None
     assert apply(home, 4, vectors).rows == 0
 
@@ -130,7 +130,7 @@ def test_a_restore_whose_commit_is_gone_is_not_noticed(home: TableHome):
     """The log keeps commits for seven days; docs/lake.md says that `check` finds the rows."""
     restored = newest(home).version
     commit_of(home, "VACUUM END", [])
-    checkpoint(newest(home))
+    checkpoint(home.current)
     Path(home.current, "_delta_log", f"{restored:020}.json").unlink()
     assert newest(home).restored is None
 

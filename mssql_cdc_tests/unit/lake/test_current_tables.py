@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from mssql_cdc.errors import FencedError, MssqlCdcError, OvertakenError, StorageError
 from mssql_cdc.lake import current
 from mssql_cdc.lake.apply_task import Applied, apply_task
+from mssql_cdc.lake.checkpoints import checkpoint
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables
 from mssql_cdc.lake.current_logs import CurrentLogs
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.log import load_state
 from mssql_cdc.lake.read import query
-from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import TableLog, load_log
 from mssql_cdc_tests.examples import examples
 from mssql_cdc_tests.lake_kit import Change, append, applied_batch, change_log, home_in, orders
@@ -108,7 +108,7 @@ def test_any_history_in_any_sections_is_the_model(
         log = newest(home)
         assert log.rows == len(model)
         if random_.random() < 0.3:
-            checkpoint(log)
+            checkpoint(home.current)
             again = newest(home)
             assert (again.version, again.files.keys(), again.txns) == (log.version, log.files.keys(), log.txns)
             assert (again.metadata, dict(again.protocol)) == (log.metadata, dict(log.protocol))

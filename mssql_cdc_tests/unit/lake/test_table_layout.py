@@ -21,13 +21,13 @@ from hypothesis import strategies as st
 from mssql_cdc.config.data_layout import DataLayout
 from mssql_cdc.errors import MssqlCdcError, OvertakenError, SchemaError
 from mssql_cdc.lake import current, shares
+from mssql_cdc.lake.checkpoints import checkpoint
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult, CurrentTables, Handed
 from mssql_cdc.lake.current_table import Vectors
 from mssql_cdc.lake.layout import TableHome
 from mssql_cdc.lake.partitions import by_partition
 from mssql_cdc.lake.pinned import pin_current
 from mssql_cdc.lake.read import query
-from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_layout import unwritable_layout
 from mssql_cdc.schema import TableSchema
 from mssql_cdc_tests.lake_kit import NAMES, Change, append, change_log, column, excluding, home_in, orders
@@ -131,7 +131,7 @@ def test_any_history_in_any_layouts_is_the_model(
                 assert [name.lower() for name in layout.partition_by] == list(log.partition_by)
                 assert [(name,) for name in layout.cluster_by] == list(log.cluster_by)
             if random_.random() < 0.5:
-                checkpoint(newest(home))
+                checkpoint(home.current)
 
 
 @pytest.mark.parametrize("reader", [by_query, by_scan, by_polars, by_duckdb, by_pyarrow])

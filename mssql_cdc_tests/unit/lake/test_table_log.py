@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from mssql_cdc.config.data_layout import DataLayout
+from mssql_cdc.lake.checkpoints import checkpoint
 from mssql_cdc.lake.current import CurrentRequest, CurrentResult
 from mssql_cdc.lake.live_file import LiveFile
-from mssql_cdc.lake.table_commit import checkpoint
 from mssql_cdc.lake.table_log import TableLog, load_log
 from mssql_cdc.lake.vectors import Vector
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, orders
@@ -75,7 +75,7 @@ def test_a_checkpoint_whose_files_are_in_sidecars_is_not_read_as_a_whole_one(tmp
     before = newest(home)
     features = {"readerFeatures": ["v2Checkpoint"], "writerFeatures": ["v2Checkpoint"]}
     _commit(home, [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}}])
-    checkpoint(newest(home))
+    checkpoint(home.current)
     log = Path(home.current, "_delta_log")
     for path in log.glob("*.json"):
         path.unlink()
@@ -101,7 +101,7 @@ def test_of_a_log_that_cannot_be_read_partitions_and_the_time_of_the_newest_comm
         home, [{"commitInfo": {"timestamp": 1_790_000_000_000, "operation": "ADD FEATURE"}}, {"protocol": protocol}]
     )
     readable = newest(home)
-    checkpoint(readable)
+    checkpoint(home.current)
     move_to_sidecar(Path(home.current, "_delta_log"), readable.version)
     found = newest(home)
     assert found.unreadable
