@@ -133,7 +133,8 @@ def test_every_reader_sees_the_rows_of_any_history(
 
 
 def by_pandas_of_a_log(uri: str) -> Any:
-    return pa.Table.from_pandas(DeltaTable(uri).to_pandas(filters=[("op", "in", ["c", "u", "d"])]))
+    found = DeltaTable(uri).to_pandas(filters=[("op", "in", ["c", "u", "d"])])
+    return pa.RecordBatch.from_pylist(found.to_dict("records"))
 
 
 def by_duckdb_over_pyarrow(uri: str) -> Any:
