@@ -219,7 +219,9 @@ class Transaction:
             if savepoint.name == name.lower():
                 self._undo_to(savepoint.position, savepoint.marks)
                 del self.savepoints[number + 1 :]
-                for resource in [held for held in self.locks if held not in savepoint.locks]:
+                # The lock on a changed row is written down when somebody waits for it, perhaps after the savepoint.
+                changed = {table.row_resource(rowid) for table, rowid, _ in self.undo if rowid is not None}
+                for resource in [held for held in self.locks if held not in savepoint.locks | changed]:
                     self.manager.locks.release(self, resource)
                 return
         raise error(6401, name=name)

@@ -1,7 +1,7 @@
 """Row versions: random interleavings of transactions against a model that copies whole tables."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mssql_sandbox.engine.lock_requests import MustWait
@@ -91,6 +91,7 @@ class Player:
 
 
 @settings(max_examples=150, deadline=None)
+@example([(0, "insert", 1, 0), (0, "save", 0, 0), (1, "insert", 1, 0), (0, "back", 0, 0), (1, "insert", 1, 0)])
 @given(STEPS)
 def test_snapshot_transactions_see_their_own_changes_on_top_of_a_fixed_state(steps) -> None:
     database = Server().create_database("d")
