@@ -11,7 +11,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +20,6 @@ import pyarrow.fs as pa_fs
 from mssql_cdc.lake.arrow_fold import WINDOW_COLUMNS, Folded, Numbers, OldRows, fold_rows, new_rows
 from mssql_cdc.lake.data_file import is_older
 from mssql_cdc.lake.delta_schema import arrow_of
-from mssql_cdc.lake.files import DataFile as WrittenFile
 from mssql_cdc.lake.files import FileTarget, write_files
 from mssql_cdc.lake.fold import FoldPlan, plan_fold
 from mssql_cdc.lake.live_file import LiveFile
@@ -286,7 +284,7 @@ def _written(
     def write(values: Values, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
         target = replace(task.target, folder=folder_of(names, values))
         for file in write_files(batches, target):
-            yield _add(file, dict(zip(names, values, strict=True)))
+            yield file.add(dict(zip(names, values, strict=True)))
 
     sources = {name: name for name in task.partition_by} | current_names(task.usable[-1])
     if not task.partition_by:
@@ -320,20 +318,6 @@ def _sliced(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     step = max(1, min(_WRITTEN_ROWS, rows.num_rows * _WRITTEN_BYTES // max(1, rows.nbytes)))
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)
-
-
-def _add(file: WrittenFile, partition: Mapping[str, str | None]) -> dict[str, Any]:
-    return {
-        "add": {
-            # As deltalake (1.6.6) writes it in its removes; it does not find a file if these characters are encoded.
-            "path": quote(file.path, safe="/=,@"),
-            "partitionValues": dict(partition),
-            "size": file.size,
-            "modificationTime": file.modified,
-            "dataChange": True,
-            "stats": file.stats,
-        }
-    }
 
 
 def _result(**found: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -148,7 +149,7 @@ def _alter_with_spark(
             _alter(session, state, change, map_names=map_names, comments=comments)
     except AnalysisException as error:
         fresh = refresh(state)
-        since = [entry for entry in backwards(fresh) if entry["version"] > state.delta_version]
+        since = takewhile(lambda entry: entry["version"] > state.delta_version, backwards(fresh))
         if any((facts_of(entry) or {}).get("mark") != facts["mark"] for entry in since):
             # The addition already exists: another run was faster.
             raise _fenced(state, error) from error

@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -38,6 +39,24 @@ class DataFile:
     rows: int
     modified: int
     stats: str
+
+    def add(self, partition: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+        """The `add` action of a commit.
+
+        Args:
+            partition: The values of the partition columns, by their names in files; None: there are none.
+        """
+        return {
+            "add": {
+                # As deltalake 1.6.6 writes it in removes: it does not find a file if these characters are encoded.
+                "path": quote(self.path, safe="/=,@"),
+                "partitionValues": dict(partition or {}),
+                "size": self.size,
+                "modificationTime": self.modified,
+                "dataChange": True,
+                "stats": self.stats,
+            }
+        }
 
     def to_json(self) -> str:
         """Serialize the file for the result of a Spark task."""

@@ -201,7 +201,7 @@ def _committed(
         except PySparkException as error:
             return _settle(state, mark, error)
         return _settle(state, mark, None)
-    change = Change("WRITE", [_add(file) for file in files], parameters={"mode": "Append"})
+    change = Change("WRITE", [file.add() for file in files], parameters={"mode": "Append"})
     txns = {state.app_id: number, _counter(state.owner): number}
     try:
         version = append(state.folder, state.delta_version, change, txns=txns, facts=facts, mark=mark)
@@ -215,19 +215,6 @@ def _committed(
         return refresh(state)  # There is another commit in between, which may have changed more.
     own = json.loads(json.dumps(facts))
     return replace(state, delta_version=version, batch=number, own_batch=number, own=own)
-
-
-def _add(file: DataFile) -> Mapping[str, Any]:
-    return {
-        "add": {
-            "path": file.path,
-            "partitionValues": dict[str, str](),
-            "size": file.size,
-            "modificationTime": file.modified,
-            "dataChange": True,
-            "stats": file.stats,
-        }
-    }
 
 
 def create_table(
