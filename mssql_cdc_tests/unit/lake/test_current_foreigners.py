@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mssql_cdc.errors import FencedError
-from mssql_cdc.lake.apply_task import _add
 from mssql_cdc.lake.checkpoints import checkpoint
 from mssql_cdc.lake.current import CurrentResult
 from mssql_cdc.lake.current_logs import CurrentLogs
@@ -162,7 +161,7 @@ def purge(world: World) -> None:
     for file in log.files.values():
         data = DataFile(file, log.schema_json, system)
         rows = [batch for part in data.remaining(read_vector(file.vector, system)) for batch in part.to_batches()]
-        actions += [file.remove(log.committed), *(_add(one, {}) for one in write_files(rows, target))]  # type: ignore[arg-type]
+        actions += [file.remove(log.committed), *(one.add() for one in write_files(rows, target))]  # type: ignore[arg-type]
         data.close()
     commit_of(world.home, "REORG", actions)
 
