@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +19,8 @@ from deltalake import DeltaTable, write_deltalake
 from mssql_cdc.capture.incremental.store import load
 from mssql_cdc.capture.survey import survey
 from mssql_cdc.defs.background import PROGRESS_TAG
+from mssql_cdc.defs.handover import Handover
+from mssql_cdc.defs.recorder import Recorder
 from mssql_cdc.defs.runs import SNAPSHOT_TAG
 from mssql_cdc.run.follower import Follower
 from mssql_cdc_tests.dagster.kit import Location, failures, metadata
@@ -178,6 +182,41 @@ def test_a_continuous_run_reads_ranges_as_they_come(streaming):
     assert location.logged("orders")["dagster/partition_row_count"] == 2
     assert len(location.materializations(location.key("orders"))) <= 4, "an event per range"
     assert location.instance.get_run_by_id(done.run_id).tags["mssql_cdc/state"] == "handed over"
+
+
+def test_ranges_are_read_while_no_event_can_be_written(streaming, monkeypatch):
+    """The first event waits until a change made after it is in the lake."""
+    location = streaming.reloaded(dagster_max_run_seconds=600, poll_interval_ms=50)
+    shop, write = location.shop, Recorder.write
+    begun, free = threading.Event(), threading.Event()
+
+    def wait_to_write(recorder: Recorder, *event: Any, **more: Any) -> None:
+        begun.set()
+        free.wait(120)
+        write(recorder, *event, **more)
+
+    def change() -> bool:
+        try:
+            assert begun.wait(120)
+            shop.run("INSERT INTO dbo.orders VALUES (2, N'two')")
+            shop.scan()
+            end = time.monotonic() + 90
+            while rows(location, "orders") < 2 and time.monotonic() < end:
+                time.sleep(0.1)
+            return rows(location, "orders") == 2
+        finally:
+            free.set()
+
+    monkeypatch.setattr(Recorder, "write", wait_to_write)
+    monkeypatch.setattr(Handover, "is_over", lambda _: free.is_set())
+    shop.run("INSERT INTO dbo.orders VALUES (1, N'one')")
+    request = ask(location)
+    with ThreadPoolExecutor(1) as pool:
+        changed = pool.submit(change)
+        done = location.run(request)
+    assert done.success, failures(done)
+    assert changed.result(), "the range waited for the event"
+    assert location.logged("orders")["dagster/partition_row_count"] == 2
 
 
 def test_a_database_without_changes_is_reported_in_every_window(streaming):

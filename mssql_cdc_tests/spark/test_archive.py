@@ -43,7 +43,6 @@ def test_a_short_session_uses_the_archive(spark: SparkSession):
     assert archive() in Path(f"/proc/{gateway.proc.pid}/maps").read_text()
 
 
-@pytest.mark.long
 def test_a_long_session_uses_the_same_archive():
     done = subprocess.run([sys.executable, "-c", LASTING], capture_output=True, text=True, check=True)
     assert archive() in done.stdout

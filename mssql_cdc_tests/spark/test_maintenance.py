@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from deltalake import DeltaTable
@@ -26,9 +28,10 @@ from mssql_cdc.lake.steps import Entry, OffsetRow
 from mssql_cdc.lake.storage import storage_warning
 from mssql_cdc.lake.tamper import verify_untouched
 from mssql_cdc.run import maintain as run_maintain
+from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.maintain import Maintained, maintain
 from mssql_cdc_tests.lake_kit import Change, append, change_log, home_in, neutral, orders
-from mssql_cdc_tests.spark.model_lake import model_database, settled, write_some
+from mssql_cdc_tests.spark.model_lake import model_database, same, settled, write_some
 from mssql_cdc_tests.spark.model_source import ModelSource
 
 if TYPE_CHECKING:
@@ -51,6 +54,45 @@ def test_maintenance_keeps_rows_and_progress(spark: SparkSession, tmp_path: Path
     verify_untouched(after_it, table_id=state.table_id, delta_version=state.delta_version)
     assert (after_it.batch, after_it.to) == (state.batch, state.to)
     assert sorted(read_table(home.changes, columns=["_key"]).column("_key").to_pylist()) == ["1:1", "1:2", "1:3"]
+
+
+def test_ranges_and_updates_go_on_beside_maintenance(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    source = ModelSource("orders")
+    database = model_database(source, spark, tmp_path)
+    for key in range(2):
+        source.put("orders", key, "one")
+        settled(database, source)
+    steps, ended, within, done = 0, threading.Event(), list[int](), list[Maintained]()
+
+    def counting(*arguments: Any) -> tuple[int, int]:
+        before = steps
+        found = optimize(*arguments)
+        within.append(steps - before)
+        return found
+
+    def maintain_all() -> None:
+        try:
+            done.extend(maintain(database, retain_hours=RETAIN_HOURS))
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(run_maintain, "optimize", counting)
+    follower = Follower(database)
+    with ThreadPoolExecutor(1) as pool:
+        maintained = pool.submit(maintain_all)
+        while not ended.wait(0.3):
+            source.put("orders", steps % 5, f"step {steps}")
+            source.capture()
+            follower.step()
+            steps += 1
+    maintained.result()
+    follower.close()
+    assert max(within) > 0, "ranges waited for a table's compaction"
+    assert {one.name for one in done if one.removed} >= {"_offsets", "shop.dbo.orders changes"}
+    settled(database, source)
+    same(database, source)
 
 
 def test_tables_that_cannot_be_maintained_keep_none_of_the_others(spark: SparkSession, tmp_path: Path):

@@ -16,10 +16,8 @@ from mssql_cdc.plan.facts import Activity, Runs
 from mssql_cdc.plan.planner import plan, plan_partition
 from mssql_cdc.run.follower import Follower
 from mssql_cdc.run.loop import catch_up
-from mssql_cdc.run.maintain import maintain
 from mssql_cdc_tests.lake_kit import lsn
-from mssql_cdc_tests.spark.model_lake import changes, model_database, same, settled, write_some
-from mssql_cdc_tests.spark.model_source import ModelSource
+from mssql_cdc_tests.spark.model_lake import changes, same, settled, write_some
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -114,16 +112,3 @@ def test_requesting_an_old_partition_again_does_nothing(database, source):
     result = capture_range(database, seen, plan_partition(seen.facts, LsnRange(lsn(12), lsn(20))))
     assert (result.row, result.tables) == (None, {})
     assert changes(database, "orders") == before
-
-
-def test_maintenance_during_capture_changes_no_row(spark, tmp_path):
-    source = ModelSource("orders")
-    database = model_database(source, spark, tmp_path)
-    for value in ("one", "two"):
-        source.put("orders", 1, value)
-        settled(database, source)
-    done = {one.name: one for one in maintain(database, retain_hours=168)}
-    assert done["shop.dbo.orders changes"].removed == 2
-    source.put("orders", 2, "three")
-    settled(database, source)
-    same(database, source)
