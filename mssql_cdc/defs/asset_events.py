@@ -5,7 +5,7 @@ The functions only write; `book.py` decides what is written when.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -18,7 +18,7 @@ from mssql_cdc.defs.report import ABSENT, OF_CAPTURE, evaluation
 from mssql_cdc.defs.setup import Setup
 from mssql_cdc.defs.verdicts import Verdict
 from mssql_cdc.run.execute import Done
-from mssql_cdc.schema import TableId
+from mssql_cdc.schema import TableId, TableSchema
 
 COMPLETE = "mssql_cdc/complete"
 STRUCTURE = "mssql_cdc/structure"
@@ -103,20 +103,28 @@ class AssetEvents:
 
     def sources(self, done: Done) -> None:
         """Report a source table when it is first seen, and when its structure has changed."""
+        fresh: dict[dg.AssetKey, tuple[TableId, str, TableSchema]] = {}
         for table, lake in done.seen.tables.items():
             newest, instances = done.history.newest(table), [one.name for one in lake.captured.instances]
             structure = f"version {newest.version if newest is not None else 1}, {', '.join(instances)}"
-            if self._structures.get(table) == structure:
-                continue
-            key = self.setup.names.source_key(table)
-            event = self.writer.instance.get_latest_materialization_event(key)
-            last = event.asset_materialization if event is not None else None
-            known = last is not None and last.metadata.get(STRUCTURE) == dg.MetadataValue.text(structure)
-            if not known:
-                columns = source_columns(newest or lake.captured.newest.schema)
-                values = {"structure": structure, "dagster/column_schema": dg.MetadataValue.table_schema(columns)}
+            if self._structures.get(table) != structure:
+                schema = newest or lake.captured.newest.schema
+                fresh[self.setup.names.source_key(table)] = table, structure, schema
+        reported = self._reported_structures(fresh) if fresh else {}
+        for key, (table, structure, schema) in fresh.items():
+            if reported.get(key) != structure:
+                columns = dg.MetadataValue.table_schema(source_columns(schema))
+                values = {"structure": structure, "dagster/column_schema": columns}
                 self.writer.write(dg.AssetMaterialization(key, metadata=event_metadata(values)), of_run=False)
             self._structures[table] = structure
+
+    def _reported_structures(self, keys: Collection[dg.AssetKey]) -> Mapping[dg.AssetKey, object]:
+        """The structures in the newest events of source tables, in one query: one each took 20 ms of CPU in SQLite."""
+        entries = [record.asset_entry for record in self.writer.instance.get_asset_records([*keys])]
+        events = {one.asset_key: one.last_materialization for one in entries if one.last_materialization is not None}
+        newest = {key: event.asset_materialization for key, event in events.items()}
+        found = {key: event.metadata.get(STRUCTURE) for key, event in newest.items() if event is not None}
+        return {key: value.value for key, value in found.items() if value is not None}
 
     def _materialization(self, key: dg.AssetKey, values: Mapping[str, Any], window: datetime | None = None) -> None:
         partition = self.setup.windows.key(window) if window is not None else None

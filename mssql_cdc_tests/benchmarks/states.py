@@ -7,7 +7,8 @@ from typing import Any
 
 FRESHNESS_STATE = """query AssetFreshnessStateQuery($assetKeys: [AssetKeyInput!]!) { assetNodes(assetKeys: $assetKeys) {
   assetKey { path } freshnessStatusInfo { freshnessStatus } } }"""
-_FRESHNESS = {"WARNING": "overdue", "DEGRADED": "overdue", "UNKNOWN": "of unknown freshness"}
+UNKNOWN_FRESHNESS = "of unknown freshness"
+_FRESHNESS = {"WARNING": "overdue", "DEGRADED": "overdue", "UNKNOWN": UNKNOWN_FRESHNESS}
 """What the states of a freshness policy mean; `UNKNOWN`: the daemon has not looked at it."""
 _FAILED_CHECKS = {"FAILED", "EXECUTION_FAILED"}
 
