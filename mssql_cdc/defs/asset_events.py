@@ -110,7 +110,9 @@ class AssetEvents:
             if self._structures.get(table) != structure:
                 schema = newest or lake.captured.newest.schema
                 fresh[self.setup.names.source_key(table)] = table, structure, schema
-        reported = self._reported_structures(fresh) if fresh else {}
+        if not fresh:
+            return
+        reported = self._reported_structures(fresh)
         for key, (table, structure, schema) in fresh.items():
             if reported.get(key) != structure:
                 columns = dg.MetadataValue.table_schema(source_columns(schema))
