@@ -5,7 +5,7 @@ The functions only write; `book.py` decides what is written when.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -112,22 +112,22 @@ class AssetEvents:
                 fresh[self.setup.names.source_key(table)] = table, structure, schema
         if not fresh:
             return
-        reported = self._reported_structures(fresh)
+        # One query for all: a query for each table took 20 ms of CPU in SQLite.
+        entries = (record.asset_entry for record in self.writer.instance.get_asset_records([*fresh]))
+        reported = {entry.asset_key: _structure(entry.last_materialization) for entry in entries}
         for key, (table, structure, schema) in fresh.items():
-            if reported.get(key) != structure:
+            if reported.get(key) != dg.MetadataValue.text(structure):
                 columns = dg.MetadataValue.table_schema(source_columns(schema))
                 values = {"structure": structure, "dagster/column_schema": columns}
                 self.writer.write(dg.AssetMaterialization(key, metadata=event_metadata(values)), of_run=False)
             self._structures[table] = structure
 
-    def _reported_structures(self, keys: Collection[dg.AssetKey]) -> Mapping[dg.AssetKey, object]:
-        """The structures in the newest events of source tables, in one query: one each took 20 ms of CPU in SQLite."""
-        entries = [record.asset_entry for record in self.writer.instance.get_asset_records([*keys])]
-        events = {one.asset_key: one.last_materialization for one in entries if one.last_materialization is not None}
-        newest = {key: event.asset_materialization for key, event in events.items()}
-        found = {key: event.metadata.get(STRUCTURE) for key, event in newest.items() if event is not None}
-        return {key: value.value for key, value in found.items() if value is not None}
-
     def _materialization(self, key: dg.AssetKey, values: Mapping[str, Any], window: datetime | None = None) -> None:
         partition = self.setup.windows.key(window) if window is not None else None
         self.writer.write(dg.AssetMaterialization(key, partition=partition, metadata=event_metadata(values)))
+
+
+def _structure(event: dg.EventLogEntry | None) -> dg.MetadataValue[Any] | None:
+    """The structure of a source table in its newest event; None: it has none."""
+    last = event.asset_materialization if event is not None else None
+    return last.metadata.get(STRUCTURE) if last is not None else None

@@ -458,6 +458,25 @@ def test_a_source_table_is_reported_when_first_seen_and_when_its_structure_chang
     assert found[-1] == "version 2, dbo_orders, orders_2"
 
 
+def test_a_later_run_asks_once_for_all_source_tables_and_reports_no_known_one(watch, monkeypatch):
+    source_key = watch.location.names.source_key
+    keys = {source_key(table.table_id) for table in watch.location.tables}
+    watch.settle()
+    watch.step()
+    asked, real = list[set[dg.AssetKey]](), dg.DagsterInstance.get_asset_records
+
+    def counted(instance: dg.DagsterInstance, wanted: Any = None) -> Any:
+        asked.append(set(wanted))
+        return real(instance, wanted)
+
+    monkeypatch.setattr(dg.DagsterInstance, "get_asset_records", counted)
+    again = Book(watch.location.setup, watch.book.database, watch.written, clock=watch.book.clock)
+    for _ in range(2):
+        again.add(watch.step())
+    assert asked == [keys]
+    assert [len(watch.location.materializations(key)) for key in keys] == [1] * len(keys)
+
+
 def test_a_lost_table_is_red_and_its_windows_stay_missing(watch):
     shop = watch.location.shop
     watch.settle()
